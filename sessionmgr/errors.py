@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model.capability import Negotiation
-    from sessionmgr.otp.exit import ExitReason
+    from sessionmgr.otp.exit_reason import ExitReason
 
 
 _MOST_SHOWN = 200

@@ -13,15 +13,15 @@ BURST: Final = 1_000
 CALLERS: Final = 100
 
 
-class Get(Call[int]):
+class GetCall(Call[int]):
     """How far the count is."""
 
 
-class Add(Cast):
+class AddCast(Cast):
     """One more."""
 
 
-class Counter(Actor):
+class CountingActor(Actor):
     """Counts what it is told."""
 
     mailbox = 1_024
@@ -37,7 +37,7 @@ class Counter(Actor):
         self.count += 1
 
 
-class Hoarder(Counter):
+class Hoarder(CountingActor):
     """Has room for a long queue."""
 
     mailbox = 200_000
@@ -45,59 +45,59 @@ class Hoarder(Counter):
 
 def call(effort: Effort) -> Figures:
     """Call an actor that has nothing else to do."""
-    return with_server(Counter, lambda ref: time_calls(effort, ref))
+    return with_server(CountingActor, lambda ref: time_calls(effort, ref))
 
 
 def call_wall(effort: Effort) -> Figures:
     """Call an actor, by the wall's clock."""
-    return with_server(Counter, lambda ref: time_calls(effort, ref, clock=wall))
+    return with_server(CountingActor, lambda ref: time_calls(effort, ref, clock=wall))
 
 
 def call_timeout(effort: Effort) -> Figures:
     """Call an actor with a timeout that does not come."""
-    return with_server(Counter, lambda ref: time_calls(effort, ref, seconds=5.0))
+    return with_server(CountingActor, lambda ref: time_calls(effort, ref, seconds=5.0))
 
 
 def call_default(effort: Effort) -> Figures:
     """Call an actor as most do, without a word about time."""
 
-    async def ask(ref: Ref[Counter], times: int) -> None:
+    async def ask(ref: Ref[CountingActor], times: int) -> None:
         for _ in range(times):
-            await ref.call(Get())
+            await ref.call(GetCall())
 
-    async def measure(ref: Ref[Counter]) -> Figures:
+    async def measure(ref: Ref[CountingActor]) -> Figures:
         return {"call": await effort.time(partial(ask, ref), 10_000)}
 
-    return with_server(Counter, measure)
+    return with_server(CountingActor, measure)
 
 
 def call_many(effort: Effort) -> Figures:
     """Call an actor from a hundred tasks at once."""
 
-    async def crowd(ref: Ref[Counter], times: int) -> None:
+    async def crowd(ref: Ref[CountingActor], times: int) -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(CALLERS):
                 nursery.start_soon(ask, ref, None, max(times // CALLERS, 1))
 
-    async def measure(ref: Ref[Counter]) -> Figures:
+    async def measure(ref: Ref[CountingActor]) -> Figures:
         return {"call": await effort.time(partial(crowd, ref), 100 * CALLERS)}
 
-    return with_server(Counter, measure)
+    return with_server(CountingActor, measure)
 
 
 def cast(effort: Effort) -> Figures:
     """Cast in bursts, each followed by one call that waits until all is handled."""
 
-    async def bursts(ref: Ref[Counter], times: int) -> None:
+    async def bursts(ref: Ref[CountingActor], times: int) -> None:
         for _ in range(max(times // BURST, 1)):
             for _ in range(BURST):
-                ref.cast(Add())
-            await ref.call(Get(), timeout=None)
+                ref.cast(AddCast())
+            await ref.call(GetCall(), timeout=None)
 
-    async def measure(ref: Ref[Counter]) -> Figures:
+    async def measure(ref: Ref[CountingActor]) -> Figures:
         return {"cast": await effort.time(partial(bursts, ref), 200 * BURST)}
 
-    return with_server(Counter, measure)
+    return with_server(CountingActor, measure)
 
 
 def queue(effort: Effort, length: int) -> Figures:
@@ -105,8 +105,8 @@ def queue(effort: Effort, length: int) -> Figures:
 
     async def fill_and_empty(ref: Ref[Hoarder], times: int) -> None:
         for _ in range(times):
-            ref.cast(Add())
-        await ref.call(Get(), timeout=None)
+            ref.cast(AddCast())
+        await ref.call(GetCall(), timeout=None)
 
     async def measure(ref: Ref[Hoarder]) -> Figures:
         adopt_gc_policy()
@@ -115,17 +115,17 @@ def queue(effort: Effort, length: int) -> Figures:
     return with_server(Hoarder, measure)
 
 
-C = TypeVar("C", bound=Counter)
+C = TypeVar("C", bound=CountingActor)
 
 
-async def ask(ref: Ref[Counter], seconds: float | None, times: int) -> None:
+async def ask(ref: Ref[CountingActor], seconds: float | None, times: int) -> None:
     """Call, one after the other."""
     for _ in range(times):
-        await ref.call(Get(), timeout=seconds)
+        await ref.call(GetCall(), timeout=seconds)
 
 
 async def time_calls(
-    effort: Effort, ref: Ref[Counter], *, seconds: float | None = None, clock: Clock = cpu
+    effort: Effort, ref: Ref[CountingActor], *, seconds: float | None = None, clock: Clock = cpu
 ) -> Figures:
     """Time calls one after the other."""
     return {"call": await effort.time(partial(ask, ref, seconds), 10_000, clock)}

@@ -5,8 +5,8 @@ import gc
 import trio
 
 from benchmarks.effort import Effort, Figures, rss_kib
-from benchmarks.otp.actor import Counter, time_calls
-from benchmarks.otp.life import Life, live
+from benchmarks.otp.actor import CountingActor, time_calls
+from benchmarks.otp.population_cycle import PopulationTimes, run_population
 from benchmarks.otp.supervision import Idle
 from sessionmgr.otp import DynamicSupervisor, child
 
@@ -14,21 +14,21 @@ from sessionmgr.otp import DynamicSupervisor, child
 def population(effort: Effort, size: int) -> Figures:
     """Start actors that stay idle, call one among them, stop all by leaving the block."""
 
-    async def once(life: Life, people: int) -> None:
+    async def once(life: PopulationTimes, people: int) -> None:
         gc.collect()
         async with DynamicSupervisor() as crew:
             with life.starting:
                 for _ in range(people):
                     await crew.start_child(child(Idle))
             if life.first:
-                server = await crew.start_child(child(Counter))
+                server = await crew.start_child(child(CountingActor))
                 life.others = await time_calls(effort, server)
                 await crew.terminate_child(server)
             gc.collect()
             life.stopping.start()
         life.stopping.stop()
 
-    return trio.run(live, effort, size, once)
+    return trio.run(run_population, effort, size, once)
 
 
 def memory(effort: Effort) -> Figures:

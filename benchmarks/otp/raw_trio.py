@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, rss_kib
-from benchmarks.otp.life import Life, live
+from benchmarks.otp.population_cycle import PopulationTimes, run_population
 
 
-class Request:
+class RawCall:
     """A question with room for its answer, the least that a call needs."""
 
     __slots__ = ("answer", "answered", "question")
@@ -21,7 +21,7 @@ class Request:
         self.answered = trio.Event()
 
 
-async def _serve(requests: trio.MemoryReceiveChannel[Request]) -> None:
+async def _serve(requests: trio.MemoryReceiveChannel[RawCall]) -> None:
     count = 0
     async for request in requests:
         count += 1
@@ -29,9 +29,9 @@ async def _serve(requests: trio.MemoryReceiveChannel[Request]) -> None:
         request.answered.set()
 
 
-async def _ask(requests: trio.MemorySendChannel[Request], times: int) -> None:
+async def _ask(requests: trio.MemorySendChannel[RawCall], times: int) -> None:
     for _ in range(times):
-        request = Request("get")
+        request = RawCall("get")
         await requests.send(request)
         await request.answered.wait()
 
@@ -40,7 +40,7 @@ def call(effort: Effort) -> Figures:
     """Ask a task over a channel of 64 and wait for the Event of its answer."""
 
     async def main() -> Figures:
-        sending, receiving = trio.open_memory_channel[Request](64)
+        sending, receiving = trio.open_memory_channel[RawCall](64)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_serve, receiving)
             async with sending:
@@ -173,7 +173,7 @@ async def _park_in_scope() -> None:
 def population(effort: Effort, size: int) -> Figures:
     """Start tasks that park in a scope of their own, then cancel them all at once."""
 
-    async def once(life: Life, people: int) -> None:
+    async def once(life: PopulationTimes, people: int) -> None:
         gc.collect()
         async with trio.open_nursery() as nursery:
             with life.starting:
@@ -185,7 +185,7 @@ def population(effort: Effort, size: int) -> Figures:
             nursery.cancel_scope.cancel()
         life.stopping.stop()
 
-    return trio.run(live, effort, size, once)
+    return trio.run(run_population, effort, size, once)
 
 
 def queue(effort: Effort, length: int) -> Figures:

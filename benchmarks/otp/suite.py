@@ -6,7 +6,7 @@ from typing import Final
 from benchmarks.contestant import Contestant, Elixir, OtherPython, ThisPython
 from benchmarks.effort import GC_POLICY
 from benchmarks.goal import Curve, Figure, Goal, Ratio, figure
-from benchmarks.otp.life import SIZES
+from benchmarks.otp.population_cycle import SIZES
 from benchmarks.suite import Suite
 
 BEAM: Final = Elixir(Path(__file__).with_name("genserver.exs"))

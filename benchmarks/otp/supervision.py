@@ -20,11 +20,11 @@ WINDOW: Final = 0.001
 of each (its time, its crash with the traceback) stays as little as in earnest."""
 
 
-class Crash(Cast):
+class CrashOrder(Cast):
     """Be so kind and crash."""
 
 
-class Board:
+class ReadyBoard:
     """Where children say that they are up, and the driver waits until all are."""
 
     def __init__(self, crew: int) -> None:
@@ -47,7 +47,7 @@ class Board:
 class Phoenix(Actor):
     """Says when it is up, crashes when it is told to."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ReadyBoard) -> None:
         self.board = board
 
     async def init(self) -> None:
@@ -76,15 +76,15 @@ def start(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-async def _crash_and_wait(board: Board, times: int) -> None:
+async def _crash_and_wait(board: ReadyBoard, times: int) -> None:
     for _ in range(times):
         victim = board.refs[len(board.refs) // 2]
         board.clear()
-        victim.cast(Crash())
+        victim.cast(CrashOrder())
         await board.complete.wait()
 
 
-async def _kill_and_wait(board: Board, times: int) -> None:
+async def _kill_and_wait(board: ReadyBoard, times: int) -> None:
     for _ in range(times):
         victim = board.refs[0]
         board.clear()
@@ -96,7 +96,7 @@ def restart_crash(effort: Effort) -> Figures:
     """From the message that makes a child crash until its successor is up."""
 
     async def main() -> Figures:
-        board = Board(1)
+        board = ReadyBoard(1)
         async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
             return {"restart": await effort.time(partial(_crash_and_wait, board), 2_000)}
 
@@ -107,7 +107,7 @@ def restart_kill(effort: Effort) -> Figures:
     """From a kill until the successor is up."""
 
     async def main() -> Figures:
-        board = Board(1)
+        board = ReadyBoard(1)
         async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
             return {"restart": await effort.time(partial(_kill_and_wait, board), 2_000)}
 
@@ -118,7 +118,7 @@ def one_for_all(effort: Effort) -> Figures:
     """From the crash of one of a hundred until a hundred successors are up; per child."""
 
     async def main() -> Figures:
-        board = Board(CREW)
+        board = ReadyBoard(CREW)
         crew = [child(Phoenix, board) for _ in range(CREW)]
         async with Supervisor(
             *crew, strategy="one_for_all", max_restarts=OFTEN, max_seconds=WINDOW

@@ -19,7 +19,7 @@ from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
 from sessionmgr.adapter.run_context import RunContext
 from sessionmgr.errors import OtpError, SupervisorStopping
 from sessionmgr.model import Capabilities
-from sessionmgr.otp import NOREPLY, Actor, Call, Cast, Run
+from sessionmgr.otp import NOREPLY, Actor, Call, Cast, TaskHandle
 from sessionmgr.process.environment import Declared
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RunTask(Protocol):
     ) -> None:
         """Be the task: call the adapter's `run`."""
 
-    def launched(self, task: Run[None]) -> None:
+    def launched(self, task: TaskHandle[None]) -> None:
         """Note that the adapter has started it."""
 
     def interrupt(self) -> None:
@@ -200,9 +200,9 @@ class ProviderAdapter(Actor):
         return NOREPLY
 
     def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
-        played = Run(task.play, (self, run, self.run_tasks), None, gone)
+        played = TaskHandle(task.play, (self, run, self.run_tasks), None, gone)
         try:
-            self.run_tasks.launch(played)
+            self.run_tasks.start_handle(played)
         except OtpError:  # it is being restarted, and the branch sends the start again
             return
         task.launched(played)
@@ -212,7 +212,7 @@ class ProviderAdapter(Actor):
 
     def _answer(self, caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]) -> None:
         try:
-            self.run_tasks.launch(Run(_answer, (caller, limit, ask), None))
+            self.run_tasks.start_handle(TaskHandle(_answer, (caller, limit, ask), None))
         except OtpError as error:
             caller.fail(error)
 

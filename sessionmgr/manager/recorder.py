@@ -26,7 +26,7 @@ from sessionmgr.manager.pause import snapshot
 from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import EndCause, encode_json
-from sessionmgr.otp import Run as Task
+from sessionmgr.otp import TaskHandle as Task
 from sessionmgr.store.row import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Recorder:
         if self._tasks is None:
             self._tasks = {}
         self._tasks[task] = None
-        self._committer.tasks.launch(task)
+        self._committer.tasks.start_handle(task)
 
     async def _run(self, body: Callable[[], Awaitable[None]]) -> None:
         try:

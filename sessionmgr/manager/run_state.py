@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
     from sessionmgr.model import AnyEvent, Json
-    from sessionmgr.otp import Run as Task, TaskSupervisor
+    from sessionmgr.otp import TaskHandle as Task, TaskSupervisor
 
 COUNTED_TOGETHER: Final = 64
 """So many previews are counted by the record at once."""

@@ -35,7 +35,7 @@ from sessionmgr.manager.recorder import Recorder
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.model import Session
 from sessionmgr.model.value import without_unknown
-from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
+from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskHandle as Task, TaskSupervisor, child
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -232,7 +232,7 @@ class SessionSupervisor:
 
     def _launch(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
         try:
-            self._committer.tasks.launch(Task(self._soon, (release, which), None))
+            self._committer.tasks.start_handle(Task(self._soon, (release, which), None))
         except OtpError as error:  # the lease runs out by itself
             log.warning("event=lease_not_released why=%s", error)
 

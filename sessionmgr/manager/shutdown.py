@@ -28,7 +28,7 @@ from sessionmgr.adapter.adapter import Interrupt
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import EndCause
-from sessionmgr.otp import Run
+from sessionmgr.otp import TaskHandle
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -133,7 +133,9 @@ def interrupt(run: RunState) -> None:
         return
     adapter, beside = run.played
     try:
-        run.interruption = beside.launch(Run(_interrupt, (run, adapter, run.context), None))
+        run.interruption = beside.start_handle(
+            TaskHandle(_interrupt, (run, adapter, run.context), None)
+        )
     except OtpError:  # its branch of the tree is going down, and takes the run with it
         cut(run)
 

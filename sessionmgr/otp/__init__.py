@@ -29,8 +29,9 @@ from sessionmgr.errors import (
 from sessionmgr.otp.actor import Actor as Actor
 from sessionmgr.otp.caller import Caller as Caller
 from sessionmgr.otp.child import child as child
-from sessionmgr.otp.dynamic import DynamicSupervisor as DynamicSupervisor
-from sessionmgr.otp.exit import (
+from sessionmgr.otp.child_spec import Backoff as Backoff, ChildSpec as ChildSpec
+from sessionmgr.otp.dynamic_supervisor import DynamicSupervisor as DynamicSupervisor
+from sessionmgr.otp.exit_reason import (
     Crashed as Crashed,
     ExitReason as ExitReason,
     Killed as Killed,
@@ -49,9 +50,11 @@ from sessionmgr.otp.message import (
     TaskDone as TaskDone,
 )
 from sessionmgr.otp.ref import Monitor as Monitor, Ref as Ref, Via as Via
-from sessionmgr.otp.registry import Dispatched as Dispatched, Entry as Entry, Registry as Registry
-from sessionmgr.otp.run import Run as Run
-from sessionmgr.otp.spec import Backoff as Backoff, ChildSpec as ChildSpec
+from sessionmgr.otp.registry import (
+    DispatchResult as DispatchResult,
+    Registry as Registry,
+    RegistryEntry as RegistryEntry,
+)
 from sessionmgr.otp.statistics import (
     ActorStatistics as ActorStatistics,
     ChildCounts as ChildCounts,
@@ -61,7 +64,8 @@ from sessionmgr.otp.statistics import (
 )
 from sessionmgr.otp.stream import Stream as Stream
 from sessionmgr.otp.supervisor import Supervisor as Supervisor
-from sessionmgr.otp.task import TaskSupervisor as TaskSupervisor
+from sessionmgr.otp.task_handle import TaskHandle as TaskHandle
+from sessionmgr.otp.task_supervisor import TaskSupervisor as TaskSupervisor
 from sessionmgr.otp.watchdog import watchdog as watchdog
 
 __all__ = [
@@ -83,11 +87,10 @@ __all__ = [
     "ChildSpec",
     "Continue",
     "Crashed",
-    "Dispatched",
+    "DispatchResult",
     "Down",
     "DuplicateChild",
     "DynamicSupervisor",
-    "Entry",
     "Exit",
     "ExitReason",
     "Killed",
@@ -101,9 +104,9 @@ __all__ = [
     "OtpError",
     "Ref",
     "Registry",
+    "RegistryEntry",
     "RegistryStatistics",
     "RestartIntensityExceeded",
-    "Run",
     "RunCancelled",
     "RunCrashed",
     "Shutdown",
@@ -115,6 +118,7 @@ __all__ = [
     "SupervisorStatistics",
     "SupervisorStopping",
     "TaskDone",
+    "TaskHandle",
     "TaskSupervisor",
     "UnknownChild",
     "Via",

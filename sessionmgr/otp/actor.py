@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from trio.lowlevel import checkpoint, disable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.otp import report
-from sessionmgr.otp.caller import GONE, Caller
-from sessionmgr.otp.mailbox import Info, Sender
+from sessionmgr.otp.caller import CALL_ABANDONED, Caller
+from sessionmgr.otp.mailbox import InfoMessage, SendWaiter
 from sessionmgr.otp.message import NOREPLY, Cast, Continue, Stop
 
 if TYPE_CHECKING:
-    from sessionmgr.otp.exit import ExitReason
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.exit_reason import ExitReason
     from sessionmgr.otp.ref import Ref
 
 # How many messages an actor handles before it lets others have a turn. One by one would cost
@@ -85,7 +85,7 @@ class Actor:
         Args:
             message: The message.
         """
-        report.unhandled(self.ref.name, message)
+        report.unhandled_info(self.ref.name, message)
         return None
 
     async def terminate(self, reason: ExitReason, /) -> None:
@@ -100,29 +100,29 @@ class Actor:
 
 
 @disable_ki_protection
-def make_ready(life: Life) -> None:
+def prepare_actor(life: ChildTask) -> None:
     """Bring an actor up that has no `init` of its own."""
-    _present(life, _make(life))
+    _present(life, _create(life))
 
 
-def _make(life: Life) -> Actor:
+def _create(life: ChildTask) -> Actor:
     actor = life.spec.target(*life.spec.args)
     assert isinstance(actor, Actor)
     actor.ref = life.ref
     if actor.trap_exit:
-        life.traps = True
+        life.traps_exits = True
     return actor
 
 
-def _present(life: Life, actor: Actor) -> None:
+def _present(life: ChildTask, actor: Actor) -> None:
     life.actor = actor
     if type(actor).terminate is not Actor.terminate:
-        life.farewell = actor.terminate
+        life.terminate_callback = actor.terminate
     life.mark_ready()
 
 
 @disable_ki_protection
-async def serve(life: Life) -> None:
+async def run_actor(life: ChildTask) -> None:
     """Run an actor from its first line to its last message.
 
     Long, and in one piece: each function more would cost every message a tenth of its time,
@@ -131,14 +131,14 @@ async def serve(life: Life) -> None:
     actor = life.actor
     follow: object = None
     if actor is None:
-        actor = _make(life)
+        actor = _create(life)
         follow = await actor.init()
         _present(life, actor)
     mailbox = life.mailbox
     assert mailbox is not None
     queue = mailbox.queue
     budget = BUDGET
-    while life.verdict is None:
+    while life.stop_reason is None:
         if follow is not None and isinstance(follow, Continue):
             follow = await actor.handle_continue(follow.arg)
         elif queue:
@@ -147,12 +147,12 @@ async def serve(life: Life) -> None:
             item = life.current = queue[0]
             queue.popleft()
             if mailbox.waiting:
-                mailbox.admit()
+                mailbox.admit_waiters()
             life.handled += 1
             kind = item.__class__
             if kind is Caller:
                 follow = None
-                if item.progress is GONE:
+                if item.progress is CALL_ABANDONED:
                     mailbox.abandoned -= 1
                     continue
                 try:
@@ -168,7 +168,7 @@ async def serve(life: Life) -> None:
                     follow = answer
                 else:
                     item.reply(answer)
-            elif kind is Info or kind is Sender:
+            elif kind is InfoMessage or kind is SendWaiter:
                 follow = await actor.handle_info(item.message)
             else:
                 follow = await actor.handle_cast(item)
@@ -177,7 +177,7 @@ async def serve(life: Life) -> None:
             item = answer = life.current = None
             budget = BUDGET
             life.parked = True
-            await wait_task_rescheduled(life.stop_pausing)
+            await wait_task_rescheduled(life.abort_pause)
             continue
         budget -= 1
         if not budget:

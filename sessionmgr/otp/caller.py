@@ -9,18 +9,18 @@ from outcome import Error, Outcome, Value
 from trio.lowlevel import Abort, Task, current_task, enable_ki_protection, reschedule
 
 from sessionmgr.errors import ActorDown, AlreadyReplied, CallCycle, CallTimeout
-from sessionmgr.otp.current import current_life
-from sessionmgr.otp.exit import ExitReason, cause_of
+from sessionmgr.otp.context import current_child
+from sessionmgr.otp.exit_reason import ExitReason, cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
     from sessionmgr.otp.ref import Ref
 
 
-class Progress(enum.Enum):
+class CallState(enum.Enum):
     """How far a call is."""
 
     OPEN = "open"
@@ -32,9 +32,9 @@ class Progress(enum.Enum):
 
 
 # Read for every message; the way through the enum would cost as much as the rest.
-OPEN: Final = Progress.OPEN
-ANSWERED: Final = Progress.ANSWERED
-GONE: Final = Progress.GONE
+CALL_OPEN: Final = CallState.OPEN
+CALL_ANSWERED: Final = CallState.ANSWERED
+CALL_ABANDONED: Final = CallState.GONE
 
 
 class Caller:
@@ -47,12 +47,14 @@ class Caller:
 
     __slots__ = ("bucket", "callee", "deferred", "life", "message", "progress", "task")
 
-    def __init__(self, message: object, callee: Life, task: Task, life: Life | None) -> None:
+    def __init__(
+        self, message: object, callee: ChildTask, task: Task, life: ChildTask | None
+    ) -> None:
         self.message = message
         self.callee = callee
         self.task = task
         self.life = life
-        self.progress = OPEN
+        self.progress = CALL_OPEN
         self.deferred = False
         # Where the deadline table keeps this call, while it has a timeout.
         self.bucket: dict[Caller, float] | None = None
@@ -68,7 +70,7 @@ class Caller:
     @property
     def waiting(self) -> bool:
         """Whether an answer would still reach somebody."""
-        return self.progress is OPEN
+        return self.progress is CALL_OPEN
 
     @enable_ki_protection
     def reply(self, value: object) -> None:
@@ -80,7 +82,7 @@ class Caller:
         Raises:
             AlreadyReplied: it was answered before.
         """
-        self._settle(Value(value))
+        self._answer(Value(value))
 
     @enable_ki_protection
     def fail(self, error: Exception) -> None:
@@ -92,17 +94,17 @@ class Caller:
         Raises:
             AlreadyReplied: it was answered before.
         """
-        self._settle(Error(error))
+        self._answer(Error(error))
 
     @enable_ki_protection
-    def _settle(self, answer: Outcome[object]) -> None:
-        if self.progress is OPEN:
-            self._leave(ANSWERED)
+    def _answer(self, answer: Outcome[object]) -> None:
+        if self.progress is CALL_OPEN:
+            self._close(CALL_ANSWERED)
             reschedule(self.task, answer)
-        elif self.progress is ANSWERED:
+        elif self.progress is CALL_ANSWERED:
             raise AlreadyReplied(self.callee.name, self.message)
 
-    def _leave(self, progress: Progress) -> None:
+    def _close(self, progress: CallState) -> None:
         self.progress = progress
         bucket = self.bucket
         if bucket is not None:
@@ -115,9 +117,9 @@ class Caller:
         elif self.life is not None:
             self.life.end_waiting(self.callee)
 
-    def put_off(self) -> None:
+    def defer(self) -> None:
         """Note that the answer comes later, from whomever: so nobody is known to block it."""
-        if self.progress is OPEN:
+        if self.progress is CALL_OPEN:
             self.deferred = True
             if self.callee.deferred is None:
                 self.callee.deferred = set()
@@ -126,15 +128,15 @@ class Caller:
                 self.life.end_waiting(self.callee)
 
     @enable_ki_protection
-    def refuse(self, reason: ExitReason) -> None:
+    def fail_callee_down(self, reason: ExitReason) -> None:
         """Tell the caller, if it still waits, that the callee has ended.
 
         Args:
             reason: The reason why the callee has ended.
         """
-        if self.progress is OPEN:
-            self._leave(GONE)
-            reschedule(self.task, Error(down(self.callee, reason)))
+        if self.progress is CALL_OPEN:
+            self._close(CALL_ABANDONED)
+            reschedule(self.task, Error(actor_down(self.callee, reason)))
 
     @enable_ki_protection
     def abandon(self, raise_cancel: Callable[[], None] | None = None) -> Abort:
@@ -143,8 +145,8 @@ class Caller:
         Args:
             raise_cancel: The function by which trio raises `Cancelled`; it is not needed.
         """
-        self._leave(GONE)
-        self.callee.forget(self)
+        self._close(CALL_ABANDONED)
+        self.callee.forget_call(self)
         return Abort.SUCCEEDED
 
     @enable_ki_protection
@@ -159,40 +161,40 @@ class Caller:
 
 
 @enable_ki_protection
-def open_call(message: object, callee: Life) -> Caller:
+def open_call(message: object, callee: ChildTask) -> Caller:
     """Begin a call of the running task to `callee`.
 
     Raises:
         CallCycle: it would wait for itself.
     """
-    life = current_life()
+    life = current_child()
     if life is not None:
-        refuse_cycle(life, callee)
+        check_call_cycle(life, callee)
         life.begin_waiting(callee)
     return Caller(message, callee, current_task(), life)
 
 
-def down(callee: Life, reason: ExitReason) -> ActorDown:
+def actor_down(callee: ChildTask, reason: ExitReason) -> ActorDown:
     """Make the error for those who wait for somebody that has ended."""
     error = ActorDown(callee.name, reason)
     error.__cause__ = cause_of(reason)
     return error
 
 
-def refuse_cycle(caller: Life, callee: Life) -> None:
+def check_call_cycle(caller: ChildTask, callee: ChildTask) -> None:
     """See to it that nobody waits for somebody who, through others, waits for them.
 
     Raises:
         CallCycle: with the names of all who would wait for each other.
     """
     # Depth first; a child seldom waits for more than one other.
-    trail: dict[Life, Life | None] = {callee: None}
+    trail: dict[ChildTask, ChildTask | None] = {callee: None}
     pending = [callee]
     while pending:
         life = pending.pop()
         if life is caller:
             path: list[str] = []
-            step: Life | None = life
+            step: ChildTask | None = life
             while step is not None:
                 path.append(step.name)
                 step = trail[step]

@@ -8,10 +8,10 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast, overload
 
-from sessionmgr.otp.actor import Actor, make_ready, serve
-from sessionmgr.otp.block import Block
-from sessionmgr.otp.function import run_function, run_with_status
-from sessionmgr.otp.spec import Backoff, ChildSpec, Restart, Shutdown
+from sessionmgr.otp.actor import Actor, prepare_actor, run_actor
+from sessionmgr.otp.base_supervisor import BaseSupervisor
+from sessionmgr.otp.child_spec import Backoff, ChildSpec, RestartPolicy, ShutdownTime
+from sessionmgr.otp.function_child import run_function, run_with_status
 
 A = TypeVar("A", bound=Actor)
 
@@ -25,27 +25,27 @@ def child(
     target: Callable[..., A],
     *args: object,
     id: str | None = None,
-    restart: Restart = "permanent",
-    shutdown: Shutdown | None = None,
+    restart: RestartPolicy = "permanent",
+    shutdown: ShutdownTime | None = None,
     significant: bool = False,
     backoff: Backoff | tuple[float, float, float] | None = None,
 ) -> ChildSpec[A]: ...
 @overload
 def child(
-    target: Block | Callable[..., Awaitable[object]],
+    target: BaseSupervisor | Callable[..., Awaitable[object]],
     *args: object,
     id: str | None = None,
-    restart: Restart = "permanent",
-    shutdown: Shutdown | None = None,
+    restart: RestartPolicy = "permanent",
+    shutdown: ShutdownTime | None = None,
     significant: bool = False,
     backoff: Backoff | tuple[float, float, float] | None = None,
 ) -> ChildSpec[Actor]: ...
 def child(
-    target: Callable[..., object] | Block,
+    target: Callable[..., object] | BaseSupervisor,
     *args: object,
     id: str | None = None,
-    restart: Restart = "permanent",
-    shutdown: Shutdown | None = None,
+    restart: RestartPolicy = "permanent",
+    shutdown: ShutdownTime | None = None,
     significant: bool = False,
     backoff: Backoff | tuple[float, float, float] | None = None,
 ) -> ChildSpec[Actor]:
@@ -105,7 +105,7 @@ def child(
     )
 
 
-def as_spec(what: ChildSpec[A] | Callable[..., object] | Block) -> ChildSpec[Actor]:
+def as_spec(what: ChildSpec[A] | Callable[..., object] | BaseSupervisor) -> ChildSpec[Actor]:
     """Take a child as users give it: described, or bare."""
     return what if isinstance(what, ChildSpec) else child(what)  # type: ignore[arg-type]
 
@@ -114,11 +114,11 @@ def _is_duration(value: object) -> bool:
     return isinstance(value, int | float) and not math.isnan(value) and value >= 0
 
 
-def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
+def _describe(target: Callable[..., object] | BaseSupervisor) -> ChildSpec[Actor]:
     plain: object = target
     if inspect.isclass(plain) and issubclass(plain, Actor):
         return _describe_actor(plain, plain)
-    if isinstance(target, Block):
+    if isinstance(target, BaseSupervisor):
         return ChildSpec(
             kind="supervisor",
             target=target.run,
@@ -133,7 +133,7 @@ def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
     label = getattr(plain, "__name__", type(plain).__name__)
     if inspect.isclass(plain) and issubclass(plain, Actor):
         return _describe_actor(target, plain)
-    if inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(_call_of(plain)):
+    if inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(_call_text(plain)):
         wants_status = "task_status" in inspect.signature(target).parameters
         return ChildSpec(
             kind="function",
@@ -153,13 +153,13 @@ def _describe_actor(target: Callable[..., object], actor: type[Actor]) -> ChildS
         kind="actor",
         target=target,
         label=actor.__name__,
-        body=serve,
+        body=run_actor,
         # With an `init` of its own, there is something to cancel from the start.
-        prepare=make_ready if actor.init is Actor.init else None,
+        prepare=prepare_actor if actor.init is Actor.init else None,
         actor=actor,
         bound=actor.mailbox,
     )
 
 
-def _call_of(target: object) -> object:
+def _call_text(target: object) -> object:
     return getattr(target, "__call__", None)  # noqa: B004  # its kind matters, not that it is

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from outcome import Error
 from trio.lowlevel import Task, reschedule
 
-from sessionmgr.otp.caller import GONE, Caller, down
+from sessionmgr.otp.caller import CALL_ABANDONED, Caller, actor_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.otp.exit import ExitReason
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.exit_reason import ExitReason
 
 
-class Info:
+class InfoMessage:
     """A message for `handle_info`, told apart from a cast by this wrapper."""
 
     __slots__ = ("message",)
@@ -31,7 +31,7 @@ class Info:
         self.message = message
 
 
-class Sender(Info):
+class SendWaiter(InfoMessage):
     """Somebody who waits in `send` for room, with what they want to say."""
 
     __slots__ = ("task",)
@@ -50,7 +50,7 @@ class Mailbox:
         self.bound = bound
         # Casts as they are, calls as `Caller`, all else as `Info`.
         self.queue: deque[Any] = deque()
-        self.waiting: OrderedDict[Sender | Caller, None] | None = None
+        self.waiting: OrderedDict[SendWaiter | Caller, None] | None = None
         # Calls in the queue whose callers went away.
         self.abandoned = 0
 
@@ -60,7 +60,7 @@ class Mailbox:
             return True
         if self.abandoned:
             self.abandoned = 0
-            self.discard(lambda item: isinstance(item, Caller) and item.progress is GONE)
+            self.discard(lambda item: isinstance(item, Caller) and item.progress is CALL_ABANDONED)
         return len(self.queue) < self.bound
 
     def discard(self, unwanted: Callable[[object], bool]) -> None:
@@ -68,38 +68,38 @@ class Mailbox:
         kept = [item for item in self.queue if not unwanted(item)]
         self.queue.clear()
         self.queue.extend(kept)
-        self.admit()
+        self.admit_waiters()
 
-    def wait(self, entry: Sender | Caller) -> None:
+    def add_waiter(self, entry: SendWaiter | Caller) -> None:
         """Put `entry` at the end of those who wait for room."""
         if self.waiting is None:
             self.waiting = OrderedDict()
         self.waiting[entry] = None
 
-    def leave(self, entry: Sender | Caller) -> None:
+    def remove_waiter(self, entry: SendWaiter | Caller) -> None:
         """Note that the task behind `entry` waits no more."""
         if self.waiting is not None and entry in self.waiting:
             del self.waiting[entry]
         else:
             self.abandoned += 1
 
-    def admit(self) -> None:
+    def admit_waiters(self) -> None:
         """Let in those who wait, first come first served, as far as there is room."""
         while self.waiting and len(self.queue) < self.bound:
             entry, _ = self.waiting.popitem(last=False)
             self.queue.append(entry)
-            if isinstance(entry, Sender):
+            if isinstance(entry, SendWaiter):
                 reschedule(entry.task)
 
-    def close(self, owner: Life, reason: ExitReason) -> None:
+    def close(self, owner: ChildTask, reason: ExitReason) -> None:
         """Turn away everybody who still wants something of `owner`, which has ended."""
         while self.queue:
             item = self.queue.popleft()
             if isinstance(item, Caller):
-                item.refuse(reason)
+                item.fail_callee_down(reason)
         while self.waiting:
             entry, _ = self.waiting.popitem(last=False)
             if isinstance(entry, Caller):
-                entry.refuse(reason)
+                entry.fail_callee_down(reason)
             else:
-                reschedule(entry.task, Error(down(owner, reason)))
+                reschedule(entry.task, Error(actor_down(owner, reason)))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, dataclass_transform
 
 import msgspec
 
-from sessionmgr.otp.exit import NORMAL, ExitReason, PlainReason, as_reason
+from sessionmgr.otp.exit_reason import NORMAL, ExitReason, PlainReason, as_reason
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.ref import Monitor, Ref
-    from sessionmgr.otp.run import Run
+    from sessionmgr.otp.task_handle import TaskHandle
 
 R = TypeVar("R", covariant=True)
 
@@ -43,7 +43,7 @@ class Continue(msgspec.Struct, frozen=True):
 class Down(msgspec.Struct, frozen=True):
     """What was monitored has ended. Comes once for each monitor, through `handle_info`."""
 
-    monitor: Monitor | Run[object]
+    monitor: Monitor | TaskHandle[object]
     """What was asked for: `ref.monitor()`, or a task of one's own that ended badly."""
     ref: Ref[Actor]
     reason: ExitReason
@@ -59,7 +59,7 @@ class Exit(msgspec.Struct, frozen=True):
 class TaskDone(msgspec.Struct, frozen=True):
     """A task that this actor started with `async_nolink` has its result."""
 
-    run: Run[object]
+    run: TaskHandle[object]
     value: object
 
 

@@ -16,10 +16,10 @@ from trio.lowlevel import (
 )
 
 from sessionmgr.errors import ActorDown, MailboxFull, NotAnActor
-from sessionmgr.otp.caller import down, open_call, refuse_cycle
-from sessionmgr.otp.current import current_life, require_life
-from sessionmgr.otp.exit import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
-from sessionmgr.otp.mailbox import Info, Mailbox, Sender
+from sessionmgr.otp.caller import actor_down, check_call_cycle, open_call
+from sessionmgr.otp.context import current_child, require_child
+from sessionmgr.otp.exit_reason import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
+from sessionmgr.otp.mailbox import InfoMessage, Mailbox, SendWaiter
 from sessionmgr.otp.message import Call, Cast, Down
 from sessionmgr.otp.statistics import ActorStatistics
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
     from sessionmgr.otp.registry import Registry
 
 A = TypeVar("A", bound="Actor", covariant=True)
@@ -44,19 +44,19 @@ class Ref(Generic[A]):
 
     __slots__ = ("_life",)
 
-    def __init__(self, life: Life) -> None:
-        self._life: Life | None = life
+    def __init__(self, life: ChildTask) -> None:
+        self._life: ChildTask | None = life
 
     def __repr__(self) -> str:
-        life = self._resolve()
+        life = self._require_child_task()
         return f"<Ref {life.name}: {life.state}>"
 
-    def find(self) -> Life | None:
+    def child_task(self) -> ChildTask | None:
         """Give the library's own record of whom this stands for."""
         return self._life
 
-    def _resolve(self) -> Life:
-        life = self.find()
+    def _require_child_task(self) -> ChildTask:
+        life = self.child_task()
         if life is None:
             raise ActorDown(repr(self), NOPROC)
         return life
@@ -86,14 +86,14 @@ class Ref(Generic[A]):
             raise ActorDown(repr(self), NOPROC)
         mailbox = callee.mailbox
         if mailbox is None or isinstance(message, Cast):
-            raise _misdirected(callee, message)
+            raise _misdirected_error(callee, message)
         if callee.reason is not None:
-            raise down(callee, callee.reason)
+            raise actor_down(callee, callee.reason)
         request = open_call(message, callee)
         if len(mailbox.queue) < mailbox.bound or mailbox.has_room():
             callee.receive(request)
         else:
-            mailbox.wait(request)
+            mailbox.add_waiter(request)
         if timeout is not None and timeout != math.inf:
             callee.owner.deadlines.add(request, timeout)
         answer: R = await wait_task_rescheduled(request.abandon)
@@ -115,7 +115,7 @@ class Ref(Generic[A]):
             return
         mailbox = life.mailbox
         if mailbox is None or isinstance(message, Call):
-            raise _misdirected(life, message)
+            raise _misdirected_error(life, message)
         queue = mailbox.queue
         if len(queue) >= mailbox.bound and not mailbox.has_room():
             raise MailboxFull(life.name, mailbox.bound)
@@ -136,23 +136,23 @@ class Ref(Generic[A]):
             NotAnActor: this child has no mailbox.
         """
         await checkpoint_if_cancelled()
-        life = self._resolve()
-        mailbox = _open_mailbox(life)
+        life = self._require_child_task()
+        mailbox = _require_mailbox(life)
         if life.reason is not None:
-            raise down(life, life.reason)
+            raise actor_down(life, life.reason)
         if mailbox.has_room():
-            life.receive(Info(message))
+            life.receive(InfoMessage(message))
             await cancel_shielded_checkpoint()
             return
-        caller = current_life()
+        caller = current_child()
         if caller is not None:
-            refuse_cycle(caller, life)
+            check_call_cycle(caller, life)
             caller.begin_waiting(life)
-        entry = Sender(message, current_task())
-        mailbox.wait(entry)
+        entry = SendWaiter(message, current_task())
+        mailbox.add_waiter(entry)
 
         def give_up(_raise_cancel: Callable[[], None]) -> Abort:
-            mailbox.leave(entry)
+            mailbox.remove_waiter(entry)
             return Abort.SUCCEEDED
 
         try:
@@ -172,44 +172,44 @@ class Ref(Generic[A]):
             MailboxFull: there is no room, and nothing was changed.
             NotAnActor: this child has no mailbox.
         """
-        life = self.find()
+        life = self.child_task()
         if life is None or life.reason is not None:
             return
-        mailbox = _open_mailbox(life)
+        mailbox = _require_mailbox(life)
         if not mailbox.has_room():
             raise MailboxFull(life.name, mailbox.bound)
-        life.receive(Info(message))
+        life.receive(InfoMessage(message))
 
     # Life and death.
 
     @property
     def alive(self) -> bool:
         """Whether this incarnation has not ended yet."""
-        life = self.find()
+        life = self.child_task()
         return life is not None and life.reason is None
 
     @property
     def id(self) -> str:
         """The child's id, as its supervisor knows it."""
-        return self._resolve().id
+        return self._require_child_task().id
 
     @property
     def name(self) -> str:
         """The path of ids from the root supervisor to this child."""
-        return self._resolve().name
+        return self._require_child_task().name
 
     @property
     def started_value(self) -> object:
         """What a function child passed to `task_status.started`."""
-        return self._resolve().value
+        return self._require_child_task().value
 
     async def wait(self) -> ExitReason:
         """Wait for the end and say how it was; at once, for the dead."""
-        life = self.find()
+        life = self.child_task()
         if life is None:
             await trio.lowlevel.checkpoint()
             return NOPROC
-        return await life.ended()
+        return await life.wait_ended()
 
     def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
         """Let the child end with `reason`, after its `terminate`. What is queued is lost.
@@ -220,13 +220,13 @@ class Ref(Generic[A]):
         Args:
             reason: The reason that the child ends with; by default `Normal`.
         """
-        life = self.find()
+        life = self.child_task()
         if life is not None:
-            life.ask_to_stop(as_reason(reason))
+            life.request_stop(as_reason(reason))
 
     def kill(self) -> None:
         """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""
-        life = self.find()
+        life = self.child_task()
         if life is not None:
             life.kill()
 
@@ -236,14 +236,14 @@ class Ref(Generic[A]):
         Raises:
             NotInActor: outside of actors `await ref.wait()` does the same.
         """
-        watcher = require_life("ref.monitor()", "use `await ref.wait()`")
-        _open_mailbox(watcher)
+        watcher = require_child("ref.monitor()", "use `await ref.wait()`")
+        _require_mailbox(watcher)
         monitor = Monitor(watcher, self)
-        target = self.find()
+        target = self.child_task()
         if target is None or target.reason is not None:
-            watcher.tell(Down(monitor, self, NOPROC))
+            watcher.notify(Down(monitor, self, NOPROC))
         else:
-            monitor.begin(target)
+            monitor.attach(target)
         return monitor
 
     def link(self) -> None:
@@ -255,23 +255,23 @@ class Ref(Generic[A]):
         Raises:
             NotInActor: outside of supervised children there is nothing to link.
         """
-        one = require_life("ref.link()", "use `await ref.wait()`")
-        other = self.find()
+        one = require_child("ref.link()", "use `await ref.wait()`")
+        other = self.child_task()
         if other is None or other.reason is not None:
-            one.hear_exit(self, NOPROC)
+            one.handle_linked_exit(self, NOPROC)
         elif other is not one:
             one.link(other)
 
     def unlink(self) -> None:
         """Undo `link`."""
-        one = require_life("ref.unlink()", "only a child that called link() has a link")
-        other = self.find()
+        one = require_child("ref.unlink()", "only a child that called link() has a link")
+        other = self.child_task()
         if other is not None:
             one.unlink(other)
 
     def statistics(self) -> ActorStatistics:
         """Say how this child is: state, age, mailbox, restarts."""
-        return ActorStatistics.of(self._resolve())
+        return ActorStatistics.of(self._require_child_task())
 
 
 class Via(Ref[A]):
@@ -290,8 +290,8 @@ class Via(Ref[A]):
         return f"<Via {self._key!r}>"
 
     @property
-    def _life(self) -> Life | None:  # type: ignore[override]
-        return self._registry.find(self._key)
+    def _life(self) -> ChildTask | None:  # type: ignore[override]
+        return self._registry.find_child(self._key)
 
 
 class Monitor:
@@ -299,12 +299,12 @@ class Monitor:
 
     __slots__ = ("_target", "_watcher", "ref")
 
-    def __init__(self, watcher: Life, ref: Ref[Actor]) -> None:
+    def __init__(self, watcher: ChildTask, ref: Ref[Actor]) -> None:
         self._watcher = watcher
-        self._target: Life | None = None
+        self._target: ChildTask | None = None
         self.ref = ref
 
-    def begin(self, target: Life) -> None:
+    def attach(self, target: ChildTask) -> None:
         """Be told by `target` when it ends.
 
         Args:
@@ -317,7 +317,7 @@ class Monitor:
             self._watcher.watching = {}
         target.monitors[self] = self._watcher.watching[self] = None
 
-    def fire(self, reason: ExitReason) -> None:
+    def notify(self, reason: ExitReason) -> None:
         """Tell the watcher, once.
 
         Args:
@@ -326,7 +326,7 @@ class Monitor:
         self._target = None
         if self._watcher.watching is not None:
             self._watcher.watching.pop(self, None)
-        self._watcher.tell(Down(self, self.ref, reason))
+        self._watcher.notify(Down(self, self.ref, reason))
 
     def cancel(self, *, flush: bool = False) -> None:
         """Wish it no more; with `flush`, a `Down` that waits to be handled is removed too.
@@ -341,23 +341,23 @@ class Monitor:
                 self._watcher.watching.pop(self, None)
             self._target = None
         elif flush and self._watcher.mailbox is not None:
-            self._watcher.mailbox.discard(self._announced_by)
+            self._watcher.mailbox.discard(self._is_own_notification)
 
-    def _announced_by(self, item: object) -> bool:
+    def _is_own_notification(self, item: object) -> bool:
         return (
-            isinstance(item, Info)
+            isinstance(item, InfoMessage)
             and isinstance(item.message, Down)
             and item.message.monitor is self
         )
 
 
-def _open_mailbox(life: Life) -> Mailbox:
+def _require_mailbox(life: ChildTask) -> Mailbox:
     if life.mailbox is None:
         raise NotAnActor(life.name, life.spec.kind)
     return life.mailbox
 
 
-def _misdirected(life: Life, message: object) -> Exception:
+def _misdirected_error(life: ChildTask, message: object) -> Exception:
     if life.mailbox is None:
         return NotAnActor(life.name, life.spec.kind)
     if isinstance(message, Call):

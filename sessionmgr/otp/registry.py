@@ -19,19 +19,19 @@ import msgspec
 from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import AlreadyRegistered, MailboxFull
-from sessionmgr.otp.current import require_life
+from sessionmgr.otp.context import require_child
 from sessionmgr.otp.message import Cast
 from sessionmgr.otp.ref import Ref, Via
 from sessionmgr.otp.statistics import RegistryStatistics
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
 
 A = TypeVar("A", bound="Actor")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RegistryEntry(msgspec.Struct, frozen=True):
     """Who has a name, and the value they put beside it."""
 
     key: Hashable
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
     value: object = None
 
 
-class Dispatched(msgspec.Struct, frozen=True):
+class DispatchResult(msgspec.Struct, frozen=True):
     """Whom a dispatch reached, and whose mailboxes were full."""
 
     sent: int
@@ -53,8 +53,8 @@ class Registry:
         if keys not in ("unique", "duplicate"):
             raise ValueError(f"keys={keys!r}: unique or duplicate")
         self._unique = keys == "unique"
-        self._entries: dict[Hashable, dict[Life, Entry]] = {}
-        self._keys: dict[Life, dict[Hashable, None]] = {}
+        self._entries: dict[Hashable, dict[ChildTask, RegistryEntry]] = {}
+        self._keys: dict[ChildTask, dict[Hashable, None]] = {}
 
     @enable_ki_protection
     def register(self, key: Hashable, value: object = None) -> None:
@@ -70,11 +70,11 @@ class Registry:
             AlreadyRegistered: names are unique, and another has this one.
             NotInActor: no supervised child called.
         """
-        life = require_life("registry.register()", "call it in the actor's `init`")
+        life = require_child("registry.register()", "call it in the actor's `init`")
         owners = self._entries.setdefault(key, {})
         if self._unique and owners and life not in owners:
             raise AlreadyRegistered(key, next(iter(owners)).name)
-        owners[life] = Entry(key, life.ref, value)
+        owners[life] = RegistryEntry(key, life.ref, value)
         self._keys.setdefault(life, {})[key] = None
         if life.names is None:
             life.names = {}
@@ -87,7 +87,7 @@ class Registry:
         Args:
             key: The name.
         """
-        life = require_life("registry.unregister()", "an actor gives up its own names only")
+        life = require_child("registry.unregister()", "an actor gives up its own names only")
         keys = self._keys.get(life, {})
         if key in keys:
             del keys[key]
@@ -95,7 +95,7 @@ class Registry:
             if not keys:
                 del self._keys[life]
 
-    def lookup(self, key: Hashable) -> list[Entry]:
+    def lookup(self, key: Hashable) -> list[RegistryEntry]:
         """List who has the name `key`: nobody, one, or where names are duplicate any number.
 
         Args:
@@ -127,7 +127,7 @@ class Registry:
             raise ValueError("via() needs unique names; use dispatch() or lookup()")
         return Via(self, key)
 
-    def dispatch(self, key: Hashable, message: object) -> Dispatched:
+    def dispatch(self, key: Hashable, message: object) -> DispatchResult:
         """Tell all who have the name: a `Cast` as a cast, anything else as an info.
 
         Never waits. A full mailbox keeps nobody else from hearing it.
@@ -146,7 +146,7 @@ class Registry:
                 sent += 1
             except MailboxFull:
                 full.append(entry.ref)
-        return Dispatched(sent, full)
+        return DispatchResult(sent, full)
 
     def statistics(self) -> RegistryStatistics:
         """Count names and owners."""
@@ -156,7 +156,7 @@ class Registry:
             owners=len(self._keys),
         )
 
-    def find(self, key: Hashable) -> Life | None:
+    def find_child(self, key: Hashable) -> ChildTask | None:
         """Give the library's own record of who has a unique name.
 
         Args:
@@ -164,7 +164,7 @@ class Registry:
         """
         return next(iter(self._entries.get(key, {})), None)
 
-    def forget(self, life: Life) -> None:
+    def remove_child(self, life: ChildTask) -> None:
         """Free the names of a child that has ended.
 
         Args:
@@ -173,7 +173,7 @@ class Registry:
         for key in self._keys.pop(life, {}):
             self._remove(key, life)
 
-    def _remove(self, key: Hashable, life: Life) -> None:
+    def _remove(self, key: Hashable, life: ChildTask) -> None:
         owners = self._entries[key]
         del owners[life]
         if not owners:

@@ -9,49 +9,49 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.otp.exit import Crashed, cause_of
+from sessionmgr.otp.exit_reason import Crashed, cause_of
 
 if TYPE_CHECKING:
     from sessionmgr.errors import RestartIntensityExceeded
-    from sessionmgr.otp.exit import ExitReason
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.exit_reason import ExitReason
 
 log: Final = logging.getLogger("sessionmgr.otp")
 
 
-def child_crashed(life: Life, reason: Crashed) -> None:
+def child_crashed(life: ChildTask, reason: Crashed) -> None:
     """A child ended with an exception."""
-    _say(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
+    _log(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
 
 
 def child_restarted(supervisor: str, child: str, reason: ExitReason) -> None:
     """A child is up again, after it, or one that it falls with, had ended for `reason`."""
-    _say(logging.WARNING, "child_restarted", supervisor, child, reason)
+    _log(logging.WARNING, "child_restarted", supervisor, child, reason)
 
 
 def start_failed(supervisor: str, child: str, reason: ExitReason) -> None:
     """A child did not come up again."""
-    _say(logging.ERROR, "start_failed", supervisor, child, reason, cause_of(reason))
+    _log(logging.ERROR, "start_failed", supervisor, child, reason, cause_of(reason))
 
 
 def gave_up(error: RestartIntensityExceeded) -> None:
     """A supervisor has no restarts left."""
-    _say(logging.ERROR, "supervisor_gave_up", error.supervisor, error.child, error.exits[-1])
+    _log(logging.ERROR, "supervisor_gave_up", error.supervisor, error.child, error.exits[-1])
 
 
-def farewell_failed(life: Life, error: Exception) -> None:
+def terminate_failed(life: ChildTask, error: Exception) -> None:
     """A crashed actor's `terminate` failed as well."""
-    _say(logging.ERROR, "terminate_failed", life.owner.name, life.id, Crashed(error), error)
+    _log(logging.ERROR, "terminate_failed", life.owner.name, life.id, Crashed(error), error)
 
 
-def unhandled(name: str, message: object) -> None:
+def unhandled_info(name: str, message: object) -> None:
     """An actor without `handle_info` was sent something."""
     log.warning(
         "unhandled_info child=%s message=%r", name, message, extra={"event": "unhandled_info"}
     )
 
 
-def _say(
+def _log(
     level: int,
     event: str,
     supervisor: str,

@@ -9,7 +9,7 @@ import trio
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.child_task import ChildTask
     from sessionmgr.otp.ref import Ref
 
 
@@ -26,7 +26,7 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     tasks_waiting_send: int
 
     @classmethod
-    def of(cls, life: Life) -> ActorStatistics:
+    def of(cls, life: ChildTask) -> ActorStatistics:
         """Look at `life`.
 
         Args:

@@ -11,7 +11,7 @@ from outcome import Error
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
 from sessionmgr.errors import RunCrashed
-from sessionmgr.otp.run import Run
+from sessionmgr.otp.task_handle import TaskHandle
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +30,7 @@ class Stream(Generic[T]):
 
     def __init__(
         self,
-        launch: Callable[[Run[T]], Run[T]],
+        launch: Callable[[TaskHandle[T]], TaskHandle[T]],
         fn: Callable[[Item], Awaitable[T]],
         items: Iterable[Item],
         max_concurrency: int,
@@ -40,14 +40,14 @@ class Stream(Generic[T]):
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency={max_concurrency}: at least 1")
         self._launch = launch
-        self._runs_to_be: Iterator[Run[T]] = (
-            Run(fn, (item,), None, self._some_run_ended) for item in items
+        self._runs_to_be: Iterator[TaskHandle[T]] = (
+            TaskHandle(fn, (item,), None, self._wake_consumer) for item in items
         )
         self._limit: Final = max_concurrency
         self._ordered = ordered
         self._return_exceptions = return_exceptions
         # Under way, or ended and not yet given out; in the order of their items.
-        self._runs: deque[Run[T]] = deque()
+        self._runs: deque[TaskHandle[T]] = deque()
         self._running = 0
         self._exhausted = False
         self._opened = False
@@ -85,7 +85,7 @@ class Stream(Generic[T]):
             raise RuntimeError("a stream is used inside its block: async with tasks.stream(...)")
         await trio.lowlevel.checkpoint()
         while True:
-            self._top_up()
+            self._start_more()
             run = self._next_ended()
             if run is not None:
                 self._runs.remove(run)
@@ -98,7 +98,7 @@ class Stream(Generic[T]):
                 self._bell = trio.Event()
             await self._bell.wait()
 
-    def _top_up(self) -> None:
+    def _start_more(self) -> None:
         while (
             not self._exhausted
             and self._running < self._limit
@@ -112,12 +112,12 @@ class Stream(Generic[T]):
             self._runs.append(run)
             self._running += 1
 
-    def _next_ended(self) -> Run[T] | None:
+    def _next_ended(self) -> TaskHandle[T] | None:
         if self._ordered:
             return self._runs[0] if self._runs and self._runs[0].done else None
         return next((run for run in self._runs if run.done), None)
 
-    def _result_of(self, run: Run[T]) -> T:
+    def _result_of(self, run: TaskHandle[T]) -> T:
         # Without a checkpoint: a reader that is cancelled loses nothing.
         outcome = run.outcome
         assert outcome is not None
@@ -126,6 +126,6 @@ class Stream(Generic[T]):
             return error  # type: ignore[return-value]  # T says so, see the overloads
         return outcome.unwrap()
 
-    def _some_run_ended(self) -> None:
+    def _wake_consumer(self) -> None:
         self._running -= 1
         self._bell.set()

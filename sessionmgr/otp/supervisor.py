@@ -37,28 +37,28 @@ from sessionmgr.errors import (
     UnknownChild,
 )
 from sessionmgr.otp import report
-from sessionmgr.otp.block import Block
+from sessionmgr.otp.base_supervisor import BaseSupervisor
 from sessionmgr.otp.caller import Caller, open_call
 from sessionmgr.otp.child import as_spec
-from sessionmgr.otp.exit import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
-from sessionmgr.otp.intensity import Intensity, check_limits
-from sessionmgr.otp.life import Life
-from sessionmgr.otp.policy import (
+from sessionmgr.otp.child_entry import ChildEntry, StartRetry, SupervisorRequest
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.exit_reason import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
+from sessionmgr.otp.restart_intensity import RestartWindow, check_limits
+from sessionmgr.otp.restart_policy import (
     AutoShutdown,
     Strategy,
     ends_supervisor,
-    fallen_with,
+    restarted_with,
     wants_restart,
 )
-from sessionmgr.otp.slot import Order, Retry, Slot
 from sessionmgr.otp.statistics import ChildRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.child_spec import ChildSpec
     from sessionmgr.otp.ref import Ref
-    from sessionmgr.otp.spec import ChildSpec
 
 STRATEGIES: Final = ("one_for_one", "one_for_all", "rest_for_one")
 AUTO_SHUTDOWNS: Final = ("never", "any_significant", "all_significant")
@@ -66,7 +66,7 @@ AUTO_SHUTDOWNS: Final = ("never", "any_significant", "all_significant")
 A = TypeVar("A", bound="Actor")
 
 
-class Supervisor(Block):
+class Supervisor(BaseSupervisor):
     """Children that belong together, in an order that matters.
 
     Start order is the order given; stopping goes through it backwards, one by one, each
@@ -85,7 +85,7 @@ class Supervisor(Block):
 
     def __init__(
         self,
-        *children: ChildSpec[Actor] | Callable[..., object] | Block,
+        *children: ChildSpec[Actor] | Callable[..., object] | BaseSupervisor,
         strategy: Strategy = "one_for_one",
         max_restarts: int = 3,
         max_seconds: float = 5.0,
@@ -100,38 +100,38 @@ class Supervisor(Block):
         self._strategy: Strategy = strategy
         self._auto_shutdown: AutoShutdown = auto_shutdown
         self._limits = check_limits(max_restarts, max_seconds)
-        self._intensity = Intensity(*self._limits)
+        self._intensity = RestartWindow(*self._limits)
         self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
         self._specs = [as_spec(what) for what in children]
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, ChildEntry] = {}
         self._born = 0
         # Restarts that wait for their back-off: slot to time.
-        self._due: dict[Slot, float] = {}
-        self._fill()
+        self._due: dict[ChildEntry, float] = {}
+        self._set_children()
 
-    def _fill(self) -> None:
+    def _set_children(self) -> None:
         self._born = 0
         self._slots.clear()
         self._due.clear()
         given = [spec.id for spec in self._specs if spec.id is not None]
         for spec in self._specs:
-            self._refuse_significant(spec)
+            self._check_significant(spec)
             if spec.id is not None and given.count(spec.id) > 1:
                 raise DuplicateChild(self.name, spec.id)
         for spec in self._specs:
-            self._add_slot(spec, given)
+            self._add_entry(spec, given)
 
-    def _add_slot(self, spec: ChildSpec[Actor], reserved: Sequence[str] = ()) -> Slot:
+    def _add_entry(self, spec: ChildSpec[Actor], reserved: Sequence[str] = ()) -> ChildEntry:
         own = spec.id
         while own is None:
             self._born += 1
             candidate = f"{spec.label}-{self._born}"
             if candidate not in self._slots and candidate not in reserved:
                 own = candidate
-        slot = self._slots[own] = Slot(spec, own)
+        slot = self._slots[own] = ChildEntry(spec, own)
         return slot
 
-    def _refuse_significant(self, spec: ChildSpec[Actor]) -> None:
+    def _check_significant(self, spec: ChildSpec[Actor]) -> None:
         if spec.significant and self._auto_shutdown == "never":
             raise ValueError(
                 f"child {spec.id or spec.label!r} is significant, but supervisor {self.name!r} has "
@@ -141,12 +141,12 @@ class Supervisor(Block):
     # The life of it.
 
     async def _start_children(self) -> None:
-        self._intensity = Intensity(*self._limits)
+        self._intensity = RestartWindow(*self._limits)
         self._exits.clear()
-        self._fill()
+        self._set_children()
         for slot in list(self._slots.values()):
             reason = await self._start(slot)
-            if self._me.verdict is not None:
+            if self._running_task.stop_reason is not None:
                 return
             if reason is not None:
                 raise self._start_failure(slot, reason)
@@ -156,21 +156,21 @@ class Supervisor(Block):
             now = trio.current_time()
             for slot in [slot for slot, due in self._due.items() if due <= now]:
                 del self._due[slot]
-                await self._bring_up(slot)
+                await self._start_entries(slot)
             if self._is_stopping():
                 return
             if self._inbox:
-                await self._handle(self._inbox.popleft())
+                await self._handle_item(self._inbox.popleft())
             else:
                 await self._pause(min(self._due.values(), default=math.inf))
 
     def _is_stopping(self) -> bool:
-        return self._me.verdict is not None
+        return self._running_task.stop_reason is not None
 
-    async def _handle(self, item: object) -> None:
-        if isinstance(item, Life):
-            await self._after_exit(item)
-        elif isinstance(item, Retry):
+    async def _handle_item(self, item: object) -> None:
+        if isinstance(item, ChildTask):
+            await self._handle_exit(item)
+        elif isinstance(item, StartRetry):
             if item.slot.restarting and self._slots.get(item.slot.id) is item.slot:
                 await self._restart(item.slot, item.reason)
         elif isinstance(item, Caller) and item.waiting:
@@ -179,9 +179,9 @@ class Supervisor(Block):
 
     async def _stop_children(self) -> None:
         for slot in reversed(list(self._slots.values())):
-            await self._end(slot)
+            await self._stop_entry(slot)
 
-    def _lives(self) -> list[Life]:
+    def _live_children(self) -> list[ChildTask]:
         return [
             slot.life
             for slot in self._slots.values()
@@ -190,7 +190,7 @@ class Supervisor(Block):
 
     # Ends and restarts.
 
-    async def _after_exit(self, life: Life) -> None:
+    async def _handle_exit(self, life: ChildTask) -> None:
         slot = self._slots.get(life.id)
         if slot is None or slot.life is not life or life.reason is None:
             # A group restart, or an order, has dealt with this exit already.
@@ -198,8 +198,8 @@ class Supervisor(Block):
         slot.life = None
         spec = slot.spec
         if wants_restart(spec.restart, life.reason):
-            if spec.backoff and life.stayed_up(spec.backoff.maximum):
-                slot.strikes = 0
+            if spec.backoff and life.has_been_up_for(spec.backoff.maximum):
+                slot.quick_restarts = 0
             await self._restart(slot, life.reason)
             return
         if spec.restart == "temporary":
@@ -211,36 +211,37 @@ class Supervisor(Block):
                 if other.spec.significant and not other.is_stopped
             ]
             if ends_supervisor(self._auto_shutdown, left):
-                self._me.verdict = Shutdown("auto_shutdown")
+                self._running_task.stop_reason = Shutdown("auto_shutdown")
 
-    async def _restart(self, slot: Slot, reason: ExitReason) -> None:
+    async def _restart(self, slot: ChildEntry, reason: ExitReason) -> None:
         """Charge a restart, and do it: now, or when the back-off allows."""
         self._exits.append(reason)
-        if not self._intensity.admit(trio.current_time()):
+        if not self._intensity.record(trio.current_time()):
             error = RestartIntensityExceeded(self.name, slot.id, list(self._exits), *self._limits)
             report.gave_up(error)
             raise error from cause_of(reason)
         slot.restarting = True
-        for name in reversed(fallen_with(self._strategy, list(self._slots), slot.id)):
+        for name in reversed(restarted_with(self._strategy, list(self._slots), slot.id)):
             other = self._slots[name]
             if other is not slot:
-                await self._end(other)
+                await self._stop_entry(other)
                 # Whatever it waited for itself, it comes back with this one now.
                 other.restarting = False
-                other.fell_with = slot
+                other.restarts_with = slot
                 self._due.pop(other, None)
             if other.spec.restart == "temporary":
                 del self._slots[name]
         if slot.spec.backoff is None:
-            await self._bring_up(slot, reason)
+            await self._start_entries(slot, reason)
         else:
-            delay = slot.spec.backoff.delay(slot.strikes, random.random())
-            slot.strikes += 1
+            delay = slot.spec.backoff.delay(slot.quick_restarts, random.random())
+            slot.quick_restarts += 1
             self._due[slot] = trio.current_time() + delay
 
-    async def _bring_up(self, failed: Slot, reason: ExitReason = NORMAL) -> None:
+    async def _start_entries(self, failed: ChildEntry, reason: ExitReason = NORMAL) -> None:
         group = [
-            self._slots[name] for name in fallen_with(self._strategy, list(self._slots), failed.id)
+            self._slots[name]
+            for name in restarted_with(self._strategy, list(self._slots), failed.id)
         ]
         for slot in group:
             if slot.life is not None:
@@ -258,22 +259,22 @@ class Supervisor(Block):
                 for other in group:
                     if other.life is None and other is not slot:
                         other.restarting = False
-                        other.fell_with = slot
-                self._inbox.append(Retry(slot, failure))
+                        other.restarts_with = slot
+                self._inbox.append(StartRetry(slot, failure))
                 return
             self._restarts += 1
             report.child_restarted(self.name, slot.id, reason)
 
-    async def _start(self, slot: Slot, order: Caller | None = None) -> ExitReason | None:
+    async def _start(self, slot: ChildEntry, order: Caller | None = None) -> ExitReason | None:
         """Start a child and wait until it is up; give the reason if it did not come up."""
-        me = self._me
-        life = slot.life = Life(slot.spec, slot.id, self, slot.restarts)
+        me = self._running_task
+        life = slot.life = ChildTask(slot.spec, slot.id, self, slot.restarts)
         slot.restarting = False
-        slot.fell_with = None
+        slot.restarts_with = None
         self._due.pop(slot, None)
-        self._spawn(life)
+        self._start_in_context(life)
         me.begin_waiting(life)
-        while not life.ready and life.reason is None and me.verdict is None:
+        while not life.ready and life.reason is None and me.stop_reason is None:
             if order is not None and not order.waiting:
                 break
             await self._pause()
@@ -281,20 +282,20 @@ class Supervisor(Block):
         if life.ready:
             return None
         if life.reason is None:
-            await self._end(slot)
+            await self._stop_entry(slot)
             return SHUTDOWN
         slot.life = None
         return life.reason
 
-    async def _end(self, slot: Slot) -> None:
+    async def _stop_entry(self, slot: ChildEntry) -> None:
         """Stop a child: politely, until its time is up."""
-        me, life = self._me, slot.life
+        me, life = self._running_task, slot.life
         if life is None:
             return
-        patience = 0.0 if me.killed else slot.spec.patience
+        patience = 0.0 if me.killed else slot.spec.stop_timeout
         deadline = trio.current_time() + patience
         if patience > 0:
-            life.ask_to_stop(SHUTDOWN, deadline)
+            life.request_stop(SHUTDOWN, deadline)
         me.begin_waiting(life)
         while life.reason is None:
             if me.killed or trio.current_time() >= deadline:
@@ -304,14 +305,16 @@ class Supervisor(Block):
         me.end_waiting(life)
         slot.life = None
 
-    def _start_failure(self, slot: Slot, reason: ExitReason) -> StartFailed:
+    def _start_failure(self, slot: ChildEntry, reason: ExitReason) -> StartFailed:
         error = StartFailed(self.name, slot.id, reason)
         error.__cause__ = cause_of(reason)
         return error
 
     # Orders.
 
-    async def start_child(self, what: ChildSpec[A] | Callable[..., object] | Block) -> Ref[A]:
+    async def start_child(
+        self, what: ChildSpec[A] | Callable[..., object] | BaseSupervisor
+    ) -> Ref[A]:
         """Add a child after the others, and wait until it is up.
 
         If the caller is cancelled meanwhile, the child is stopped again and forgotten.
@@ -325,20 +328,20 @@ class Supervisor(Block):
             DuplicateChild: the id is taken, be it by a stopped child.
         """
         spec = as_spec(what)
-        self._refuse_significant(spec)
+        self._check_significant(spec)
 
         async def do(caller: Caller) -> None:
             if spec.id is not None and spec.id in self._slots:
                 caller.fail(DuplicateChild(self.name, spec.id))
                 return
-            slot = self._add_slot(spec)
+            slot = self._add_entry(spec)
             reason = await self._start(slot, caller)
             if reason is not None or not caller.waiting:
-                await self._end(slot)
+                await self._stop_entry(slot)
                 del self._slots[slot.id]
             self._answer_start(caller, slot, reason)
 
-        return cast("Ref[A]", await self._order("start_child", do))
+        return cast("Ref[A]", await self._request("start_child", do))
 
     async def terminate_child(self, child: str | Ref[Actor]) -> None:
         """Stop a child and do not restart it; a temporary one is forgotten.
@@ -351,19 +354,19 @@ class Supervisor(Block):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._slot_of(child)
+            slot = self._entry_of(child)
             if slot is None:
                 caller.fail(UnknownChild(self.name, child))
                 return
-            await self._end(slot)
+            await self._stop_entry(slot)
             slot.restarting = False
-            slot.fell_with = None
+            slot.restarts_with = None
             self._due.pop(slot, None)
             if slot.spec.restart == "temporary":
                 del self._slots[slot.id]
             caller.reply(None)
 
-        await self._order("terminate_child", do)
+        await self._request("terminate_child", do)
 
     async def restart_child(self, id: str) -> Ref[Actor]:
         """Start a stopped child again.
@@ -378,14 +381,14 @@ class Supervisor(Block):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._stopped_slot(id, caller)
+            slot = self._stopped_entry(id, caller)
             if slot is not None:
                 reason = await self._start(slot, caller)
                 if not caller.waiting:
-                    await self._end(slot)
+                    await self._stop_entry(slot)
                 self._answer_start(caller, slot, reason)
 
-        return cast("Ref[Actor]", await self._order("restart_child", do))
+        return cast("Ref[Actor]", await self._request("restart_child", do))
 
     async def delete_child(self, id: str) -> None:
         """Forget a stopped child.
@@ -399,40 +402,40 @@ class Supervisor(Block):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._stopped_slot(id, caller)
+            slot = self._stopped_entry(id, caller)
             if slot is not None:
                 del self._slots[id]
                 caller.reply(None)
 
-        await self._order("delete_child", do)
+        await self._request("delete_child", do)
 
     @enable_ki_protection
-    async def _order(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> object:
-        caller = open_call(Order(name, do), self._require_running())
+    async def _request(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> object:
+        caller = open_call(SupervisorRequest(name, do), self._require_running())
         self._inbox.append(caller)
         self._wake()
         return await wait_task_rescheduled(caller.abandon)
 
-    def _turn_away(self, item: object) -> None:
+    def _reject(self, item: object) -> None:
         if isinstance(item, Caller) and item.waiting:
             item.fail(SupervisorStopping(self.name))
 
-    def _answer_start(self, caller: Caller, slot: Slot, reason: ExitReason | None) -> None:
-        if self._me.verdict is not None:
+    def _answer_start(self, caller: Caller, slot: ChildEntry, reason: ExitReason | None) -> None:
+        if self._running_task.stop_reason is not None:
             caller.fail(SupervisorStopping(self.name))
         elif reason is not None:
             caller.fail(self._start_failure(slot, reason))
         elif slot.life is not None:
             caller.reply(slot.life.ref)
 
-    def _slot_of(self, child: str | Ref[Actor]) -> Slot | None:
+    def _entry_of(self, child: str | Ref[Actor]) -> ChildEntry | None:
         if isinstance(child, str):
             return self._slots.get(child)
-        life = child.find()
+        life = child.child_task()
         slot = None if life is None else self._slots.get(life.id)
         return slot if slot is not None and slot.life is life else None
 
-    def _stopped_slot(self, id: str, caller: Caller) -> Slot | None:
+    def _stopped_entry(self, id: str, caller: Caller) -> ChildEntry | None:
         slot = self._slots.get(id)
         if slot is None:
             caller.fail(UnknownChild(self.name, id))
@@ -445,7 +448,7 @@ class Supervisor(Block):
 
     def which_children(self) -> list[ChildRow]:
         """List the children, in start order."""
-        self._require_alive()
+        self._require_started()
         return [
             ChildRow(
                 id=slot.id,
@@ -457,7 +460,7 @@ class Supervisor(Block):
             for slot in self._slots.values()
         ]
 
-    def _find(self, id: str) -> Life | None:
+    def _find_child(self, id: str) -> ChildTask | None:
         slot = self._slots.get(id)
         return None if slot is None else slot.life
 

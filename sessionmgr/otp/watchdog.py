@@ -17,8 +17,8 @@ from typing import Final
 
 import trio
 
-from sessionmgr.otp.barrier import live
-from sessionmgr.otp.life import Life
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.crash_boundary import run_child
 
 log: Final = logging.getLogger("sessionmgr.otp")
 
@@ -40,7 +40,7 @@ async def watchdog(
     if _is_virtual(trio.lowlevel.current_clock()):
         task_status.started()
         await trio.sleep_forever()
-    watch = _Watch(threshold, trio.lowlevel.current_trio_token(), threading.get_ident())
+    watch = _WatchdogThread(threshold, trio.lowlevel.current_trio_token(), threading.get_ident())
     thread = threading.Thread(target=watch.run, name="sessionmgr.otp watchdog", daemon=True)
     thread.start()
     try:
@@ -55,7 +55,7 @@ def _is_virtual(clock: trio.abc.Clock) -> bool:
     return clock.deadline_to_sleep_time(clock.current_time() + 1.0) > 2.0
 
 
-class _Watch:
+class _WatchdogThread:
     """The thread's side."""
 
     def __init__(self, threshold: float, token: trio.lowlevel.TrioToken, thread: int) -> None:
@@ -102,8 +102,8 @@ class _Watch:
 def _child_in(frame: FrameType | None) -> str:
     """Name the child whose task the stack below `frame` belongs to."""
     while frame is not None:
-        if frame.f_code is live.__code__:
+        if frame.f_code is run_child.__code__:
             life = frame.f_locals["life"]
-            return life.name if isinstance(life, Life) else "?"
+            return life.name if isinstance(life, ChildTask) else "?"
         frame = frame.f_back
     return "none: code outside of supervised children"

@@ -8,9 +8,9 @@ from typing import Any, cast
 import trio
 from trio.lowlevel import Task
 
-from sessionmgr.otp.barrier import live
-from sessionmgr.otp.life import Life
-from tests.otp.fault import codes, life_of
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.crash_boundary import run_child
+from tests.otp.fault_injection import child_task_of, codes
 
 _LOCKS = importlib.import_module("trio._sync").__file__
 
@@ -22,13 +22,13 @@ class NodeCrash(Exception):
 class NodeCrasher(trio.abc.Instrument):
     """Raises just before the n-th step of the tasks that belong to the node `of` describes."""
 
-    def __init__(self, of: Callable[[Life], bool], nth: int) -> None:
+    def __init__(self, of: Callable[[ChildTask], bool], nth: int) -> None:
         self.struck = False
         self.over = False
         """Whether it is to keep quiet from now on."""
         self._of = of
         self._left = nth
-        self._owners: dict[Task, Life | None] = {}
+        self._owners: dict[Task, ChildTask | None] = {}
 
     def before_task_step(self, task: Task) -> None:
         owner = self._owner(task)
@@ -50,25 +50,28 @@ class NodeCrasher(trio.abc.Instrument):
     def task_exited(self, task: Task) -> None:
         self._owners.pop(task, None)
 
-    def _owner(self, task: Task) -> Life | None:
+    def _owner(self, task: Task) -> ChildTask | None:
         if task not in self._owners:
             self._owners[task] = owner_of(task)
         return self._owners[task]
 
 
-def owner_of(task: Task | None) -> Life | None:
+def owner_of(task: Task | None) -> ChildTask | None:
     """Return the child of a supervisor that a task is, or belongs to."""
     while task is not None:
-        if codes(task)[:1] == [live.__code__]:
-            return life_of(task)
+        if codes(task)[:1] == [run_child.__code__]:
+            return child_task_of(task)
         nursery = task.parent_nursery
         task = None if nursery is None else nursery.parent_task
     return None
 
 
-def _can_crash(task: Task, owner: Life) -> bool:
+def _can_crash(task: Task, owner: ChildTask) -> bool:
     """Say whether it is on its way, in code of its own, and nobody has asked it to stop."""
-    if inspect.getcoroutinestate(task.coro) != inspect.CORO_SUSPENDED or owner.verdict is not None:
+    if (
+        inspect.getcoroutinestate(task.coro) != inspect.CORO_SUSPENDED
+        or owner.stop_reason is not None
+    ):
         return False
     frames = [frame for frame, _ in task.iter_await_frames()]
     # To get a lock and an exception with it is nothing that trio would do to anybody.
@@ -78,12 +81,12 @@ def _can_crash(task: Task, owner: Life) -> bool:
     )
 
 
-def crash_where_it_waits(of: Callable[[Life], bool]) -> bool:
+def crash_where_it_waits(of: Callable[[ChildTask], bool]) -> bool:
     """Have the node crash in the very place where its task waits; False if there is none."""
     tasks: list[Task] = [cast("Task", trio.lowlevel.current_root_task())]
     for task in tasks:
         tasks += [each for nursery in task.child_nurseries for each in nursery.child_tasks]
-        if codes(task)[:1] == [live.__code__] and of(life_of(task)):
+        if codes(task)[:1] == [run_child.__code__] and of(child_task_of(task)):
             return _interrupt(task)
     return False
 

@@ -20,7 +20,7 @@ from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.errors import StartRefused
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import TERMINAL, PlanUpdated, encode_json
-from sessionmgr.otp.life import Life
+from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.store import Request
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import (
@@ -57,21 +57,21 @@ PARTS: Final[dict[str, tuple[str, Fate, tuple[Step, ...]]]] = {
 """Provider, what comes of it where nothing crashes, and what it does."""
 
 
-def child_named(*names: str) -> Callable[[Life], bool]:
+def child_named(*names: str) -> Callable[[ChildTask], bool]:
     return lambda life: life.name in names
 
 
-def run_of(provider: str) -> Callable[[Life], bool]:
+def run_of(provider: str) -> Callable[[ChildTask], bool]:
     return lambda life: life.name.startswith(f"{provider}/runs/")
 
 
-def task_of_a_recorder(life: Life) -> bool:
+def task_of_a_recorder(life: ChildTask) -> bool:
     """Say whether it finds an answer or gives a message, beside the recorder of a session."""
     return life.name.startswith("manager/sessions/tasks/_run")
 
 
 ALL: Final = frozenset(PARTS)
-NODES: Final[dict[str, tuple[Callable[[Life], bool], Fate | None, frozenset[str]]]] = {
+NODES: Final[dict[str, tuple[Callable[[ChildTask], bool], Fate | None, frozenset[str]]]] = {
     "launcher": (child_named("manager/launcher"), SHUTDOWN, ALL),
     "store": (child_named("manager/store/writer"), None, frozenset()),
     "reconciler": (child_named("manager/services/reconciler"), None, frozenset()),

@@ -34,7 +34,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.outcome import OUTCOMES
 from sessionmgr.model.state_diagram import mermaid_diagram
-from sessionmgr.otp import Run
+from sessionmgr.otp import TaskHandle
 from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
 from tests.manager.house import open_house, play
 
@@ -105,7 +105,7 @@ def take(run: RunState, step: Step) -> bool:
         case Step.DISPATCH:
             run.dispatch()
         case Step.START:
-            run.launched(Run(trio.sleep_forever, (), None))
+            run.launched(TaskHandle(trio.sleep_forever, (), None))
         case Step.STOP:
             return run.end(Stop(cause=EndCause.CALLER))
         case Step.CUT:

@@ -29,20 +29,20 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import Do, Puppet, in_virtual_time, inside
+from tests.otp.puppets import Puppet, RunCall, in_virtual_time, inside
 
 
-class Step(Cast):
+class StepCast(Cast):
     number: int
     follow: int = 0
 
 
-class Ask(Call[int]):
+class AskCall(Call[int]):
     number: int = 0
     follow: int = 0
 
 
-class Turn(NamedTuple):
+class ContinueTurn(NamedTuple):
     """One of the turns of `handle_continue` that follow a message."""
 
     what: object
@@ -62,7 +62,7 @@ class Diary(Actor):
         return await self.note("init", self.follow)
 
     async def handle_continue(self, arg: object) -> Continue | None:
-        assert isinstance(arg, Turn)
+        assert isinstance(arg, ContinueTurn)
         await trio.lowlevel.checkpoint()
         self.log.append(arg)
         if arg.number < arg.last:
@@ -73,7 +73,7 @@ class Diary(Actor):
         return None
 
     async def handle_call(self, message: object, caller: Caller) -> object:
-        assert isinstance(message, Ask)
+        assert isinstance(message, AskCall)
         follow = await self.note(message.number, message.follow)
         if follow is None:
             return 0
@@ -81,17 +81,17 @@ class Diary(Actor):
         return follow
 
     async def handle_cast(self, message: Cast) -> Continue | None:
-        assert isinstance(message, Step)
+        assert isinstance(message, StepCast)
         return await self.note(message.number, message.follow)
 
     async def handle_info(self, message: object) -> Continue | None:
-        assert isinstance(message, Step)
+        assert isinstance(message, StepCast)
         return await self.note(message.number, message.follow)
 
     async def note(self, what: object, follow: int) -> Continue | None:
         self.log.append(what)
         await trio.lowlevel.checkpoint()
-        return Continue(Turn(what, 1, follow)) if follow else None
+        return Continue(ContinueTurn(what, 1, follow)) if follow else None
 
 
 @given(
@@ -106,7 +106,7 @@ def test_p18_handle_continue_precedes_any_message(
     answers: dict[int, int] = {}
 
     async def ask(ref: Ref[Diary], number: int, follow: int) -> None:
-        answers[number] = await ref.call(Ask(number, follow))
+        answers[number] = await ref.call(AskCall(number, follow))
 
     async def main() -> None:
         async with Supervisor(child(Diary, log, at_first, id="diary")) as sup:
@@ -114,12 +114,12 @@ def test_p18_handle_continue_precedes_any_message(
             async with trio.open_nursery() as nursery:
                 for number, (kind, follow) in enumerate(script):
                     if kind == "cast":
-                        ref.cast(Step(number, follow))
+                        ref.cast(StepCast(number, follow))
                     elif kind == "info":
-                        ref.post(Step(number, follow))
+                        ref.post(StepCast(number, follow))
                     else:
                         nursery.start_soon(ask, ref, number, follow)
-            await ref.call(Ask(-1))
+            await ref.call(AskCall(-1))
 
     in_virtual_time(main)
     expected = dict[object, int](enumerate(follow for _, follow in script))
@@ -128,13 +128,15 @@ def test_p18_handle_continue_precedes_any_message(
     while log:
         what = log.pop(0)
         follow = expected.pop(what)
-        assert log[:follow] == [Turn(what, number, follow) for number in range(1, follow + 1)]
+        assert log[:follow] == [
+            ContinueTurn(what, number, follow) for number in range(1, follow + 1)
+        ]
         del log[:follow]
     assert expected == {}
     assert answers == {n: follow for n, (kind, follow) in enumerate(script) if kind == "call"}
 
 
-class Worker(Actor):
+class SlowActor(Actor):
     """Takes as many seconds for a message as it says, in several steps."""
 
     def __init__(self, at_work: list[object], done: list[object]) -> None:
@@ -156,10 +158,10 @@ class Worker(Actor):
         await self.work(message)
 
     async def terminate(self, reason: ExitReason) -> None:
-        await self.work(Step(-1, 3))
+        await self.work(StepCast(-1, 3))
 
     async def work(self, message: object) -> None:
-        assert isinstance(message, Step | Ask)
+        assert isinstance(message, StepCast | AskCall)
         self.at_work.append(message)
         for pause in range(message.follow):
             await trio.sleep(pause)
@@ -176,21 +178,21 @@ def test_p17_one_handler_at_a_time(script: list[tuple[str, int]], schedule: obje
     at_work: list[object] = []
     done: list[object] = []
 
-    async def ask(ref: Ref[Worker], message: Ask) -> None:
+    async def ask(ref: Ref[SlowActor], message: AskCall) -> None:
         await ref.call(message, timeout=None)
 
     async def main() -> None:
-        async with Supervisor(child(Worker, at_work, done, id="worker")) as sup:
-            ref = sup.ref("worker", Worker)
+        async with Supervisor(child(SlowActor, at_work, done, id="worker")) as sup:
+            ref = sup.ref("worker", SlowActor)
             async with trio.open_nursery() as nursery:
                 for number, (kind, pauses) in enumerate(script):
                     if kind == "cast":
-                        ref.cast(Step(number, pauses))
+                        ref.cast(StepCast(number, pauses))
                     elif kind == "send":
-                        nursery.start_soon(ref.send, Step(number, pauses))
+                        nursery.start_soon(ref.send, StepCast(number, pauses))
                     else:
-                        nursery.start_soon(ask, ref, Ask(number, pauses))
-            await ref.call(Ask(len(script)), timeout=None)
+                        nursery.start_soon(ask, ref, AskCall(number, pauses))
+            await ref.call(AskCall(len(script)), timeout=None)
 
     in_virtual_time(main)
     casts = [number for number, (kind, _) in enumerate(script) if kind == "cast"]
@@ -220,20 +222,20 @@ async def test_an_actor_may_leave_out_every_callback(
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (Step(1), "Plain does not handle casts: Step(number=1, follow=0)"),
-        (Ask(), "Plain does not handle calls: Ask(number=0, follow=0)"),
+        (StepCast(1), "Plain does not handle casts: Step(number=1, follow=0)"),
+        (AskCall(), "Plain does not handle calls: Ask(number=0, follow=0)"),
     ],
     ids=["cast", "call"],
 )
 async def test_a_message_that_nobody_handles_is_a_crash(
-    message: Step | Ask, complaint: str, autojump_clock: object
+    message: StepCast | AskCall, complaint: str, autojump_clock: object
 ) -> None:
     class Plain(Actor):
         pass
 
     async with Supervisor(child(Plain, id="plain", restart="temporary")) as sup:
         plain = sup.ref("plain")
-        if isinstance(message, Step):
+        if isinstance(message, StepCast):
             plain.cast(message)
         else:
             with pytest.raises(ActorDown, match="does not handle calls"):
@@ -251,7 +253,7 @@ async def test_continue_without_a_handler_for_it_is_a_crash(autojump_clock: obje
 
     async with Supervisor(child(Hopeful, id="hopeful", restart="temporary")) as sup:
         ref = sup.ref("hopeful")
-        ref.cast(Step(0))
+        ref.cast(StepCast(0))
         reason = await ref.wait()
         assert isinstance(reason, Crashed)
         assert str(reason.error) == "Hopeful returned Continue and has no handle_continue"
@@ -278,7 +280,7 @@ async def test_every_incarnation_is_a_new_object_made_of_the_same_arguments(
         second = sup.ref("counting", Counting)
         assert second is not first
         assert (first.alive, second.alive) == (False, True)
-        assert await second.call(Do(_own_name)) == "supervisor/counting"
+        assert await second.call(RunCall(_own_name)) == "supervisor/counting"
     assert [(one.count, one.step) for one in made] == [(99, 3), (5, 3)]
 
 
@@ -324,12 +326,12 @@ async def test_stop_ends_the_actor_with_its_reason_from_any_handler(
     async with Supervisor(quitter) as sup:
         ref = sup.ref("quitter", Quitter)
         if where in ("cast", "continue"):
-            ref.cast(Step(0))
+            ref.cast(StepCast(0))
         elif where == "info":
             await ref.send("go")
         else:
             with pytest.raises(ActorDown) as down:
-                await ref.call(Ask())
+                await ref.call(AskCall())
             assert down.value.reason == reason
             assert down.value.__cause__ is None
         assert await ref.wait() == reason

@@ -17,14 +17,14 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.troupe import Boom, Troupe
+from tests.otp.recording_children import MemberCrashError, RecordingChildren
 
 PLENTY = 1000
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def troupe() -> RecordingChildren:
+    return RecordingChildren()
 
 
 class Clockwork:
@@ -40,7 +40,7 @@ class Clockwork:
         if not self.ages:
             await trio.sleep_forever()
         await trio.sleep(self.ages.pop(0))
-        raise Boom
+        raise MemberCrashError
 
     @property
     def waits(self) -> list[float]:
@@ -80,7 +80,7 @@ async def test_a_slow_start_is_no_time_that_it_stayed_up(
         await trio.sleep(10)
         task_status.started()
         if len(begun) < 5:
-            raise Boom
+            raise MemberCrashError
         await trio.sleep_forever()
 
     async with kind(max_restarts=PLENTY) as sup:
@@ -118,7 +118,7 @@ async def test_jitter_spreads_restarts(autojump_clock: MockClock) -> None:
 
 
 async def test_a_restart_that_waits_is_charged_when_the_child_ends(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a", backoff=(60.0, 60.0, 0.0))) as sup:
         await troupe.crash("a")
@@ -130,7 +130,7 @@ async def test_a_restart_that_waits_is_charged_when_the_child_ends(
 
 
 async def test_a_start_that_fails_again_waits_longer_and_is_charged(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"a": set(range(2, 100))}
     with pytest.raises(RestartIntensityExceeded):  # noqa: PT012
@@ -146,7 +146,7 @@ async def test_a_start_that_fails_again_waits_longer_and_is_charged(
 
 
 async def test_a_child_that_waits_can_be_dismissed(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a", backoff=(9.0, 9.0, 0.0))) as sup:
         await troupe.crash("a")
@@ -161,7 +161,7 @@ async def test_a_child_that_waits_can_be_dismissed(
 
 
 async def test_the_group_waits_with_the_one_that_ended(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(
         child(troupe.play, "a", id="a", backoff=(2.0, 2.0, 0.0)),
@@ -176,7 +176,7 @@ async def test_the_group_waits_with_the_one_that_ended(
 
 
 async def test_who_falls_with_an_earlier_one_comes_back_after_it(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(
         child(troupe.play, "a", id="a", backoff=(4.0, 4.0, 0.0)),
@@ -191,7 +191,7 @@ async def test_who_falls_with_an_earlier_one_comes_back_after_it(
 
 
 async def test_siblings_of_a_dismissed_child_are_stopped_and_can_be_restarted(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"a": {2}}
     async with Supervisor(
@@ -206,7 +206,7 @@ async def test_siblings_of_a_dismissed_child_are_stopped_and_can_be_restarted(
 
 
 async def test_a_stop_does_not_wait_for_a_restart_that_is_due_later(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a", backoff=(60.0, 60.0, 0.0))):
         await troupe.crash("a")

@@ -18,17 +18,23 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.troupe import Boom, Member, Troupe, crash, fine
+from tests.otp.recording_children import (
+    MemberCrashError,
+    RecordingActor,
+    RecordingChildren,
+    crash,
+    fine,
+)
 
 WHERE: ContextVar[str] = ContextVar("WHERE", default="nowhere")
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def troupe() -> RecordingChildren:
+    return RecordingChildren()
 
 
-class Ask(Call[str]):
+class AskCall(Call[str]):
     pass
 
 
@@ -38,7 +44,7 @@ class Echo(Actor):
 
 
 async def test_giving_up_cancels_the_body_and_leaves_bare(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     cancelled = False
     with pytest.raises(RestartIntensityExceeded) as caught:  # noqa: PT012
@@ -53,17 +59,17 @@ async def test_giving_up_cancels_the_body_and_leaves_bare(
     (last,) = caught.value.exits
     assert isinstance(last, Crashed)
     assert caught.value.__cause__ is last.error
-    assert isinstance(last.error, Boom)
+    assert isinstance(last.error, MemberCrashError)
 
 
 async def test_giving_up_stops_the_others_in_reverse_before_the_body_is_cancelled(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     with pytest.raises(RestartIntensityExceeded):  # noqa: PT012
         async with Supervisor(
-            child(Member, troupe, "a"),
+            child(RecordingActor, troupe, "a"),
             child(troupe.play, "b", id="b"),
-            child(Member, troupe, "c"),
+            child(RecordingActor, troupe, "c"),
             max_restarts=0,
         ):
             troupe.take_log()
@@ -94,7 +100,7 @@ async def test_ctrl_c_in_the_body_leaves_as_it_is() -> None:
 
 
 async def test_giving_up_and_a_failing_body_leave_together(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     error = ValueError("in the body's own clean-up")
     with pytest.RaisesGroup(RestartIntensityExceeded, ValueError) as caught:
@@ -108,11 +114,11 @@ async def test_giving_up_and_a_failing_body_leave_together(
 
 
 async def test_giving_up_while_cancelled_from_outside_leaves_bare(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     with pytest.raises(RestartIntensityExceeded), trio.CancelScope() as outer:  # noqa: PT012
         async with Supervisor(
-            child(troupe.play, "a", id="a"), child(Member, troupe, "b"), max_restarts=0
+            child(troupe.play, "a", id="a"), child(RecordingActor, troupe, "b"), max_restarts=0
         ):
             troupe.farewells = {"b": 2.0}
             await troupe.crash("a")
@@ -121,11 +127,11 @@ async def test_giving_up_while_cancelled_from_outside_leaves_bare(
 
 
 async def test_auto_shutdown_ends_the_block_silently(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     reached = False
     async with Supervisor(
-        child(Member, troupe, "a"),
+        child(RecordingActor, troupe, "a"),
         child(troupe.play, "b", id="b", restart="temporary", significant=True),
         auto_shutdown="any_significant",
     ):
@@ -138,29 +144,29 @@ async def test_auto_shutdown_ends_the_block_silently(
 
 
 async def test_children_serve_a_cancelled_body_until_it_has_ended(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     answers: list[str] = []
     with trio.move_on_after(1):
-        async with Supervisor(child(Echo, id="echo"), child(Member, troupe, "b")) as sup:
+        async with Supervisor(child(Echo, id="echo"), child(RecordingActor, troupe, "b")) as sup:
             troupe.take_log()
             try:
                 await trio.sleep_forever()
             finally:
                 with trio.CancelScope(shield=True):
                     await trio.sleep(2)
-                    answers.append(await sup.ref("echo", Echo).call(Ask()))
+                    answers.append(await sup.ref("echo", Echo).call(AskCall()))
                     troupe.log.append("body")
     assert answers == ["here"]
     assert troupe.log == ["body", "stop b"]
 
 
 async def test_a_cancel_while_the_block_is_entered_stops_what_has_started(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.inits = {"c": 10.0}
     with trio.move_on_after(3) as scope:
-        async with Supervisor(*(child(Member, troupe, name) for name in "abcd")):
+        async with Supervisor(*(child(RecordingActor, troupe, name) for name in "abcd")):
             pytest.fail("the body ran")
     assert scope.cancelled_caught
     assert trio.current_time() == 3.0
@@ -168,7 +174,7 @@ async def test_a_cancel_while_the_block_is_entered_stops_what_has_started(
 
 
 async def test_a_block_can_be_entered_again_and_starts_anew(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     sup = Supervisor(child(troupe.play, "a", id="a"), max_restarts=1)
     for lives in (2, 4):
@@ -179,10 +185,13 @@ async def test_a_block_can_be_entered_again_and_starts_anew(
 
 
 async def test_a_supervisor_below_that_gives_up_is_a_crash_for_the_one_above(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     below = Supervisor(
-        child(Member, troupe, "x"), child(troupe.play, "y", id="y"), max_restarts=0, name="below"
+        child(RecordingActor, troupe, "x"),
+        child(troupe.play, "y", id="y"),
+        max_restarts=0,
+        name="below",
     )
     async with Supervisor(child(below, restart="transient")) as top:
         first = top.ref("below")
@@ -196,12 +205,12 @@ async def test_a_supervisor_below_that_gives_up_is_a_crash_for_the_one_above(
 
 
 async def test_a_supervisor_below_that_does_not_start_fails_the_one_above(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"x": {1}}
-    below = Supervisor(child(Member, troupe, "x", id="x"), name="below")
+    below = Supervisor(child(RecordingActor, troupe, "x", id="x"), name="below")
     with pytest.raises(StartFailed) as caught:
-        async with Supervisor(child(Member, troupe, "a"), below, name="top"):
+        async with Supervisor(child(RecordingActor, troupe, "a"), below, name="top"):
             pytest.fail("the body ran")
     cause = caught.value.__cause__
     assert isinstance(cause, StartFailed)

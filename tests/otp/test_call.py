@@ -21,7 +21,7 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import CrashError, Do, Puppet, Tell, crash, in_virtual_time, inside
+from tests.otp.puppets import CrashError, Puppet, RunCall, RunCast, crash, in_virtual_time, inside
 
 
 @pytest.mark.parametrize("gone", ["timeout", "cancel"])
@@ -36,10 +36,10 @@ async def test_p14_a_reply_after_the_caller_has_gone_is_dropped_and_harms_nobody
         ref = sup.ref("p", Puppet)
         if gone == "timeout":
             with pytest.raises(CallTimeout):
-                await ref.call(Do(slow), timeout=1)
+                await ref.call(RunCall(slow), timeout=1)
         else:
             with trio.move_on_after(1):
-                await ref.call(Do(slow))
+                await ref.call(RunCall(slow))
         assert await inside(ref, lambda _: "in time") == "in time"
         assert trio.current_time() == 2.0
 
@@ -63,14 +63,14 @@ async def test_p15_a_request_whose_caller_left_before_it_began_is_never_executed
     async def ask(ref: Ref[Puppet], seconds: float) -> None:
         if gone == "timeout":
             with contextlib.suppress(CallTimeout):
-                await ref.call(Do(work), timeout=seconds)
+                await ref.call(RunCall(work), timeout=seconds)
         else:
             with trio.move_on_after(seconds):
-                await ref.call(Do(work), timeout=None)
+                await ref.call(RunCall(work), timeout=None)
 
     async with Supervisor(child(Small, id="p"), max_restarts=0) as sup:
         ref = sup.ref("p", Small)
-        ref.cast(Tell(busy))
+        ref.cast(RunCast(busy))
         await wait_all_tasks_blocked()
         async with trio.open_nursery() as nursery:
             for seconds in (1, 2, 3, 7, 8):
@@ -94,10 +94,10 @@ async def test_p15_a_request_that_had_begun_runs_to_its_end(
         ref = sup.ref("p", Puppet)
         if gone == "timeout":
             with pytest.raises(CallTimeout):
-                await ref.call(Do(work), timeout=1.5)
+                await ref.call(RunCall(work), timeout=1.5)
         else:
             with trio.move_on_after(1.5):
-                await ref.call(Do(work))
+                await ref.call(RunCall(work))
         await inside(ref, lambda _: None)
     assert steps == [1.0, 2.0, 3.0]
 
@@ -117,7 +117,7 @@ def test_p16_a_crash_fails_the_call_and_all_that_wait_behind_it(
 
     async def ask(ref: Ref[Puppet]) -> None:
         try:
-            await ref.call(Do(fall))
+            await ref.call(RunCall(fall))
         except ActorDown as down:
             failures.append(down)
 
@@ -149,20 +149,20 @@ async def test_p16_a_crash_fails_the_calls_that_were_put_off(autojump_clock: obj
 
         async def ask() -> None:
             with pytest.raises(ActorDown) as down:
-                await ref.call(Do(put_off), timeout=None)
+                await ref.call(RunCall(put_off), timeout=None)
             assert isinstance(down.value.__cause__, CrashError)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
             nursery.start_soon(ask)
             await wait_all_tasks_blocked()
-            ref.cast(Tell(crash))
+            ref.cast(RunCast(crash))
 
 
 async def test_a_call_to_the_dead_says_of_what_they_died(autojump_clock: object) -> None:
     async with Supervisor(child(Puppet, id="p", restart="temporary")) as sup:
         ref = sup.ref("p", Puppet)
-        ref.cast(Tell(crash))
+        ref.cast(RunCast(crash))
         reason = await ref.wait()
         with pytest.raises(ActorDown, match=r"^supervisor/p is down: crashed \(CrashError") as down:
             await inside(ref, lambda _: None)
@@ -191,7 +191,7 @@ async def test_an_actor_that_has_not_begun_takes_messages(autojump_clock: object
         await wait_all_tasks_blocked()
         ref = crew.ref("late", Late)
         assert ref.statistics().state == "starting"
-        assert await ref.call(Do(answer_at_last)) == "at last"
+        assert await ref.call(RunCall(answer_at_last)) == "at last"
 
 
 async def answer_at_last(_puppet: Puppet, _caller: Caller) -> str:

@@ -23,12 +23,12 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import CrashError, in_virtual_time
+from tests.otp.puppets import CrashError, in_virtual_time
 
 SERVERS = ["a", "b", "c"]
 
 
-class Job(Call[int]):
+class ServerCall(Call[int]):
     """A question whose answer is its number; and what the server does instead."""
 
     number: int
@@ -37,7 +37,7 @@ class Job(Call[int]):
     on: str = "a"
 
 
-class RefusedError(Exception):
+class CallRefusedError(Exception):
     """What `caller.fail` says here."""
 
 
@@ -56,15 +56,15 @@ class Office:
         await ref.wait()
         self.deaths[ref] = trio.current_time()
 
-    async def answer_later(self, caller: Caller, job: Job) -> None:
+    async def answer_later(self, caller: Caller, job: ServerCall) -> None:
         await trio.sleep(job.seconds)
         if job.how == "hand over":
             caller.reply(job.number)
         else:
-            caller.fail(RefusedError())
+            caller.fail(CallRefusedError())
 
 
-class Server(Actor):
+class ServerActor(Actor):
     """Does what a job says."""
 
     def __init__(self, name: str, office: Office) -> None:
@@ -77,12 +77,12 @@ class Server(Actor):
 
     async def handle_continue(self, arg: object) -> None:
         assert isinstance(arg, Caller)
-        assert isinstance(arg.message, Job)
+        assert isinstance(arg.message, ServerCall)
         await trio.sleep(arg.message.seconds)
         arg.reply(arg.message.number)
 
     async def handle_call(self, message: object, caller: Caller) -> object:
-        assert isinstance(message, Job)
+        assert isinstance(message, ServerCall)
         office = self.office
         office.seen.append(caller)
         if not caller.waiting:
@@ -101,25 +101,25 @@ class Server(Actor):
             case "leave":
                 raise Stop
             case "refuse":
-                caller.fail(RefusedError())
+                caller.fail(CallRefusedError())
                 return NOREPLY
             case "keep":
                 office.kept.append(caller)
                 return NOREPLY
             case "answer the kept":
                 for kept in office.kept:
-                    assert isinstance(kept.message, Job)
+                    assert isinstance(kept.message, ServerCall)
                     kept.reply(kept.message.number)
                 office.kept.clear()
             case "ask on":
-                further = Job(message.number, "answer", message.seconds)
+                further = ServerCall(message.number, "answer", message.seconds)
                 return await office.names.via(message.on).call(further, timeout=2)
             case _:
                 pass
         return message.number
 
 
-class Question(NamedTuple):
+class PlannedCall(NamedTuple):
     """Who is asked what, when, and how long for: by the call, and by the caller's own scope."""
 
     at: int
@@ -131,7 +131,7 @@ class Question(NamedTuple):
     patience: int | None
 
 
-class Blow(NamedTuple):
+class ServerEnd(NamedTuple):
     """Something that befalls a server."""
 
     at: int
@@ -155,7 +155,7 @@ HOWS = [
 moments = st.integers(0, 6)
 servers = st.sampled_from(SERVERS)
 questions = st.builds(
-    Question,
+    PlannedCall,
     at=moments,
     to=servers,
     how=st.sampled_from(HOWS),
@@ -164,10 +164,12 @@ questions = st.builds(
     timeout=st.sampled_from([None, 0, 1, 2, 3]),
     patience=st.sampled_from([None, 0, 1, 2, 3]),
 )
-blows = st.builds(Blow, moments, servers, st.sampled_from(["kill", "stop", "terminate", "restart"]))
+blows = st.builds(
+    ServerEnd, moments, servers, st.sampled_from(["kill", "stop", "terminate", "restart"])
+)
 
 
-class Answer(NamedTuple):
+class CallResult(NamedTuple):
     """How a call ended."""
 
     how: str
@@ -176,23 +178,25 @@ class Answer(NamedTuple):
     asked: Ref[Actor] | None
 
 
-async def ask(office: Office, number: int, question: Question, answers: list[Answer]) -> None:
+async def ask(
+    office: Office, number: int, question: PlannedCall, answers: list[CallResult]
+) -> None:
     await trio.sleep(question.at)
     began = trio.current_time()
     owners = office.names.lookup(question.to)
     ref = owners[0].ref if owners else office.names.via(question.to)
 
     def ends(how: str) -> None:
-        answers.append(Answer(how, began, trio.current_time(), ref if owners else None))
+        answers.append(CallResult(how, began, trio.current_time(), ref if owners else None))
 
     patience = trio.CancelScope()
     if question.patience is not None:
         patience.deadline = began + question.patience
     with patience:
         try:
-            job = Job(number, question.how, question.seconds, question.on)
+            job = ServerCall(number, question.how, question.seconds, question.on)
             value = await ref.call(job, timeout=question.timeout)
-        except (ActorDown, CallTimeout, RefusedError) as error:
+        except (ActorDown, CallTimeout, CallRefusedError) as error:
             ends(type(error).__name__)
         else:
             ends("answered" if value == number else "answered with somebody else's answer")
@@ -200,7 +204,7 @@ async def ask(office: Office, number: int, question: Question, answers: list[Ans
         ends("cancelled")
 
 
-async def strike(office: Office, sup: Supervisor, blow: Blow) -> None:
+async def strike(office: Office, sup: Supervisor, blow: ServerEnd) -> None:
     await trio.sleep(blow.at)
     owners = office.names.lookup(blow.to)
     with contextlib.suppress(ChildRunning):
@@ -219,11 +223,11 @@ async def strike(office: Office, sup: Supervisor, blow: Blow) -> None:
     schedule=st.random_module(),
 )
 def test_p13_every_call_ends_exactly_once(
-    questions: list[Question], blows: list[Blow], room: int, schedule: object
+    questions: list[PlannedCall], blows: list[ServerEnd], room: int, schedule: object
 ) -> None:
-    answers: list[list[Answer]] = [[] for _ in questions]
+    answers: list[list[CallResult]] = [[] for _ in questions]
 
-    class Small(Server):
+    class Small(ServerActor):
         mailbox = room
 
     async def main() -> Office:

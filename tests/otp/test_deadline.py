@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from sessionmgr.otp import NOREPLY, Caller, CallTimeout, OtpError, Ref, Supervisor, child
-from tests.otp.players import Do, Puppet, in_virtual_time, inside
+from tests.otp.puppets import Puppet, RunCall, in_virtual_time, inside
 
 
 async def never(_puppet: Puppet, _caller: Caller) -> object:
@@ -44,7 +44,7 @@ def test_every_call_times_out_at_its_own_time(
         await trio.sleep(start)
         began = trio.current_time()
         with pytest.raises(CallTimeout):
-            await ref.call(Do(never), timeout=seconds)
+            await ref.call(RunCall(never), timeout=seconds)
         ended.append((began, seconds, trio.current_time()))
 
     async def main() -> int:
@@ -71,7 +71,7 @@ async def test_an_answered_call_leaves_the_table(autojump_clock: object) -> None
     async with Supervisor(child(Puppet, id="p")) as sup:
         ref = sup.ref("p", Puppet)
         for seconds in range(1, 20):
-            assert await ref.call(Do(_one), timeout=seconds / 3) == 1
+            assert await ref.call(RunCall(_one), timeout=seconds / 3) == 1
         # In a task of its own, which takes the traceback of its cancel with it.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_be_cancelled, ref, never, 1)
@@ -90,7 +90,7 @@ async def test_without_a_timeout_a_call_waits_for_ever(
     ever: float | None, autojump_clock: object
 ) -> None:
     async with Supervisor(child(Puppet, id="p")) as sup:
-        answer = await sup.ref("p", Puppet).call(Do(slowly), timeout=ever)
+        answer = await sup.ref("p", Puppet).call(RunCall(slowly), timeout=ever)
         assert answer == "at last"
     assert trio.current_time() >= 80_000
 
@@ -99,14 +99,14 @@ async def test_a_call_waits_five_seconds_unless_it_says_otherwise(autojump_clock
     async with Supervisor(child(Puppet, id="p")) as sup:
         began = trio.current_time()
         with pytest.raises(CallTimeout):
-            await sup.ref("p", Puppet).call(Do(never))
+            await sup.ref("p", Puppet).call(RunCall(never))
         assert trio.current_time() - began == 5.0
 
 
 async def test_a_timeout_is_one_of_trios_and_one_of_ours(autojump_clock: object) -> None:
     async with Supervisor(child(Puppet, id="p"), name="root") as sup:
         with pytest.raises(trio.TooSlowError) as too_slow:
-            await sup.ref("p", Puppet).call(Do(never), timeout=0.25)
+            await sup.ref("p", Puppet).call(RunCall(never), timeout=0.25)
         error = too_slow.value
         assert isinstance(error, CallTimeout)
         assert isinstance(error, OtpError)
@@ -137,23 +137,23 @@ async def _be_cancelled(
     ref: Ref[Puppet], deed: Callable[[Puppet, Caller], Awaitable[object]], patience: float
 ) -> None:
     with trio.move_on_after(patience):
-        await ref.call(Do(deed), timeout=100)
+        await ref.call(RunCall(deed), timeout=100)
 
 
 async def inside_within(ref: Ref[Puppet], seconds: float) -> object:
-    return await ref.call(Do(_one), timeout=seconds)
+    return await ref.call(RunCall(_one), timeout=seconds)
 
 
 async def test_actors_of_another_tree_keep_their_own_deadlines(autojump_clock: object) -> None:
     async def ask_over(_puppet: Puppet, _caller: Caller) -> float:
         with pytest.raises(CallTimeout):
-            await far.call(Do(never), timeout=1)
+            await far.call(RunCall(never), timeout=1)
         return trio.current_time()
 
     async with Supervisor(child(Puppet, id="far")) as there:
         far = there.ref("far", Puppet)
         async with Supervisor(child(Puppet, id="near")) as here:
-            assert await here.ref("near", Puppet).call(Do(ask_over)) == 1.0
+            assert await here.ref("near", Puppet).call(RunCall(ask_over)) == 1.0
         assert await inside(far, lambda _: "lives") == "lives"
 
 
@@ -164,7 +164,7 @@ async def test_a_child_may_call_with_a_timeout_before_the_tree_is_up(
 
     async def first_thing(task_status: trio.TaskStatus[None]) -> None:
         with pytest.raises(CallTimeout):
-            await silent.call(Do(never), timeout=2)
+            await silent.call(RunCall(never), timeout=2)
         ends.append(trio.current_time())
         task_status.started()
         await trio.sleep_forever()
@@ -179,5 +179,5 @@ async def test_a_child_may_call_with_a_timeout_before_the_tree_is_up(
 async def test_timeouts_that_are_all_different_do_not_pile_up(autojump_clock: object) -> None:
     async with Supervisor(child(Puppet, id="p")) as sup:
         for number in range(2000):
-            await sup.ref("p", Puppet).call(Do(_one), timeout=3600 + number / 1000)
+            await sup.ref("p", Puppet).call(RunCall(_one), timeout=3600 + number / 1000)
         assert size_of_table(sup) < 1000

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from sessionmgr.otp import Actor, Cast, Continue, Ref, Supervisor, child
 from sessionmgr.otp.actor import BUDGET
-from tests.otp.players import in_virtual_time
+from tests.otp.puppets import in_virtual_time
 
 
 class Tick(Cast):

@@ -21,42 +21,48 @@ from hypothesis import settings
 
 from sessionmgr.otp import OtpError, StartFailed
 from sessionmgr.testing.schedule import run_scheduled
-from tests.otp.fault import Fault, HangError, InjectedError, Injector, Kind
-from tests.otp.scenarios import SCENARIOS, Scenario
-from tests.otp.trace import Listener, Trace
+from tests.otp.fault_injection import (
+    FaultInjector,
+    HangError,
+    InjectedCrashError,
+    StepFault,
+    StepFaultKind,
+)
+from tests.otp.scenario_trace import CrashLogHandler, ScenarioTrace
+from tests.otp.supervisor_scenarios import SCENARIOS, SupervisorScenario
 
-INTERRUPTS = {Kind.INTERRUPT, Kind.SIGNAL}
+INTERRUPTS = {StepFaultKind.INTERRUPT, StepFaultKind.SIGNAL}
 
 PAIRS = [
-    (Kind.CANCEL, Kind.SIGNAL),
-    (Kind.CANCEL, Kind.INTERRUPT),
-    (Kind.INTERRUPT, Kind.CANCEL),
-    (Kind.INTERRUPT, Kind.INTERRUPT),
-    (Kind.SIGNAL, Kind.SIGNAL),
-    (Kind.CRASH, Kind.CANCEL),
-    (Kind.CRASH, Kind.INTERRUPT),
-    (Kind.CRASH, Kind.CRASH),
+    (StepFaultKind.CANCEL, StepFaultKind.SIGNAL),
+    (StepFaultKind.CANCEL, StepFaultKind.INTERRUPT),
+    (StepFaultKind.INTERRUPT, StepFaultKind.CANCEL),
+    (StepFaultKind.INTERRUPT, StepFaultKind.INTERRUPT),
+    (StepFaultKind.SIGNAL, StepFaultKind.SIGNAL),
+    (StepFaultKind.CRASH, StepFaultKind.CANCEL),
+    (StepFaultKind.CRASH, StepFaultKind.INTERRUPT),
+    (StepFaultKind.CRASH, StepFaultKind.CRASH),
 ]
 
 # What is left of a run that hangs cannot be closed in good order, so it is kept.
 HUNG: list[object] = []
 
 
-class Ending(NamedTuple):
+class ScenarioEnd(NamedTuple):
     """How one run of a scenario ended."""
 
-    scenario: Scenario
-    trace: Trace
-    injector: Injector
+    scenario: SupervisorScenario
+    trace: ScenarioTrace
+    injector: FaultInjector
     error: BaseException | None
     tasks_left: int
 
 
-def play(scenario: Scenario, faults: Sequence[Fault], seed: int) -> Ending:
+def play(scenario: SupervisorScenario, faults: Sequence[StepFault], seed: int) -> ScenarioEnd:
     """Run `scenario` once, with `faults`."""
-    trace = Trace()
+    trace = ScenarioTrace()
     clock = trio.testing.MockClock(autojump_threshold=0)
-    injector = Injector(faults, clock, lambda: trace.up and not trace.left)
+    injector = FaultInjector(faults, clock, lambda: trace.up and not trace.left)
     error: BaseException | None = None
     left = 0
 
@@ -69,17 +75,17 @@ def play(scenario: Scenario, faults: Sequence[Fault], seed: int) -> Ending:
             finally:
                 left = len(injector.tasks) - 1
 
-    with Listener(trace):
+    with CrashLogHandler(trace):
         ended = outcome.capture(run_scheduled, main, seed, clock=clock)
     if isinstance(ended, outcome.Error):
         error = ended.error
     if injector.hang is not None:
         HUNG.append((injector, error))
         error = HangError(injector.hang)
-    return Ending(scenario, trace, injector, error, left)
+    return ScenarioEnd(scenario, trace, injector, error, left)
 
 
-def complaints(ending: Ending) -> Iterator[str]:
+def complaints(ending: ScenarioEnd) -> Iterator[str]:
     """Give each law that a run broke."""
     yield from ending.trace.broken_laws()
     if ending.tasks_left:
@@ -90,22 +96,22 @@ def complaints(ending: Ending) -> Iterator[str]:
         yield f"what leaves is {ending.error!r}"
 
 
-def says_farewell_rightly(ending: Ending) -> bool:
+def says_farewell_rightly(ending: ScenarioEnd) -> bool:
     """Say whether actors said farewell in the right order, and all who should."""
     trace, injector = ending.trace, ending.injector
     struck = [fault.kind for fault in injector.struck]
-    if not ending.scenario.farewells or Kind.CRASH in struck:
+    if not ending.scenario.farewells or StepFaultKind.CRASH in struck:
         return True
     order = [key for key in ending.scenario.farewells if key in trace.ready]
-    if struck in ([], [Kind.CANCEL]):
+    if struck in ([], [StepFaultKind.CANCEL]):
         return trace.farewells == order
-    if struck == [Kind.INTERRUPT] and injector.victim and injector.saw:
+    if struck == [StepFaultKind.INTERRUPT] and injector.victim and injector.saw:
         return trace.farewells == [key for key in order if key != injector.victim]
     # A Ctrl-C while they stop ends all patience.
     return trace.farewells == [key for key in order if key in trace.farewells]
 
 
-def leaves_rightly(ending: Ending) -> bool:
+def leaves_rightly(ending: ScenarioEnd) -> bool:
     """Say whether exactly what should leaves the scenario."""
     error, injector = ending.error, ending.injector
     struck = [fault.kind for fault in injector.struck]
@@ -114,12 +120,12 @@ def leaves_rightly(ending: Ending) -> bool:
         return type(error) is KeyboardInterrupt
     if interrupts:
         return error is not None and set(map(type, leaves(error))) == {KeyboardInterrupt}
-    if struck == [Kind.CRASH] and injector.unborn and not ending.trace.up:
-        return type(error) is StartFailed and isinstance(root_cause(error), InjectedError)
-    if struck.count(Kind.CRASH) and len(struck) > 1:
+    if struck == [StepFaultKind.CRASH] and injector.unborn and not ending.trace.up:
+        return type(error) is StartFailed and isinstance(root_cause(error), InjectedCrashError)
+    if struck.count(StepFaultKind.CRASH) and len(struck) > 1:
         # Who was first decides whether the crash is still seen.
         return error is None or (
-            isinstance(error, OtpError) and isinstance(root_cause(error), InjectedError)
+            isinstance(error, OtpError) and isinstance(root_cause(error), InjectedCrashError)
         )
     return error is None
 
@@ -146,10 +152,10 @@ def effort(little: int, much: int) -> int:
 STRIDE = 4 if settings().max_examples < 100 else 1
 
 
-def every_step(scenario: Scenario, kind: Kind, seed: int) -> int:
+def every_step(scenario: SupervisorScenario, kind: StepFaultKind, seed: int) -> int:
     """Try the fault at every step; give how many there were."""
     for step in itertools.count(1, STRIDE):
-        ending = play(scenario, [Fault(kind, step)], seed)
+        ending = play(scenario, [StepFault(kind, step)], seed)
         wrong = list(complaints(ending))
         assert not wrong, f"{scenario.name}, seed {seed}, {kind.name} at step {step}: {wrong}"
         if not ending.injector.struck:
@@ -158,7 +164,9 @@ def every_step(scenario: Scenario, kind: Kind, seed: int) -> int:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-def test_without_a_fault_a_scenario_says_what_is_written_beside_it(scenario: Scenario) -> None:
+def test_without_a_fault_a_scenario_says_what_is_written_beside_it(
+    scenario: SupervisorScenario,
+) -> None:
     for seed in range(10):
         ending = play(scenario, [], seed)
         assert list(complaints(ending)) == []
@@ -166,21 +174,25 @@ def test_without_a_fault_a_scenario_says_what_is_written_beside_it(scenario: Sce
         assert ending.trace.up
 
 
-@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name.lower())
+@pytest.mark.parametrize("kind", StepFaultKind, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-def test_p27_a_fault_at_any_step_breaks_no_law(scenario: Scenario, kind: Kind) -> None:
+def test_p27_a_fault_at_any_step_breaks_no_law(
+    scenario: SupervisorScenario, kind: StepFaultKind
+) -> None:
     for seed in range(effort(1, 100)):
         steps = every_step(scenario, kind, seed)
-        assert steps >= (5 if kind is Kind.CRASH else 20)
+        assert steps >= (5 if kind is StepFaultKind.CRASH else 20)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-def test_p27_a_second_fault_at_any_later_step_breaks_no_law_either(scenario: Scenario) -> None:
+def test_p27_a_second_fault_at_any_later_step_breaks_no_law_either(
+    scenario: SupervisorScenario,
+) -> None:
     draw = random.Random(scenario.name)
     for _ in range(effort(1, 50)):
         for step in itertools.count(1, STRIDE):
             first, second = draw.choice(PAIRS)
-            faults = [Fault(first, step), Fault(second, step + draw.randint(1, 20))]
+            faults = [StepFault(first, step), StepFault(second, step + draw.randint(1, 20))]
             seed = draw.randrange(1000)
             ending = play(scenario, faults, seed)
             wrong = list(complaints(ending))
@@ -193,26 +205,26 @@ def test_p27_a_second_fault_at_any_later_step_breaks_no_law_either(scenario: Sce
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_in_which_nothing_can_happen_any_more_is_stopped_and_shown() -> None:
-    async def waits(_: Trace) -> None:
+    async def waits(_: ScenarioTrace) -> None:
         await trio.sleep_forever()
 
-    hang = hang_of(Scenario(waits, ""))
+    hang = hang_of(SupervisorScenario(waits, ""))
     assert "everybody waits" in hang
     assert "in waits" in hang
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_without_end_is_stopped_and_shown() -> None:
-    async def spins(_trace: Trace) -> None:
+    async def spins(_trace: ScenarioTrace) -> None:
         for _ in itertools.count():
             await trio.lowlevel.checkpoint()
 
-    hang = hang_of(Scenario(spins, ""))
+    hang = hang_of(SupervisorScenario(spins, ""))
     assert "not at an end" in hang
     assert "in spins" in hang
 
 
-def hang_of(scenario: Scenario) -> str:
+def hang_of(scenario: SupervisorScenario) -> str:
     """Run what hangs, clear away what is left of it, and give what was shown."""
     ending = play(scenario, [], 0)
     assert isinstance(ending.error, HangError)

@@ -16,12 +16,12 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.troupe import Boom, Member, Troupe, crash
+from tests.otp.recording_children import MemberCrashError, RecordingActor, RecordingChildren, crash
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def troupe() -> RecordingChildren:
+    return RecordingChildren()
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
@@ -34,11 +34,11 @@ def events(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
 
 
 async def test_which_children_lists_them_in_start_order(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     below = Supervisor(name="below")
     async with Supervisor(
-        child(Member, troupe, "a", id="a"), below, child(troupe.play, "b", id="b")
+        child(RecordingActor, troupe, "a", id="a"), below, child(troupe.play, "b", id="b")
     ) as sup:
         await sup.start_child(child(troupe.play, "c", id="c"))
         await troupe.crash("b")
@@ -56,10 +56,10 @@ async def test_which_children_lists_them_in_start_order(
 
 
 async def test_count_children_counts_specs_and_lives(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(
-        child(Member, troupe, "a", id="a"),
+        child(RecordingActor, troupe, "a", id="a"),
         DynamicSupervisor(name="pool"),
         child(troupe.play, "b", id="b", restart="transient"),
     ) as sup:
@@ -70,12 +70,12 @@ async def test_count_children_counts_specs_and_lives(
 
 
 async def test_a_child_that_starts_or_stops_says_so(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.inits = {"a": 2.0}
     troupe.farewells = {"a": 2.0}
     async with Supervisor() as sup, trio.open_nursery() as nursery:
-        nursery.start_soon(sup.start_child, child(Member, troupe, "a", id="a"))
+        nursery.start_soon(sup.start_child, child(RecordingActor, troupe, "a", id="a"))
         await trio.sleep(1)
         assert [row.state for row in sup.which_children()] == ["starting"]
         await trio.sleep(2)
@@ -85,7 +85,7 @@ async def test_a_child_that_starts_or_stops_says_so(
 
 
 async def test_statistics_say_how_a_supervisor_is(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a"), name="top") as sup:
         await troupe.crash("a")
@@ -98,13 +98,16 @@ async def test_statistics_say_how_a_supervisor_is(
 
 
 async def test_the_tree_shows_names_states_mailboxes_restarts_and_ages(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     pool = DynamicSupervisor(name="pool")
     async with Supervisor(
-        child(Member, troupe, "a", id="a"), pool, child(troupe.play, "b", id="b"), name="top"
+        child(RecordingActor, troupe, "a", id="a"),
+        pool,
+        child(troupe.play, "b", id="b"),
+        name="top",
     ) as sup:
-        await pool.start_child(child(Member, troupe, "x", id="x"))
+        await pool.start_child(child(RecordingActor, troupe, "x", id="x"))
         await troupe.crash("b")
         await sup.terminate_child("a")
         await trio.sleep(90)
@@ -117,15 +120,15 @@ async def test_the_tree_shows_names_states_mailboxes_restarts_and_ages(
         ]
 
 
-async def test_a_wide_tree_is_cut(autojump_clock: MockClock, troupe: Troupe) -> None:
+async def test_a_wide_tree_is_cut(autojump_clock: MockClock, troupe: RecordingChildren) -> None:
     async with DynamicSupervisor(name="pool") as pool:
         for number in range(10):
-            await pool.start_child(child(Member, troupe, "m", id=f"m{number}"))
+            await pool.start_child(child(RecordingActor, troupe, "m", id=f"m{number}"))
         assert pool.tree(limit=3).splitlines()[-1] == "└─ … and 7 more"
 
 
 async def test_each_crash_and_restart_is_one_record(
-    autojump_clock: MockClock, troupe: Troupe, caplog: pytest.LogCaptureFixture
+    autojump_clock: MockClock, troupe: RecordingChildren, caplog: pytest.LogCaptureFixture
 ) -> None:
     below = Supervisor(child(troupe.play, "a", id="a"), name="below")
     async with Supervisor(below, name="top"):
@@ -137,7 +140,7 @@ async def test_each_crash_and_restart_is_one_record(
     crashed, restarted = caplog.records
     assert crashed.levelno == logging.ERROR
     assert crashed.exc_info is not None
-    assert isinstance(crashed.exc_info[1], Boom)
+    assert isinstance(crashed.exc_info[1], MemberCrashError)
     assert isinstance(vars(crashed)["reason"], Crashed)
     assert restarted.getMessage() == (
         "child_restarted supervisor=top/below child=a reason='crashed (Boom)'"
@@ -147,7 +150,7 @@ async def test_each_crash_and_restart_is_one_record(
 @pytest.mark.parametrize("kind", [Supervisor, DynamicSupervisor])
 async def test_giving_up_is_one_record(
     autojump_clock: MockClock,
-    troupe: Troupe,
+    troupe: RecordingChildren,
     caplog: pytest.LogCaptureFixture,
     kind: type[Supervisor | DynamicSupervisor],
 ) -> None:
@@ -163,7 +166,7 @@ async def test_giving_up_is_one_record(
 
 
 async def test_a_restart_that_fails_is_one_record(
-    autojump_clock: MockClock, troupe: Troupe, caplog: pytest.LogCaptureFixture
+    autojump_clock: MockClock, troupe: RecordingChildren, caplog: pytest.LogCaptureFixture
 ) -> None:
     troupe.failing = {"a": {2}}
     async with Supervisor(child(troupe.play, "a", id="a"), name="top"):
@@ -176,17 +179,17 @@ async def test_a_restart_that_fails_is_one_record(
 
 
 async def test_ends_that_nobody_needs_to_worry_about_are_not_logged(
-    autojump_clock: MockClock, troupe: Troupe, caplog: pytest.LogCaptureFixture
+    autojump_clock: MockClock, troupe: RecordingChildren, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Supervisor(
-        child(troupe.play, "a", id="a", restart="transient"), child(Member, troupe, "b")
+        child(troupe.play, "a", id="a", restart="transient"), child(RecordingActor, troupe, "b")
     ):
         await troupe.finish("a")
     assert events(caplog) == []
 
 
 async def test_a_restart_that_a_stop_interrupts_is_no_failed_start(
-    autojump_clock: MockClock, troupe: Troupe, caplog: pytest.LogCaptureFixture
+    autojump_clock: MockClock, troupe: RecordingChildren, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a")):
         troupe.inits = {"a": 5.0}
@@ -195,7 +198,7 @@ async def test_a_restart_that_a_stop_interrupts_is_no_failed_start(
 
 
 async def test_a_child_without_an_id_is_called_after_what_it_runs(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     given = child(troupe.play, "c", id="play-1")
     sup = Supervisor(child(troupe.play, "a"), child(troupe.play, "b"), given)
@@ -207,7 +210,7 @@ async def test_a_child_without_an_id_is_called_after_what_it_runs(
 
 
 async def test_a_nested_supervisor_that_has_just_ended_can_be_drawn(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     below = Supervisor(child(troupe.play, "x"), name="below", max_restarts=0)
     async with Supervisor(child(below, restart="temporary"), name="top") as sup:
@@ -218,13 +221,13 @@ async def test_a_nested_supervisor_that_has_just_ended_can_be_drawn(
 
 
 async def test_a_reference_is_typed_by_a_class_or_by_what_it_derives_from(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
-    class Understudy(Member):
+    class Understudy(RecordingActor):
         pass
 
     async with Supervisor(child(Understudy, troupe, "a", id="a")) as sup:
-        assert sup.ref("a", Member) is sup.ref("a", Understudy) is sup.ref("a")
+        assert sup.ref("a", RecordingActor) is sup.ref("a", Understudy) is sup.ref("a")
         with pytest.raises(TypeError, match=r"is Understudy, not Stranger$"):
             sup.ref("a", Stranger)
 

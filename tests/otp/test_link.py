@@ -23,22 +23,22 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import (
+from tests.otp.puppets import (
     CrashError,
     Puppet,
-    Tell,
-    Trapper,
+    RunCast,
+    TrappingPuppet,
     crash,
     in_virtual_time,
     inside,
     link,
-    news_of,
+    notifications_of,
 )
 
 SIZE = 6
 
 
-class Blow(NamedTuple):
+class ActorEnd(NamedTuple):
     """An actor is made to end."""
 
     whom: int
@@ -87,7 +87,7 @@ def describe(reason: ExitReason) -> str:
 
 
 blows = st.builds(
-    Blow, st.integers(0, SIZE - 1), st.sampled_from(["stop", "shutdown", "kill", "crash"])
+    ActorEnd, st.integers(0, SIZE - 1), st.sampled_from(["stop", "shutdown", "kill", "crash"])
 )
 
 
@@ -102,7 +102,7 @@ def test_p21_an_abnormal_end_takes_with_it_whoever_is_linked_and_does_not_trap_e
     traps: list[bool],
     links: set[tuple[int, int]],
     cut: set[tuple[int, int]],
-    script: list[Blow],
+    script: list[ActorEnd],
     schedule: object,
 ) -> None:
     both_ways = cut | {(two, one) for one, two in cut}
@@ -110,7 +110,7 @@ def test_p21_an_abnormal_end_takes_with_it_whoever_is_linked_and_does_not_trap_e
 
     async def main() -> None:
         specs = [
-            child(Trapper if trap else Puppet, id=str(number), restart="temporary")
+            child(TrappingPuppet if trap else Puppet, id=str(number), restart="temporary")
             for number, trap in enumerate(traps)
         ]
         async with Supervisor(*specs) as sup:
@@ -126,7 +126,7 @@ def test_p21_an_abnormal_end_takes_with_it_whoever_is_linked_and_does_not_trap_e
             assert dead == society.dead
             told = Counter[tuple[int, int, str]]()
             for number, ref in enumerate(refs):
-                for news in await news_of(ref) if ref.alive else []:
+                for news in await notifications_of(ref) if ref.alive else []:
                     assert isinstance(news, Exit)
                     told[number, int(news.ref.id), describe(news.reason)] += 1
             assert told == Counter(
@@ -149,7 +149,7 @@ async def strike(ref: Ref[Puppet], how: str) -> None:
         case "kill":
             ref.kill()
         case _:
-            ref.cast(Tell(crash))
+            ref.cast(RunCast(crash))
     await wait_all_tasks_blocked()
 
 
@@ -164,7 +164,8 @@ def test_p21_ends_in_the_same_tick_reach_everybody_once(
     async def main() -> list[object]:
         ids = ["trapper", "a", "b", "c"]
         specs = [
-            child(Trapper if id == "trapper" else Puppet, id=id, restart="temporary") for id in ids
+            child(TrappingPuppet if id == "trapper" else Puppet, id=id, restart="temporary")
+            for id in ids
         ]
         async with Supervisor(*specs) as sup, trio.open_nursery() as nursery:
             trapper, a, b, c = (sup.ref(id, Puppet) for id in ids)
@@ -174,7 +175,7 @@ def test_p21_ends_in_the_same_tick_reach_everybody_once(
             nursery.start_soon(strike, c, second)
             await wait_all_tasks_blocked()
             assert [one.alive for one in (a, b, c)] == [False] * 3
-            return await news_of(trapper)
+            return await notifications_of(trapper)
         raise AssertionError
 
     news = in_virtual_time(main)
@@ -191,7 +192,7 @@ async def test_p21_a_kill_cannot_be_trapped_and_reaches_others_as_killed(
         async def terminate(self, reason: ExitReason) -> None:
             farewells.append(reason)
 
-    trappers = [child(Trapper, id=id, restart="temporary") for id in ("one", "two")]
+    trappers = [child(TrappingPuppet, id=id, restart="temporary") for id in ("one", "two")]
     async with Supervisor(*trappers, child(Polite, id="polite", restart="temporary")) as sup:
         one, two, polite = (sup.ref(id, Puppet) for id in ("one", "two", "polite"))
         await link(two, one)
@@ -199,7 +200,7 @@ async def test_p21_a_kill_cannot_be_trapped_and_reaches_others_as_killed(
         one.kill()
         assert await one.wait() == Killed()
         assert await polite.wait() == Killed()
-        assert await news_of(two) == [Exit(one, Killed())]
+        assert await notifications_of(two) == [Exit(one, Killed())]
         assert farewells == [Killed()]
 
 
@@ -208,7 +209,7 @@ async def test_p21_a_normal_end_harms_nobody_but_is_told_to_those_who_trap(
 ) -> None:
     specs = (
         child(Puppet, id="p", restart="temporary"),
-        child(Trapper, id="trapper"),
+        child(TrappingPuppet, id="trapper"),
         child(Puppet, id="q"),
     )
     async with Supervisor(*specs) as sup:
@@ -217,14 +218,16 @@ async def test_p21_a_normal_end_harms_nobody_but_is_told_to_those_who_trap(
             await link(other, p)
         p.stop()
         await p.wait()
-        assert await news_of(trapper) == [Exit(p, Normal())]
-        assert await news_of(q) == []
+        assert await notifications_of(trapper) == [Exit(p, Normal())]
+        assert await notifications_of(q) == []
 
 
 async def test_p21_a_link_to_the_dead_is_an_end_at_once(autojump_clock: object) -> None:
-    specs = [child(kind, id=kind.__name__, restart="temporary") for kind in (Puppet, Trapper)]
+    specs = [
+        child(kind, id=kind.__name__, restart="temporary") for kind in (Puppet, TrappingPuppet)
+    ]
     async with Supervisor(*specs, child(Puppet, id="dead", restart="temporary")) as sup:
-        puppet, trapper = sup.ref("Puppet", Puppet), sup.ref("Trapper", Trapper)
+        puppet, trapper = sup.ref("Puppet", Puppet), sup.ref("Trapper", TrappingPuppet)
         dead = sup.ref("dead")
         dead.kill()
         await dead.wait()
@@ -233,16 +236,16 @@ async def test_p21_a_link_to_the_dead_is_an_end_at_once(autojump_clock: object) 
             dead.link()
             await trio.sleep(60)
 
-        puppet.cast(Tell(link_and_wait))
+        puppet.cast(RunCast(link_and_wait))
         assert await puppet.wait() == NoProc()
         await link(trapper, dead)
-        assert await news_of(trapper) == [Exit(dead, NoProc())]
+        assert await notifications_of(trapper) == [Exit(dead, NoProc())]
         assert trio.current_time() == 0.0
 
 
 async def test_a_link_to_oneself_means_nothing(autojump_clock: object) -> None:
-    async with Supervisor(child(Trapper, id="trapper", restart="temporary")) as sup:
-        ref = sup.ref("trapper", Trapper)
+    async with Supervisor(child(TrappingPuppet, id="trapper", restart="temporary")) as sup:
+        ref = sup.ref("trapper", TrappingPuppet)
         await inside(ref, lambda puppet: puppet.ref.link())
         ref.stop(Shutdown())
         assert await ref.wait() == Shutdown()
@@ -256,9 +259,9 @@ async def test_whoever_falls_with_another_is_interrupted_at_work(autojump_clock:
     specs = [child(Puppet, id=id, restart="temporary") for id in ("worker", "other")]
     async with Supervisor(*specs) as sup:
         worker, other = sup.ref("worker", Puppet), sup.ref("other", Puppet)
-        worker.cast(Tell(link_and_work))
+        worker.cast(RunCast(link_and_work))
         await trio.sleep(1)
-        other.cast(Tell(crash))
+        other.cast(RunCast(crash))
         reason = await worker.wait()
         assert reason == await other.wait()
         assert isinstance(reason, Crashed)
@@ -284,7 +287,7 @@ async def test_functions_fall_with_actors_and_actors_with_functions(
         if linker == "actor":
             await link(puppet, ref)
         else:
-            puppet.cast(Tell(crash))
+            puppet.cast(RunCast(crash))
         reasons = {await puppet.wait(), await ref.wait()}
         assert [type(reason) for reason in reasons] == [Crashed]
 

@@ -21,33 +21,33 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import CrashError, Puppet, Tell, in_virtual_time
+from tests.otp.puppets import CrashError, Puppet, RunCast, in_virtual_time
 
 
-class Said(NamedTuple):
+class SentInfo(NamedTuple):
     """The n-th message of a sender, as info."""
 
     sender: str
     number: int
 
 
-class SaidCast(Cast):
+class SentCast(Cast):
     sender: str
     number: int
 
 
-class SaidCall(Call[int]):
+class SentCall(Call[int]):
     sender: str
     number: int
 
 
-class Watch(Call[None]):
+class WatchCall(Call[None]):
     """Want to know how a sender ends."""
 
     ref: Ref[Actor]
 
 
-class Listener(Actor):
+class ReceivingActor(Actor):
     """Hears everybody out, until the end of each."""
 
     trap_exit = True
@@ -57,21 +57,21 @@ class Listener(Actor):
         self.pauses = pauses
 
     async def handle_call(self, message: object, caller: Caller) -> object:
-        if isinstance(message, Watch):
+        if isinstance(message, WatchCall):
             message.ref.monitor()
             message.ref.link()
             return None
-        assert isinstance(message, SaidCall)
+        assert isinstance(message, SentCall)
         await self.hear(message.sender, message.number)
         return message.number
 
     async def handle_cast(self, message: Cast) -> None:
-        assert isinstance(message, SaidCast)
+        assert isinstance(message, SentCast)
         await self.hear(message.sender, message.number)
 
     async def handle_info(self, message: object) -> None:
         match message:
-            case Said(sender, number):
+            case SentInfo(sender, number):
                 await self.hear(sender, number)
             case Down(ref=ref) | Exit(ref=ref):
                 await self.hear(ref.id, LAST)
@@ -105,7 +105,7 @@ def test_p12_each_senders_messages_come_in_the_order_in_which_it_sent_them_and_i
     said: dict[str, list[int]] = {str(n): [] for n in range(len(speeches))}
     unsure: dict[str, list[int]] = {name: [] for name in said}
 
-    class Small(Listener):
+    class Small(ReceivingActor):
         mailbox = room
 
     async def speak(puppet: Puppet, speech: list[str], listener: Ref[Small]) -> None:
@@ -114,19 +114,19 @@ def test_p12_each_senders_messages_come_in_the_order_in_which_it_sent_them_and_i
             with contextlib.suppress(MailboxFull, CallTimeout):
                 if how == "impatient call":
                     unsure[name].append(number)
-                    await listener.call(SaidCall(name, number), timeout=1)
+                    await listener.call(SentCall(name, number), timeout=1)
                     unsure[name].remove(number)
                 elif how == "pause":
                     await trio.sleep(1)
                     continue
                 elif how == "cast":
-                    listener.cast(SaidCast(name, number))
+                    listener.cast(SentCast(name, number))
                 elif how == "post":
-                    listener.post(Said(name, number))
+                    listener.post(SentInfo(name, number))
                 elif how == "send":
-                    await listener.send(Said(name, number))
+                    await listener.send(SentInfo(name, number))
                 else:
-                    assert await listener.call(SaidCall(name, number), timeout=None) == number
+                    assert await listener.call(SentCall(name, number), timeout=None) == number
                 said[name].append(number)
 
     async def main() -> None:
@@ -137,7 +137,7 @@ def test_p12_each_senders_messages_come_in_the_order_in_which_it_sent_them_and_i
             for name, (speech, end) in zip(said, speeches, strict=True):
                 ref = await sup.start_child(child(Puppet, id=name, restart="temporary"))
                 refs.append(ref)
-                await listener.call(Watch(ref), timeout=None)
+                await listener.call(WatchCall(ref), timeout=None)
 
                 async def live(puppet: Puppet, speech: list[str] = speech, end: str = end) -> None:
                     await speak(puppet, speech, listener)
@@ -145,10 +145,10 @@ def test_p12_each_senders_messages_come_in_the_order_in_which_it_sent_them_and_i
                         raise CrashError
                     puppet.ref.kill() if end == "kill" else puppet.ref.stop()
 
-                ref.cast(Tell(live))
+                ref.cast(RunCast(live))
             for ref in refs:
                 await ref.wait()
-            await listener.call(SaidCall("", 0), timeout=None)
+            await listener.call(SentCall("", 0), timeout=None)
 
     in_virtual_time(main)
     for name, numbers in said.items():

@@ -25,7 +25,7 @@ from sessionmgr.otp import (
     child,
 )
 from sessionmgr.otp.ref import Ref
-from tests.otp.troupe import Member, Troupe, fine
+from tests.otp.recording_children import RecordingActor, RecordingChildren, fine
 
 # What a type checker would refuse goes through here.
 loosely = cast("Callable[..., object]", child)
@@ -52,7 +52,7 @@ def test_a_child_with_an_impossible_option_is_refused(
         loosely(fine, **options)
 
 
-@pytest.mark.parametrize("target", [print, 3, Troupe, "fine"])
+@pytest.mark.parametrize("target", [print, 3, RecordingChildren, "fine"])
 def test_a_child_that_cannot_run_is_refused(target: object) -> None:
     with pytest.raises(TypeError, match="a class of actors, an async function or a supervisor"):
         loosely(target)
@@ -163,7 +163,7 @@ async def test_a_running_child_is_neither_restarted_nor_deleted_nor_doubled() ->
 
 
 async def test_a_crash_that_waits_to_be_dealt_with_is_no_stop() -> None:
-    troupe = Troupe()
+    troupe = RecordingChildren()
     async with Supervisor(child(troupe.play, "a", id="a")) as sup:
         first = sup.ref("a")
         first.kill()
@@ -175,8 +175,9 @@ async def test_a_crash_that_waits_to_be_dealt_with_is_no_stop() -> None:
 
 async def test_a_full_pool_says_how_full() -> None:
     async with DynamicSupervisor(max_children=2, name="pool") as pool:
-        refs: list[Ref[Member]] = [
-            await pool.start_child(child(Member, Troupe(), "a")) for _ in range(2)
+        refs: list[Ref[RecordingActor]] = [
+            await pool.start_child(child(RecordingActor, RecordingChildren(), "a"))
+            for _ in range(2)
         ]
         with pytest.raises(MaxChildren, match="'pool' already has its 2 children"):
             await pool.start_child(fine)

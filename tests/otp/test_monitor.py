@@ -24,39 +24,48 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.players import CrashError, Do, Puppet, Tell, crash, in_virtual_time, news_of, watch
+from tests.otp.puppets import (
+    CrashError,
+    Puppet,
+    RunCall,
+    RunCast,
+    crash,
+    in_virtual_time,
+    notifications_of,
+    watch,
+)
 
 
-class Watch(NamedTuple):
+class MonitorStep(NamedTuple):
     target: int
 
 
-class End(NamedTuple):
+class EndStep(NamedTuple):
     target: int
     how: str
 
 
-class Cancel(NamedTuple):
+class CancelStep(NamedTuple):
     which: int
     flush: bool
 
 
-class Listen(NamedTuple):
+class HandleStep(NamedTuple):
     """Handle what has come meanwhile."""
 
 
-Act = Watch | End | Cancel | Listen
+Act = MonitorStep | EndStep | CancelStep | HandleStep
 acts: st.SearchStrategy[Act] = st.one_of(
-    st.builds(Watch, st.integers(0, 1)),
-    st.builds(End, st.integers(0, 1), st.sampled_from(["crash", "kill", "stop", "shutdown"])),
-    st.builds(Cancel, st.integers(0, 3), st.booleans()),
-    st.builds(Listen),
+    st.builds(MonitorStep, st.integers(0, 1)),
+    st.builds(EndStep, st.integers(0, 1), st.sampled_from(["crash", "kill", "stop", "shutdown"])),
+    st.builds(CancelStep, st.integers(0, 3), st.booleans()),
+    st.builds(HandleStep),
 )
 
 
 async def end(ref: Ref[Puppet], how: str) -> None:
     if how == "crash":
-        ref.cast(Tell(crash))
+        ref.cast(RunCast(crash))
     elif how == "kill":
         ref.kill()
     else:
@@ -92,16 +101,16 @@ def test_p20_there_is_exactly_one_down_for_each_monitor_and_none_after_a_flush(
             async def act_until_listening(puppet: Puppet, _caller: Caller) -> None:
                 while script:
                     match script.pop(0):
-                        case Listen():
+                        case HandleStep():
                             return
-                        case Watch(target):
+                        case MonitorStep(target):
                             monitor = refs[target].monitor()
                             wishes.append(Wish(monitor, target, target in reasons))
                             due.add(monitor)
-                        case End(target, how) if target not in reasons:
+                        case EndStep(target, how) if target not in reasons:
                             await end(refs[target], how)
                             reasons[target] = await refs[target].wait()
-                        case Cancel(which, flush) if which < len(wishes):
+                        case CancelStep(which, flush) if which < len(wishes):
                             wish = wishes[which]
                             wish.monitor.cancel(flush=flush)
                             heard_of = {it.monitor for it in puppet.news if isinstance(it, Down)}
@@ -112,11 +121,11 @@ def test_p20_there_is_exactly_one_down_for_each_monitor_and_none_after_a_flush(
                             pass
 
             while script:
-                await watcher.call(Do(act_until_listening), timeout=None)
+                await watcher.call(RunCall(act_until_listening), timeout=None)
             for number, ref in enumerate(refs):
                 ref.kill()
                 reasons.setdefault(number, await ref.wait())
-            for news in await news_of(watcher):
+            for news in await notifications_of(watcher):
                 assert isinstance(news, Down)
                 heard.append(news)
 
@@ -141,7 +150,7 @@ async def test_down_says_why(how: str, reason: ExitReason, autojump_clock: objec
         watcher, target = sup.ref("watcher", Puppet), sup.ref("target", Puppet)
         monitor = await watch(watcher, target)
         await end(target, how)
-        assert await news_of(watcher) == [Down(monitor, target, reason)]
+        assert await notifications_of(watcher) == [Down(monitor, target, reason)]
 
 
 async def test_down_carries_the_crash_itself(autojump_clock: object) -> None:
@@ -150,7 +159,7 @@ async def test_down_carries_the_crash_itself(autojump_clock: object) -> None:
         watcher, target = sup.ref("watcher", Puppet), sup.ref("target", Puppet)
         await watch(watcher, target)
         await end(target, "crash")
-        (down,) = await news_of(watcher)
+        (down,) = await notifications_of(watcher)
         assert isinstance(down, Down)
         assert isinstance(down.reason, Crashed)
         assert isinstance(down.reason.error, CrashError)
@@ -163,7 +172,7 @@ async def test_p20_a_monitor_of_the_dead_is_answered_at_once(autojump_clock: obj
         watcher, target = sup.ref("watcher", Puppet), sup.ref("target", Puppet)
         await end(target, "kill")
         monitor = await watch(watcher, target)
-        assert await news_of(watcher) == [Down(monitor, target, NoProc())]
+        assert await notifications_of(watcher) == [Down(monitor, target, NoProc())]
         assert trio.current_time() == 0.0
 
 
@@ -180,8 +189,8 @@ async def test_p20_a_down_that_waits_to_be_handled_is_taken_back_by_a_flush_only
     targets = child(Puppet, id="target", restart="temporary")
     async with Supervisor(child(Puppet, id="watcher"), targets) as sup:
         watcher, target = sup.ref("watcher", Puppet), sup.ref("target", Puppet)
-        await watcher.call(Do(watch_and_cancel))
-        assert len(await news_of(watcher)) == (0 if flush else 1)
+        await watcher.call(RunCall(watch_and_cancel))
+        assert len(await notifications_of(watcher)) == (0 if flush else 1)
 
 
 async def test_a_monitor_of_a_name_that_nobody_has_is_answered_at_once(
@@ -191,7 +200,7 @@ async def test_a_monitor_of_a_name_that_nobody_has_is_answered_at_once(
     async with Supervisor(child(Puppet, id="watcher")) as sup:
         watcher = sup.ref("watcher", Puppet)
         monitor = await watch(watcher, nobody)
-        assert await news_of(watcher) == [Down(monitor, nobody, NoProc())]
+        assert await notifications_of(watcher) == [Down(monitor, nobody, NoProc())]
         assert await nobody.wait() == NoProc()
 
 
@@ -204,7 +213,7 @@ async def test_a_monitor_holds_for_one_incarnation_only(autojump_clock: object) 
         second = sup.ref("target", Puppet)
         assert second is not first
         await end(second, "kill")
-        assert len(await news_of(watcher)) == 1
+        assert len(await notifications_of(watcher)) == 1
 
 
 async def test_functions_and_supervisors_can_be_monitored(autojump_clock: object) -> None:
@@ -222,7 +231,7 @@ async def test_functions_and_supervisors_can_be_monitored(autojump_clock: object
             await watch(watcher, sup.ref(id))
         await trio.sleep(2)
         await sup.terminate_child("below")
-        downs = await news_of(watcher)
+        downs = await notifications_of(watcher)
         assert [(down.ref.id, down.reason) for down in downs if isinstance(down, Down)] == [
             ("brief", Normal()),
             ("below", Shutdown()),

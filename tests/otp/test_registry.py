@@ -18,24 +18,34 @@ from sessionmgr.otp import (
     CallCycle,
     Caller,
     Cast,
-    Dispatched,
+    DispatchResult,
     Down,
-    Entry,
     Exit,
     NoProc,
     Ref,
     Registry,
+    RegistryEntry,
     RegistryStatistics,
     Shutdown,
     Supervisor,
     child,
 )
-from tests.otp.players import Do, Puppet, Tell, Trapper, crash, in_virtual_time, inside, link, watch
+from tests.otp.puppets import (
+    Puppet,
+    RunCall,
+    RunCast,
+    TrappingPuppet,
+    crash,
+    in_virtual_time,
+    inside,
+    link,
+    watch,
+)
 
 Keys = Literal["unique", "duplicate"]
 
 
-class Step(NamedTuple):
+class RegistryStep(NamedTuple):
     """One worker registers or gives up a name, or ends in some way."""
 
     worker: int
@@ -44,7 +54,7 @@ class Step(NamedTuple):
 
 
 steps = st.builds(
-    Step,
+    RegistryStep,
     st.integers(0, 2),
     st.sampled_from(["register", "register", "register", "unregister", "crash", "kill", "stop"]),
     st.sampled_from("xyz"),
@@ -57,11 +67,11 @@ steps = st.builds(
     schedule=st.random_module(),
 )
 def test_p22_names_go_with_their_owners_and_unique_ones_stay_unique(
-    script: list[Step], keys: Keys, schedule: object
+    script: list[RegistryStep], keys: Keys, schedule: object
 ) -> None:
     owners: dict[str, dict[int, int]] = {key: {} for key in "xyz"}
 
-    async def act(sup: Supervisor, names: Registry, number: int, step: Step) -> None:
+    async def act(sup: Supervisor, names: Registry, number: int, step: RegistryStep) -> None:
         ref = sup.ref(str(step.worker), Puppet)
         own = owners[step.key]
         match step.do:
@@ -76,7 +86,7 @@ def test_p22_names_go_with_their_owners_and_unique_ones_stay_unique(
                 own.pop(step.worker, None)
             case how:
                 if how == "crash":
-                    ref.cast(Tell(crash))
+                    ref.cast(RunCast(crash))
                 else:
                     ref.kill() if how == "kill" else ref.stop()
                 for some in owners.values():
@@ -107,7 +117,7 @@ async def register(ref: Ref[Puppet], names: Registry, key: Hashable, value: obje
     await inside(ref, lambda _: names.register(key, value))
 
 
-class Named(Puppet):
+class RegisteredPuppet(Puppet):
     """Has a name from its first moment."""
 
     def __init__(self, names: Registry, key: str = "it") -> None:
@@ -134,7 +144,7 @@ def test_p22_a_name_is_free_before_anybody_hears_that_its_owner_has_ended(
         assert dead not in [entry.ref for entry in names.lookup("it")]
         heard.append(who)
 
-    class Attentive(Trapper):
+    class Attentive(TrappingPuppet):
         async def handle_info(self, message: object) -> None:
             assert isinstance(message, Down | Exit)
             await hear(type(message).__name__, message.ref)
@@ -144,7 +154,7 @@ def test_p22_a_name_is_free_before_anybody_hears_that_its_owner_has_ended(
 
     async def ask(ref: Ref[Puppet]) -> None:
         with pytest.raises(ActorDown):
-            await ref.call(Do(put_off), timeout=None)
+            await ref.call(RunCall(put_off), timeout=None)
         await hear("caller", ref)
 
     async def wait(ref: Ref[Puppet]) -> None:
@@ -152,9 +162,9 @@ def test_p22_a_name_is_free_before_anybody_hears_that_its_owner_has_ended(
         await hear("waiter", ref)
 
     async def main() -> None:
-        named = child(Named, names, id="named", restart=restart)
+        named = child(RegisteredPuppet, names, id="named", restart=restart)
         async with Supervisor(child(Attentive, id="a"), named, max_restarts=1) as sup:
-            attentive, ref = sup.ref("a", Attentive), sup.ref("named", Named)
+            attentive, ref = sup.ref("a", Attentive), sup.ref("named", RegisteredPuppet)
             await watch(attentive, ref)
             await link(attentive, ref)
             async with trio.open_nursery() as nursery:
@@ -162,7 +172,7 @@ def test_p22_a_name_is_free_before_anybody_hears_that_its_owner_has_ended(
                 nursery.start_soon(wait, ref)
                 await wait_all_tasks_blocked()
                 if how == "crash":
-                    ref.cast(Tell(crash))
+                    ref.cast(RunCast(crash))
                 else:
                     ref.kill() if how == "kill" else ref.stop()
             await wait_all_tasks_blocked()
@@ -175,7 +185,7 @@ def test_p22_a_name_is_free_before_anybody_hears_that_its_owner_has_ended(
 
 async def test_a_name_that_is_taken_says_by_whom(autojump_clock: object) -> None:
     names = Registry()
-    specs = child(Named, names, id="first"), child(Puppet, id="second")
+    specs = child(RegisteredPuppet, names, id="first"), child(Puppet, id="second")
     async with Supervisor(*specs, name="root") as sup:
         with pytest.raises(AlreadyRegistered, match=r"^the name 'it' is already taken by root/fir"):
             await register(sup.ref("second", Puppet), names, "it")
@@ -188,13 +198,13 @@ async def test_whoever_has_a_name_may_change_its_value(autojump_clock: object) -
         ref = sup.ref("p", Puppet)
         await register(ref, names, "x", "one")
         await register(ref, names, "x", "two")
-        assert names.lookup("x") == [Entry("x", ref, "two")]
+        assert names.lookup("x") == [RegistryEntry("x", ref, "two")]
         assert names.lookup("y") == []
 
 
 async def test_a_name_belongs_to_whoever_registered_it(autojump_clock: object) -> None:
     names = Registry()
-    async with Supervisor(child(Named, names, id="named"), child(Puppet, id="p")) as sup:
+    async with Supervisor(child(RegisteredPuppet, names, id="named"), child(Puppet, id="p")) as sup:
         await inside(sup.ref("p", Puppet), lambda _: names.unregister("it"))
         assert names.keys() == ["it"]
 
@@ -221,7 +231,7 @@ async def test_a_function_may_have_a_name(autojump_clock: object) -> None:
 
     async with Supervisor() as sup:
         ref = await sup.start_child(child(function, restart="temporary"))
-        assert names.lookup("f") == [Entry("f", ref, "value")]
+        assert names.lookup("f") == [RegistryEntry("f", ref, "value")]
         await ref.wait()
         assert names.lookup("f") == []
 
@@ -231,17 +241,17 @@ async def test_a_function_may_have_a_name(autojump_clock: object) -> None:
 
 async def test_via_finds_whoever_has_the_name_now(autojump_clock: object) -> None:
     names = Registry()
-    it = names.via("it", Named)
-    async with Supervisor(child(Named, names, id="named")) as sup:
-        first = sup.ref("named", Named)
+    it = names.via("it", RegisteredPuppet)
+    async with Supervisor(child(RegisteredPuppet, names, id="named")) as sup:
+        first = sup.ref("named", RegisteredPuppet)
         assert await inside(it, lambda named: named.ref) is first
         first.kill()
         await wait_all_tasks_blocked()
-        second = sup.ref("named", Named)
+        second = sup.ref("named", RegisteredPuppet)
         assert second is not first
         assert await inside(it, lambda named: named.ref) is second
         assert (it.alive, it.id, it.name) == (True, "named", "supervisor/named")
-        it.cast(Tell(crash))
+        it.cast(RunCast(crash))
         await wait_all_tasks_blocked()
         assert not second.alive
         await it.send("hello")
@@ -261,7 +271,7 @@ async def test_with_nobody_there_calls_say_so_and_casts_say_nothing(
     assert down.value.reason == NoProc()
     with pytest.raises(ActorDown):
         await nobody.send("hello")
-    nobody.cast(Tell(crash))
+    nobody.cast(RunCast(crash))
     nobody.post("hello")
     nobody.stop()
     nobody.kill()
@@ -274,11 +284,11 @@ async def test_a_name_does_not_hide_a_cycle(autojump_clock: object) -> None:
 
     async def ask_itself(puppet: Puppet, _caller: Caller) -> str:
         with pytest.raises(CallCycle):
-            await inside(names.via("it", Named), lambda _: None)
+            await inside(names.via("it", RegisteredPuppet), lambda _: None)
         return "refused"
 
-    async with Supervisor(child(Named, names)):
-        assert await names.via("it", Named).call(Do(ask_itself)) == "refused"
+    async with Supervisor(child(RegisteredPuppet, names)):
+        assert await names.via("it", RegisteredPuppet).call(RunCall(ask_itself)) == "refused"
 
 
 def test_via_needs_unique_names() -> None:
@@ -294,7 +304,7 @@ def test_a_registry_is_unique_or_duplicate() -> None:
 # Dispatch.
 
 
-class Letter(Cast):
+class TopicCast(Cast):
     text: str
 
 
@@ -319,15 +329,15 @@ class Subscriber(Actor):
             await trio.sleep(1)
 
 
-@pytest.mark.parametrize("message", [Letter("hello"), "hello"], ids=["cast", "info"])
+@pytest.mark.parametrize("message", [TopicCast("hello"), "hello"], ids=["cast", "info"])
 async def test_dispatch_tells_all_who_have_the_name(
     message: object, autojump_clock: object
 ) -> None:
     names = Registry("duplicate")
     heard: list[tuple[str, object]] = []
     async with Supervisor(*(child(Subscriber, names, heard, id=id) for id in "abc")):
-        assert names.dispatch("topic", message) == Dispatched(3, [])
-        assert names.dispatch("another topic", message) == Dispatched(0, [])
+        assert names.dispatch("topic", message) == DispatchResult(3, [])
+        assert names.dispatch("another topic", message) == DispatchResult(0, [])
         await wait_all_tasks_blocked()
     assert sorted(heard, key=repr) == [(id, message) for id in "abc"]
 
@@ -343,10 +353,10 @@ async def test_a_full_mailbox_keeps_nobody_else_from_hearing_a_dispatch(
         await wait_all_tasks_blocked()
         busy.post("one")
         busy.post("two")
-        assert names.dispatch("topic", Letter("hello")) == Dispatched(2, [busy])
-        assert names.dispatch("topic", "hello") == Dispatched(2, [busy])
+        assert names.dispatch("topic", TopicCast("hello")) == DispatchResult(2, [busy])
+        assert names.dispatch("topic", "hello") == DispatchResult(2, [busy])
         await wait_all_tasks_blocked()
-        told = [who for who, what in heard if what in (Letter("hello"), "hello")]
+        told = [who for who, what in heard if what in (TopicCast("hello"), "hello")]
         assert sorted(told) == ["a", "a", "c", "c"]
 
 

@@ -31,10 +31,10 @@ from sessionmgr.otp import (
     TaskSupervisor,
     child,
 )
-from tests.otp.players import CrashError, Do, Puppet, Tell, inside
+from tests.otp.puppets import CrashError, Puppet, RunCall, RunCast, inside
 
 
-class RefusedError(Exception):
+class ReplyRefusedError(Exception):
     pass
 
 
@@ -49,11 +49,11 @@ class Clerk(Actor):
         return NOREPLY
 
 
-class Ask(Call[str]):
+class AskCall(Call[str]):
     pass
 
 
-class Note(Cast):
+class NoteCast(Cast):
     text: str = ""
 
 
@@ -63,7 +63,7 @@ class Inquirer:
     def __init__(self) -> None:
         self.answer: object = None
 
-    async def ask(self, ref: Ref[Actor], message: Call[object] = Ask()) -> None:  # noqa: B008
+    async def ask(self, ref: Ref[Actor], message: Call[object] = AskCall()) -> None:  # noqa: B008
         try:
             self.answer = await ref.call(message, timeout=60)
         except Exception as error:  # noqa: BLE001  # whatever it is
@@ -82,7 +82,7 @@ async def test_an_answer_may_come_later_and_from_elsewhere(autojump_clock: objec
         await wait_all_tasks_blocked()
         assert (first.answer, second.answer) == (None, "to the second")
         assert (one.waiting, two.waiting) == (True, False)
-        one.fail(RefusedError("no"))
+        one.fail(ReplyRefusedError("no"))
         await wait_all_tasks_blocked()
         assert repr(first.answer) == "RefusedError('no')"
         assert sup.ref("clerk").alive
@@ -95,7 +95,9 @@ async def test_a_reply_may_be_an_exception_object_without_being_raised(
         return ValueError("just a value")
 
     async with Supervisor(child(Puppet, id="p")) as sup:
-        assert repr(await sup.ref("p", Puppet).call(Do(answer))) == "ValueError('just a value')"
+        assert (
+            repr(await sup.ref("p", Puppet).call(RunCall(answer))) == "ValueError('just a value')"
+        )
 
 
 @pytest.mark.parametrize("again", ["reply", "fail"])
@@ -107,7 +109,7 @@ async def test_to_answer_twice_is_wrong(again: str, autojump_clock: object) -> N
         await wait_all_tasks_blocked()
         asked[0].reply("once")
         with pytest.raises(AlreadyReplied, match=r"^supervisor/clerk answered Ask\(\) twice: "):
-            asked[0].reply("twice") if again == "reply" else asked[0].fail(RefusedError())
+            asked[0].reply("twice") if again == "reply" else asked[0].fail(ReplyRefusedError())
     assert inquirer.answer == "once"
 
 
@@ -119,7 +121,7 @@ async def test_to_reply_and_to_return_a_value_is_to_answer_twice(autojump_clock:
     inquirer = Inquirer()
     async with Supervisor(child(Puppet, id="p", restart="temporary")) as sup:
         ref = sup.ref("p", Puppet)
-        await inquirer.ask(ref, Do(hasty))
+        await inquirer.ask(ref, RunCall(hasty))
         reason = await ref.wait()
         assert inquirer.answer == "early"
         assert isinstance(reason, Crashed)
@@ -139,7 +141,7 @@ async def test_an_answer_for_a_callee_that_has_died_meanwhile_is_dropped(
         sup.ref("clerk").kill()
         await wait_all_tasks_blocked()
         assert not asked[0].waiting
-        asked[0].reply("too late") if how == "reply" else asked[0].fail(RefusedError())
+        asked[0].reply("too late") if how == "reply" else asked[0].fail(ReplyRefusedError())
     assert isinstance(inquirer.answer, ActorDown)
 
 
@@ -151,7 +153,7 @@ async def test_a_handler_that_has_replied_may_go_on_working(autojump_clock: obje
 
     async with Supervisor(child(Puppet, id="p")) as sup:
         ref = sup.ref("p", Puppet)
-        assert await ref.call(Do(work)) == "begun"
+        assert await ref.call(RunCall(work)) == "begun"
         assert trio.current_time() == 0.0
         await inside(ref, lambda _: None)
         assert trio.current_time() == 3.0
@@ -171,7 +173,7 @@ async def test_a_reply_and_a_continue_go_together(autojump_clock: object) -> Non
 
     async with Supervisor(child(Eager, id="eager")) as sup:
         ref = sup.ref("eager")
-        assert [str(await ref.call(Ask())) for _ in range(3)] == ["0", "10", "20"]
+        assert [str(await ref.call(AskCall())) for _ in range(3)] == ["0", "10", "20"]
 
 
 @pytest.mark.parametrize("reply", ["done", None])
@@ -183,7 +185,7 @@ async def test_stop_with_a_reply_answers_and_then_ends(
 
     async with Supervisor(child(Puppet, id="p", restart="temporary")) as sup:
         ref = sup.ref("p", Puppet)
-        assert await ref.call(Do(leave)) == reply
+        assert await ref.call(RunCall(leave)) == reply
         assert await ref.wait() == Shutdown("told to")
 
 
@@ -193,7 +195,7 @@ async def test_stop_without_a_reply_leaves_the_caller_without_one(autojump_clock
 
     async with Supervisor(child(Puppet, id="p", restart="temporary")) as sup:
         with pytest.raises(ActorDown) as down:
-            await sup.ref("p", Puppet).call(Do(leave))
+            await sup.ref("p", Puppet).call(RunCall(leave))
         assert (down.value.reason, down.value.__cause__) == (Normal(), None)
 
 
@@ -201,12 +203,12 @@ async def test_who_asked_is_known_where_it_is_a_child(autojump_clock: object) ->
     asked: list[Caller] = []
 
     async def ask_on(_puppet: Puppet, _caller: Caller) -> str:
-        return await clerk.call(Ask())
+        return await clerk.call(AskCall())
 
     async with Supervisor(child(Clerk, asked, id="clerk"), child(Puppet, id="p")) as sup:
         clerk, puppet = sup.ref("clerk"), sup.ref("p", Puppet)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Inquirer().ask, puppet, Do(ask_on))
+            nursery.start_soon(Inquirer().ask, puppet, RunCall(ask_on))
             nursery.start_soon(Inquirer().ask, clerk)
             await wait_all_tasks_blocked()
             assert {caller.ref for caller in asked} == {puppet, None}
@@ -223,9 +225,9 @@ async def test_a_cast_is_no_call_and_a_call_no_cast(autojump_clock: object) -> N
     async with Supervisor(child(Puppet, id="p")) as sup:
         ref = sup.ref("p")
         with pytest.raises(TypeError, match=r"^call\(\) takes a Call: nobody answers Note"):
-            await ref.call(Note())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            await ref.call(NoteCast())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         with pytest.raises(TypeError, match=r"^cast\(\) takes a Cast: Ask\(\) wants an answer"):
-            ref.cast(Ask())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            ref.cast(AskCall())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         assert ref.statistics().handled == 0
 
 
@@ -234,9 +236,9 @@ async def test_a_function_takes_no_messages(how: str, autojump_clock: object) ->
     async with Supervisor(child(trio.sleep_forever, id="f")) as sup:
         ref = sup.ref("f")
         speak: Callable[[], object] = {
-            "call": lambda: ref.call(Ask()),
+            "call": lambda: ref.call(AskCall()),
             "send": lambda: ref.send("hello"),
-            "cast": lambda: ref.cast(Note()),
+            "cast": lambda: ref.cast(NoteCast()),
             "post": lambda: ref.post("hello"),
         }[how]
         with pytest.raises(NotAnActor, match=r"^supervisor/f is a function and no actor"):
@@ -246,7 +248,7 @@ async def test_a_function_takes_no_messages(how: str, autojump_clock: object) ->
 async def test_a_supervisor_takes_no_messages(autojump_clock: object) -> None:
     async with Supervisor(TaskSupervisor(name="tasks")) as sup:
         with pytest.raises(NotAnActor, match=r"^supervisor/tasks is a supervisor and no actor"):
-            await sup.ref("tasks").call(Ask())
+            await sup.ref("tasks").call(AskCall())
 
 
 async def test_casts_to_the_dead_say_nothing(autojump_clock: object) -> None:
@@ -254,7 +256,7 @@ async def test_casts_to_the_dead_say_nothing(autojump_clock: object) -> None:
         ref = sup.ref("p", Puppet)
         ref.kill()
         await ref.wait()
-        ref.cast(Note())
+        ref.cast(NoteCast())
         ref.post("hello")
         assert ref.statistics().mailbox == 0
         assert not ref.alive
@@ -266,10 +268,10 @@ async def test_a_full_mailbox_says_what_to_do(autojump_clock: object) -> None:
 
     async with Supervisor(child(Small, id="p"), name="root") as sup:
         ref = sup.ref("p", Small)
-        ref.cast(Note())
+        ref.cast(NoteCast())
         ref.post("hello")
         with pytest.raises(MailboxFull) as full:
-            ref.cast(Note())
+            ref.cast(NoteCast())
         assert str(full.value) == (
             "the mailbox of root/p is full (2 messages): `await ref.send(...)` waits for room, "
             "`mailbox = N` on the class makes more"
@@ -307,7 +309,7 @@ async def test_a_function_may_link_but_not_monitor(autojump_clock: object) -> No
         ref = await sup.start_child(child(lonely, restart="temporary"))
         assert ref.started_value is NotAnActor
         await wait_all_tasks_blocked()
-        puppet.cast(Tell(_fall))
+        puppet.cast(RunCast(_fall))
         reason: ExitReason = await ref.wait()
         assert isinstance(reason, Crashed)
         assert isinstance(reason.error, CrashError)

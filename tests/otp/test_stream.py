@@ -12,10 +12,10 @@ from hypothesis import given, strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from sessionmgr.otp import MaxChildren, RunCancelled, RunCrashed, Stream, TaskSupervisor
-from tests.otp.players import CrashError, in_virtual_time
+from tests.otp.puppets import CrashError, in_virtual_time
 
 
-class Piece(NamedTuple):
+class StreamItem(NamedTuple):
     """A piece of work: which, for how long, and whether it crashes."""
 
     number: int
@@ -44,7 +44,7 @@ class Workshop:
         self.begun: list[int] = []
         self.ended: list[int] = []
 
-    async def make(self, piece: Piece) -> int:
+    async def make(self, piece: StreamItem) -> int:
         self.begun.append(piece.number)
         self.at_work += 1
         self.most = max(self.most, self.at_work)
@@ -59,7 +59,7 @@ class Workshop:
 
 
 pieces = st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=20).map(
-    lambda plans: [Piece(number, *plan) for number, plan in enumerate(plans)]
+    lambda plans: [StreamItem(number, *plan) for number, plan in enumerate(plans)]
 )
 
 
@@ -71,7 +71,7 @@ pieces = st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=20).map(
     schedule=st.random_module(),
 )
 def test_a_stream_gives_every_result_once_and_never_runs_more_than_it_may(
-    pieces: list[Piece], limit: int, ordered: bool, consumption: int, schedule: object
+    pieces: list[StreamItem], limit: int, ordered: bool, consumption: int, schedule: object
 ) -> None:
     shop = Workshop()
     results: list[int] = []
@@ -106,7 +106,7 @@ def test_a_stream_gives_every_result_once_and_never_runs_more_than_it_may(
 
 async def test_results_come_in_the_order_of_the_items(autojump_clock: object) -> None:
     shop = Workshop()
-    slow_first = [Piece(0, 3, False), Piece(1, 1, False), Piece(2, 2, False)]
+    slow_first = [StreamItem(0, 3, False), StreamItem(1, 1, False), StreamItem(2, 2, False)]
     async with TaskSupervisor() as tasks, tasks.stream(shop.make, slow_first) as results:
         assert [result async for result in results] == [0, 1, 2]
         assert shop.ended == [1, 2, 0]
@@ -117,7 +117,7 @@ async def test_results_come_as_they_are_ready_when_order_does_not_matter(
     autojump_clock: object,
 ) -> None:
     shop = Workshop()
-    slow_first = [Piece(0, 3, False), Piece(1, 1, False), Piece(2, 2, False)]
+    slow_first = [StreamItem(0, 3, False), StreamItem(1, 1, False), StreamItem(2, 2, False)]
     async with (
         TaskSupervisor() as tasks,
         tasks.stream(shop.make, slow_first, ordered=False) as results,
@@ -134,7 +134,7 @@ async def test_the_work_is_done_side_by_side(autojump_clock: object) -> None:
     async with (
         TaskSupervisor() as tasks,
         tasks.stream(
-            shop.make, (Piece(n, 1, False) for n in range(20)), max_concurrency=5
+            shop.make, (StreamItem(n, 1, False) for n in range(20)), max_concurrency=5
         ) as results,
     ):
         assert len([result async for result in results]) == 20
@@ -144,7 +144,7 @@ async def test_the_work_is_done_side_by_side(autojump_clock: object) -> None:
 
 async def test_a_crash_is_raised_where_its_result_would_be(autojump_clock: object) -> None:
     shop = Workshop()
-    work = [Piece(n, 1, crashes=n == 2) for n in range(5)]
+    work = [StreamItem(n, 1, crashes=n == 2) for n in range(5)]
     visitor = Visitor()
 
     async def consume() -> None:
@@ -162,7 +162,7 @@ async def test_a_crash_is_raised_where_its_result_would_be(autojump_clock: objec
 
 async def test_after_a_crash_a_stream_may_be_read_on(autojump_clock: object) -> None:
     shop = Workshop()
-    work = [Piece(n, 1, crashes=n == 1) for n in range(4)]
+    work = [StreamItem(n, 1, crashes=n == 1) for n in range(4)]
     visitor = Visitor()
     async with TaskSupervisor() as tasks, tasks.stream(shop.make, work) as results:
         with pytest.raises(RunCrashed):
@@ -202,7 +202,7 @@ async def test_an_error_in_the_body_cancels_what_runs_and_goes_on_its_way(
     shop = Workshop()
 
     async def consume() -> None:
-        async with tasks.stream(shop.make, [Piece(0, 9, False)]) as results:
+        async with tasks.stream(shop.make, [StreamItem(0, 9, False)]) as results:
             with trio.move_on_after(1):
                 await anext(results)
             raise CrashError
@@ -215,7 +215,7 @@ async def test_an_error_in_the_body_cancels_what_runs_and_goes_on_its_way(
 
 async def test_a_cancelled_consumer_leaves_nothing_behind(autojump_clock: object) -> None:
     shop = Workshop()
-    work = (Piece(n, 9, False) for n in itertools.count())
+    work = (StreamItem(n, 9, False) for n in itertools.count())
     async with TaskSupervisor() as tasks:
         with trio.move_on_after(10) as scope:
             async with tasks.stream(shop.make, work, max_concurrency=2) as results:
@@ -230,10 +230,10 @@ async def test_a_slow_consumer_holds_up_the_work(autojump_clock: object) -> None
     shop = Workshop()
     taken: list[int] = []
 
-    def items() -> Iterator[Piece]:
+    def items() -> Iterator[StreamItem]:
         for number in itertools.count():
             taken.append(number)
-            yield Piece(number, 0, False)
+            yield StreamItem(number, 0, False)
 
     async with (
         TaskSupervisor() as tasks,
@@ -247,7 +247,7 @@ async def test_a_slow_consumer_holds_up_the_work(autojump_clock: object) -> None
 
 async def test_nothing_is_taken_before_somebody_wants_it(autojump_clock: object) -> None:
     shop = Workshop()
-    work = iter([Piece(0, 0, False), Piece(1, 0, False)])
+    work = iter([StreamItem(0, 0, False), StreamItem(1, 0, False)])
     async with TaskSupervisor() as tasks, tasks.stream(shop.make, work):
         await trio.sleep(1)
     assert shop.begun == []
@@ -259,8 +259,8 @@ async def test_an_error_among_the_items_is_raised_and_the_rest_is_cancelled(
 ) -> None:
     shop = Workshop()
 
-    def items() -> Iterator[Piece]:
-        yield Piece(0, 9, False)
+    def items() -> Iterator[StreamItem]:
+        yield StreamItem(0, 9, False)
         raise LookupError("no more pieces")
 
     async def consume() -> None:
@@ -278,7 +278,7 @@ async def test_a_full_supervisor_is_an_error_of_the_stream(autojump_clock: objec
     shop = Workshop()
 
     async def consume() -> None:
-        work = [Piece(n, 1, False) for n in range(5)]
+        work = [StreamItem(n, 1, False) for n in range(5)]
         async with tasks.stream(shop.make, work, max_concurrency=3) as results:
             async for result in results:
                 raise AssertionError(result)
@@ -295,7 +295,7 @@ async def test_the_end_of_the_supervisor_ends_the_stream(autojump_clock: object)
 
     async def consume() -> None:
         with pytest.raises(RunCancelled) as cancelled:
-            async with tasks.stream(shop.make, [Piece(0, 9, False)]) as results:
+            async with tasks.stream(shop.make, [StreamItem(0, 9, False)]) as results:
                 await anext(results)
         ends.append(cancelled.type)
 
@@ -312,7 +312,7 @@ async def test_the_end_of_the_supervisor_ends_the_stream(autojump_clock: object)
     schedule=st.random_module(),
 )
 def test_a_reader_that_is_cancelled_loses_no_result(
-    pieces: list[Piece],
+    pieces: list[StreamItem],
     interruptions: list[tuple[int, int]],
     ordered: bool,
     schedule: object,
@@ -360,7 +360,7 @@ def number_of(crash: RunCrashed) -> int:
 async def test_several_may_read_one_stream(autojump_clock: object) -> None:
     shop = Workshop()
     visitor = Visitor()
-    work = [Piece(n, n % 3, False) for n in range(20)]
+    work = [StreamItem(n, n % 3, False) for n in range(20)]
     with trio.fail_after(100):
         async with (
             TaskSupervisor() as tasks,
@@ -375,7 +375,7 @@ async def test_several_may_read_one_stream(autojump_clock: object) -> None:
 
 async def test_a_stream_is_used_inside_its_block(autojump_clock: object) -> None:
     async with TaskSupervisor() as tasks:
-        stream = tasks.stream(Workshop().make, [Piece(0, 0, False)])
+        stream = tasks.stream(Workshop().make, [StreamItem(0, 0, False)])
         with pytest.raises(RuntimeError, match=r"^a stream is used inside its block"):
             await anext(stream)
         async with stream:

@@ -24,23 +24,29 @@ from sessionmgr.otp import (
     UnknownChild,
     child,
 )
-from tests.otp.script import AutoShutdown, Restart
-from tests.otp.troupe import Boom, Member, Troupe, fine, stop_with
+from tests.otp.recording_children import (
+    MemberCrashError,
+    RecordingActor,
+    RecordingChildren,
+    fine,
+    stop_with,
+)
+from tests.otp.supervisor_scripts import AutoShutdown, Restart
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def troupe() -> RecordingChildren:
+    return RecordingChildren()
 
 
 async def test_p01_no_task_is_left_when_the_block_has_ended(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     nurseries = list(trio.lowlevel.current_task().child_nurseries)
     below = Supervisor(child(troupe.play, "x", id="x"), name="below")
     pool = DynamicSupervisor(name="pool")
-    async with Supervisor(child(Member, troupe, "a"), below, pool, name="top"):
+    async with Supervisor(child(RecordingActor, troupe, "a"), below, pool, name="top"):
         await pool.start_child(child(troupe.play, "y"))
         await pool.start_child(fine)
         await troupe.crash("x", "y")
@@ -50,7 +56,7 @@ async def test_p01_no_task_is_left_when_the_block_has_ended(
 
 
 async def test_p02_the_old_incarnation_has_ended_before_the_new_one_begins(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.farewells = {"a": 3.0, "b": 2.0}
     async with Supervisor(
@@ -69,36 +75,38 @@ async def test_p02_the_old_incarnation_has_ended_before_the_new_one_begins(
 
 
 async def test_p03_children_start_in_order_each_when_the_one_before_is_up(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.inits = {"a": 2.0, "b": 1.0}
     begun = trio.current_time()
-    async with Supervisor(*(child(Member, troupe, name) for name in "abc")):
+    async with Supervisor(*(child(RecordingActor, troupe, name) for name in "abc")):
         assert trio.current_time() - begun == 3.0
         assert troupe.log == ["start a", "start b", "start c"]
 
 
 async def test_p03_a_failed_start_stops_those_before_in_reverse_and_says_why(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"c": {1}}
     with pytest.raises(StartFailed, match=r"child 'c' of supervisor 'top'") as caught:
-        async with Supervisor(*(child(Member, troupe, n, id=n) for n in "abcd"), name="top"):
+        async with Supervisor(
+            *(child(RecordingActor, troupe, n, id=n) for n in "abcd"), name="top"
+        ):
             pytest.fail("the body ran")
     assert troupe.log == ["start a", "start b", "start c", "stop b", "stop a"]
-    assert isinstance(caught.value.__cause__, Boom)
+    assert isinstance(caught.value.__cause__, MemberCrashError)
     assert (caught.value.supervisor, caught.value.child) == ("top", "c")
 
 
 @pytest.mark.parametrize("ending", ["leave", "error", "cancel", "interrupt"])
 async def test_p04_stop_order_is_reverse_of_start_order(
-    autojump_clock: MockClock, troupe: Troupe, ending: str
+    autojump_clock: MockClock, troupe: RecordingChildren, ending: str
 ) -> None:
     troupe.farewells = dict.fromkeys("abc", 1.0)
     times: list[float] = []
 
     async def hold_block() -> None:
-        async with Supervisor(*(child(Member, troupe, n) for n in "abc")):
+        async with Supervisor(*(child(RecordingActor, troupe, n) for n in "abc")):
             troupe.take_log()
             times.append(trio.current_time())
             match ending:
@@ -128,7 +136,7 @@ REASONS: dict[str, ExitReason] = {
     "normal": Normal(),
     "shutdown": Shutdown("for a reason"),
     "killed": Killed(),
-    "crashed": Crashed(Boom()),
+    "crashed": Crashed(MemberCrashError()),
     "noproc": NoProc(),
 }
 
@@ -136,7 +144,7 @@ REASONS: dict[str, ExitReason] = {
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("restart", ["permanent", "transient", "temporary"])
 async def test_p05_restart_type_and_reason_decide_who_comes_back(
-    autojump_clock: MockClock, troupe: Troupe, restart: Restart, reason: str
+    autojump_clock: MockClock, troupe: RecordingChildren, restart: Restart, reason: str
 ) -> None:
     clean = reason in {"normal", "shutdown"}
     expected = {"permanent": True, "transient": not clean, "temporary": False}[restart]
@@ -153,7 +161,7 @@ async def test_p05_restart_type_and_reason_decide_who_comes_back(
 
 @pytest.mark.parametrize("pause", [0.0, 2.5, 5.0])
 async def test_p06_one_restart_too_many_in_the_closed_window_gives_up(
-    autojump_clock: MockClock, troupe: Troupe, pause: float
+    autojump_clock: MockClock, troupe: RecordingChildren, pause: float
 ) -> None:
     with pytest.raises(RestartIntensityExceeded) as caught:  # noqa: PT012
         async with Supervisor(
@@ -171,7 +179,7 @@ async def test_p06_one_restart_too_many_in_the_closed_window_gives_up(
 
 
 async def test_p06_a_restart_that_has_left_the_window_does_not_count(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(child(troupe.play, "a", id="a"), max_restarts=1, max_seconds=5.0) as sup:
         for restarts in range(1, 10):
@@ -182,7 +190,7 @@ async def test_p06_a_restart_that_has_left_the_window_does_not_count(
 
 
 async def test_p06_restarts_of_all_children_count_together(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     with pytest.raises(RestartIntensityExceeded, match="gave up on child 'c'"):  # noqa: PT012
         async with Supervisor(*(child(troupe.play, n, id=n) for n in "abc"), max_restarts=2):
@@ -192,7 +200,7 @@ async def test_p06_restarts_of_all_children_count_together(
 
 
 async def test_p07_a_restart_that_fails_is_tried_again_and_charged_each_time(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"a": {2, 3}}
     async with Supervisor(child(troupe.play, "a", id="a"), max_restarts=3) as sup:
@@ -203,7 +211,7 @@ async def test_p07_a_restart_that_fails_is_tried_again_and_charged_each_time(
 
 
 async def test_p07_restarts_that_fail_for_ever_use_up_the_intensity(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.failing = {"a": set(range(2, 100))}
     with pytest.raises(RestartIntensityExceeded) as caught:  # noqa: PT012
@@ -215,7 +223,7 @@ async def test_p07_restarts_that_fail_for_ever_use_up_the_intensity(
 
 
 async def test_p08_two_crashes_in_one_tick_are_one_restart_of_the_group(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(
         *(child(troupe.play, n, id=n) for n in "abc"), strategy="one_for_all", max_restarts=1
@@ -227,7 +235,7 @@ async def test_p08_two_crashes_in_one_tick_are_one_restart_of_the_group(
 
 
 async def test_p08_under_one_for_one_each_of_them_is_charged(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(*(child(troupe.play, n, id=n) for n in "abc"), max_restarts=2) as sup:
         await troupe.crash("a", "c")
@@ -242,7 +250,7 @@ async def test_p08_under_one_for_one_each_of_them_is_charged(
 )
 async def test_p09_the_end_of_significant_children_may_end_the_supervisor(
     autojump_clock: MockClock,
-    troupe: Troupe,
+    troupe: RecordingChildren,
     rule: AutoShutdown,
     ends_with: str | None,
     restart: Restart,
@@ -264,7 +272,7 @@ async def test_p09_the_end_of_significant_children_may_end_the_supervisor(
 
 
 async def test_p09_a_significant_child_that_comes_back_ends_nothing(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     async with Supervisor(
         child(troupe.play, "a", id="a", restart="transient", significant=True),
@@ -279,27 +287,27 @@ async def test_p09_a_significant_child_that_comes_back_ends_nothing(
 
 
 async def test_p10_a_stop_takes_the_sum_of_the_shutdowns(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.farewells = dict.fromkeys("abcd", math.inf)
     troupe.farewells["c"] = 1.0
     async with Supervisor(
-        child(Member, troupe, "a", shutdown=4.0),
-        child(Member, troupe, "b", shutdown="brutal_kill"),
-        child(Member, troupe, "c", shutdown=50.0),
-        child(Member, troupe, "d", shutdown=2.0),
+        child(RecordingActor, troupe, "a", shutdown=4.0),
+        child(RecordingActor, troupe, "b", shutdown="brutal_kill"),
+        child(RecordingActor, troupe, "c", shutdown=50.0),
+        child(RecordingActor, troupe, "d", shutdown=2.0),
     ):
         begun = trio.current_time()
     assert trio.current_time() - begun == 4.0 + 0.0 + 1.0 + 2.0
 
 
 async def test_p10_a_dynamic_supervisor_stops_in_the_longest_of_them(
-    autojump_clock: MockClock, troupe: Troupe
+    autojump_clock: MockClock, troupe: RecordingChildren
 ) -> None:
     troupe.farewells = dict.fromkeys("abc", math.inf)
     async with DynamicSupervisor() as sup:
         for name, shutdown in [("a", 4.0), ("b", 3.0), ("c", 1.0)]:
-            await sup.start_child(child(Member, troupe, name, shutdown=shutdown))
+            await sup.start_child(child(RecordingActor, troupe, name, shutdown=shutdown))
         begun = trio.current_time()
     assert trio.current_time() - begun == 4.0
     assert sorted(troupe.log[3:]) == ["stop a", "stop b", "stop c"]
@@ -307,7 +315,7 @@ async def test_p10_a_dynamic_supervisor_stops_in_the_longest_of_them(
 
 @pytest.mark.parametrize("kind", [Supervisor, DynamicSupervisor])
 async def test_p11_a_stopping_supervisor_takes_nobody(
-    autojump_clock: MockClock, troupe: Troupe, kind: type[Supervisor | DynamicSupervisor]
+    autojump_clock: MockClock, troupe: RecordingChildren, kind: type[Supervisor | DynamicSupervisor]
 ) -> None:
     troupe.farewells = {"a": 3.0}
 
@@ -320,20 +328,20 @@ async def test_p11_a_stopping_supervisor_takes_nobody(
             await sup.start_child(fine)
 
     async with trio.open_nursery() as nursery, sup:
-        await sup.start_child(child(Member, troupe, "a"))
+        await sup.start_child(child(RecordingActor, troupe, "a"))
         nursery.start_soon(ask)
 
 
 @pytest.mark.parametrize("kind", [Supervisor, DynamicSupervisor])
 async def test_p11_a_start_in_flight_is_gone_when_the_supervisor_stops(
-    autojump_clock: MockClock, troupe: Troupe, kind: type[Supervisor | DynamicSupervisor]
+    autojump_clock: MockClock, troupe: RecordingChildren, kind: type[Supervisor | DynamicSupervisor]
 ) -> None:
     troupe.inits = {"slow": 10.0}
     sup = kind()
 
     async def ask() -> None:
         with pytest.raises(SupervisorStopping):
-            await sup.start_child(child(Member, troupe, "slow", id="slow"))
+            await sup.start_child(child(RecordingActor, troupe, "slow", id="slow"))
 
     async with trio.open_nursery() as nursery:
         async with sup:
@@ -346,16 +354,16 @@ async def test_p11_a_start_in_flight_is_gone_when_the_supervisor_stops(
 
 @pytest.mark.parametrize("kind", [Supervisor, DynamicSupervisor])
 async def test_p11_a_start_whose_caller_is_cancelled_leaves_nothing_behind(
-    autojump_clock: MockClock, troupe: Troupe, kind: type[Supervisor | DynamicSupervisor]
+    autojump_clock: MockClock, troupe: RecordingChildren, kind: type[Supervisor | DynamicSupervisor]
 ) -> None:
     troupe.inits = {"slow": 10.0}
     async with kind() as sup:
         with trio.move_on_after(1) as scope:
-            await sup.start_child(child(Member, troupe, "slow", id="slow"))
+            await sup.start_child(child(RecordingActor, troupe, "slow", id="slow"))
         assert scope.cancelled_caught
         await wait_all_tasks_blocked()
         assert sup.which_children() == []
         with pytest.raises(UnknownChild):
             sup.ref("slow")
         troupe.inits = {}
-        assert (await sup.start_child(child(Member, troupe, "slow", id="slow"))).alive
+        assert (await sup.start_child(child(RecordingActor, troupe, "slow", id="slow"))).alive

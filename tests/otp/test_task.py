@@ -17,7 +17,6 @@ from sessionmgr.otp import (
     Killed,
     MaxChildren,
     Normal,
-    Run,
     RunCancelled,
     RunCrashed,
     Shutdown,
@@ -25,18 +24,19 @@ from sessionmgr.otp import (
     SupervisorNotRunning,
     SupervisorStopping,
     TaskDone,
+    TaskHandle,
     TaskSupervisor,
     child,
 )
-from tests.otp.players import (
+from tests.otp.puppets import (
     CrashError,
-    Do,
     Puppet,
-    Tell,
+    RunCall,
+    RunCast,
     crash,
     in_virtual_time,
     inside,
-    news_of,
+    notifications_of,
 )
 
 
@@ -48,40 +48,40 @@ async def work(seconds: float, how: str) -> str:
     return how
 
 
-class Start(NamedTuple):
+class StartStep(NamedTuple):
     seconds: int
     how: str
 
 
-class Await(NamedTuple):
+class AwaitStep(NamedTuple):
     which: int
     patience: int
 
 
-class Cancel(NamedTuple):
+class CancelTaskStep(NamedTuple):
     which: int
     how: str
 
 
-class Pause(NamedTuple):
+class PauseStep(NamedTuple):
     seconds: int
 
 
-Act = Start | Await | Cancel | Pause
+Act = StartStep | AwaitStep | CancelTaskStep | PauseStep
 acts: st.SearchStrategy[Act] = st.one_of(
-    st.builds(Start, st.integers(0, 3), st.sampled_from(["value", "crash"])),
-    st.builds(Await, st.integers(0, 4), st.integers(0, 3)),
-    st.builds(Cancel, st.integers(0, 4), st.sampled_from(["cancel", "kill"])),
-    st.builds(Pause, st.integers(0, 2)),
+    st.builds(StartStep, st.integers(0, 3), st.sampled_from(["value", "crash"])),
+    st.builds(AwaitStep, st.integers(0, 4), st.integers(0, 3)),
+    st.builds(CancelTaskStep, st.integers(0, 4), st.sampled_from(["cancel", "kill"])),
+    st.builds(PauseStep, st.integers(0, 2)),
 )
 
 
 class Errand(NamedTuple):
     """A run, what it was to do, and what its owner did about it."""
 
-    run: Run[str]
+    run: TaskHandle[str]
     began: float
-    plan: Start
+    plan: StartStep
     answers: list[str]
     stopped: list[float]
 
@@ -91,9 +91,9 @@ def test_p24_an_owner_gets_each_result_or_down_exactly_once_and_no_crash_harms_a
     script: list[Act], schedule: object
 ) -> None:
     errands: list[Errand] = []
-    ends: dict[Run[str], float] = {}
+    ends: dict[TaskHandle[str], float] = {}
 
-    async def witness(run: Run[str]) -> None:
+    async def witness(run: TaskHandle[str]) -> None:
         await run.ref.wait()
         ends[run] = trio.current_time()
 
@@ -115,26 +115,26 @@ def test_p24_an_owner_gets_each_result_or_down_exactly_once_and_no_crash_harms_a
             async def act(_puppet: Puppet, _caller: Caller) -> None:
                 for step in script:
                     match step:
-                        case Start(seconds, how):
+                        case StartStep(seconds, how):
                             run = await tasks.async_nolink(work, seconds, how)
                             errands.append(Errand(run, trio.current_time(), step, [], []))
                             nursery.start_soon(witness, run)
-                        case Await(which, patience):
+                        case AwaitStep(which, patience):
                             for errand in errands[which : which + 1]:
                                 with trio.move_on_after(patience):
                                     await wait_for(errand)
-                        case Cancel(which, how):
+                        case CancelTaskStep(which, how):
                             for errand in errands[which : which + 1]:
                                 errand.run.cancel() if how == "cancel" else errand.run.ref.kill()
                                 errand.stopped.append(trio.current_time())
-                        case Pause(seconds):
+                        case PauseStep(seconds):
                             await trio.sleep(seconds)
 
             owner = sup.ref("owner", Puppet)
-            await owner.call(Do(act), timeout=None)
+            await owner.call(RunCall(act), timeout=None)
             for errand in errands:
                 await errand.run.ref.wait()
-            return await news_of(owner)
+            return await notifications_of(owner)
         raise AssertionError
 
     news = in_virtual_time(main)
@@ -187,20 +187,20 @@ async def test_a_run_tells_how_it_is(autojump_clock: object) -> None:
 
 
 async def test_whoever_is_no_actor_gets_no_messages_and_no_harm(autojump_clock: object) -> None:
-    async def function(task_status: trio.TaskStatus[Run[str]]) -> None:
+    async def function(task_status: trio.TaskStatus[TaskHandle[str]]) -> None:
         task_status.started(await tasks.async_nolink(work, 1, "crash"))
         await trio.sleep_forever()
 
     async with TaskSupervisor() as tasks, Supervisor(child(function, id="f")) as sup:
         run = sup.ref("f").started_value
-        assert isinstance(run, Run)
+        assert isinstance(run, TaskHandle)
         with pytest.raises(RunCrashed):
             await run.result()
         assert sup.ref("f").alive
 
 
 async def test_p24_a_wait_that_was_given_up_leaves_the_message(autojump_clock: object) -> None:
-    async def give_up(_puppet: Puppet, _caller: Caller) -> Run[str]:
+    async def give_up(_puppet: Puppet, _caller: Caller) -> TaskHandle[str]:
         run = await tasks.async_nolink(work, 5, "value")
         with trio.move_on_after(1):
             await run.result()
@@ -208,24 +208,24 @@ async def test_p24_a_wait_that_was_given_up_leaves_the_message(autojump_clock: o
 
     async with TaskSupervisor() as tasks, Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
-        run = await owner.call(Do(give_up))
+        run = await owner.call(RunCall(give_up))
         await run.ref.wait()
-        assert await news_of(owner) == [TaskDone(run, "value")]
+        assert await notifications_of(owner) == [TaskDone(run, "value")]
 
 
 async def test_p24_what_another_waits_for_is_still_told_to_the_owner(
     autojump_clock: object,
 ) -> None:
-    async def begin(_puppet: Puppet, _caller: Caller) -> Run[str]:
+    async def begin(_puppet: Puppet, _caller: Caller) -> TaskHandle[str]:
         return await tasks.async_nolink(work, 1, "crash")
 
     async with TaskSupervisor() as tasks, Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
-        run = await owner.call(Do(begin))
+        run = await owner.call(RunCall(begin))
         with pytest.raises(RunCrashed):
             await run.result()
         assert run.reason is not None
-        assert await news_of(owner) == [Down(run, run.ref, run.reason)]
+        assert await notifications_of(owner) == [Down(run, run.ref, run.reason)]
 
 
 async def test_p24_several_tasks_of_the_owner_may_wait_together(autojump_clock: object) -> None:
@@ -244,25 +244,25 @@ async def test_p24_several_tasks_of_the_owner_may_wait_together(autojump_clock: 
 
     async with TaskSupervisor() as tasks, Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
-        answers = await owner.call(Do(wait_twice))
+        answers = await owner.call(RunCall(wait_twice))
         assert answers[:2] == ["value"] * 2
-        assert await news_of(owner) == []
+        assert await notifications_of(owner) == []
 
 
 async def test_p24_a_run_outlives_its_owner(autojump_clock: object) -> None:
-    async def begin(_puppet: Puppet, _caller: Caller) -> Run[str]:
+    async def begin(_puppet: Puppet, _caller: Caller) -> TaskHandle[str]:
         return await tasks.async_nolink(work, 5, "value")
 
     owners = child(Puppet, id="owner")
     async with TaskSupervisor() as tasks, Supervisor(owners) as sup:
         first = sup.ref("owner", Puppet)
-        run = await first.call(Do(begin))
-        first.cast(Tell(crash))
+        run = await first.call(RunCall(begin))
+        first.cast(RunCast(crash))
         await wait_all_tasks_blocked()
         assert await run.result() == "value"
         second = sup.ref("owner", Puppet)
         assert second is not first
-        assert await news_of(second) == []
+        assert await notifications_of(second) == []
 
 
 @pytest.mark.parametrize("moment", ["at once", "at work", "at its end", "when over"])
@@ -286,7 +286,7 @@ async def test_p24_cancel_is_idempotent(moment: str, autojump_clock: object) -> 
 
 
 async def test_p24_the_end_of_the_supervisor_is_told_as_well(autojump_clock: object) -> None:
-    runs: list[Run[str]] = []
+    runs: list[TaskHandle[str]] = []
 
     async def begin(_puppet: Puppet, _caller: Caller) -> None:
         runs.append(await tasks.async_nolink(work, 60, "value"))
@@ -295,8 +295,10 @@ async def test_p24_the_end_of_the_supervisor_is_told_as_well(autojump_clock: obj
     async with Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
         async with TaskSupervisor() as tasks:
-            await owner.call(Do(begin))
-        reasons = {it.monitor: it.reason for it in await news_of(owner) if isinstance(it, Down)}
+            await owner.call(RunCall(begin))
+        reasons = {
+            it.monitor: it.reason for it in await notifications_of(owner) if isinstance(it, Down)
+        }
         assert reasons == {runs[0]: Shutdown(), runs[1]: Killed()}
         for run in runs:
             with pytest.raises(RunCancelled):
@@ -351,7 +353,7 @@ async def test_an_owner_may_handle_messages_while_its_task_works(autojump_clock:
 
     async with TaskSupervisor() as tasks, Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
-        await owner.call(Do(begin))
-        (done,) = await news_of(owner)
+        await owner.call(RunCall(begin))
+        (done,) = await notifications_of(owner)
         assert isinstance(done, TaskDone)
         assert done.value == "heard"

@@ -29,19 +29,19 @@ from sessionmgr.otp import (
     UnknownChild,
     child,
 )
-from tests.otp.players import CrashError, in_virtual_time
+from tests.otp.puppets import CrashError, in_virtual_time
 
 Grace = float | Literal["brutal_kill"]
 
 
-class Work(Cast):
+class WorkCast(Cast):
     """Be busy for so many seconds, and then end in this way."""
 
     seconds: float
     then: str = ""
 
 
-class Ask(Call[str]):
+class AskCall(Call[str]):
     pass
 
 
@@ -56,7 +56,7 @@ class Mortal(Actor):
         self.log.append((what, trio.current_time()))
 
     async def handle_cast(self, message: Cast) -> None:
-        assert isinstance(message, Work)
+        assert isinstance(message, WorkCast)
         self.note("handler")
         try:
             await trio.sleep(message.seconds)
@@ -73,7 +73,7 @@ class Mortal(Actor):
         self.note("terminate ended")
 
 
-class Blow(NamedTuple):
+class PlannedEnd(NamedTuple):
     """Something that ends the actor, and when."""
 
     time: int
@@ -86,17 +86,19 @@ BLOWS = ["stop", "kill", "terminate_child", "crash", "Stop"]
 @given(
     grace=st.sampled_from([0.5, 1.5, math.inf, "brutal_kill"]),
     farewell=st.sampled_from([0.0, 1.0, 2.0, 7.0]),
-    work=st.lists(st.sampled_from([Work(0.0), Work(2.0), Work(1.0, "crash")]), max_size=4),
-    blows=st.lists(st.builds(Blow, st.integers(0, 6), st.sampled_from(BLOWS)), max_size=4),
+    work=st.lists(
+        st.sampled_from([WorkCast(0.0), WorkCast(2.0), WorkCast(1.0, "crash")]), max_size=4
+    ),
+    blows=st.lists(st.builds(PlannedEnd, st.integers(0, 6), st.sampled_from(BLOWS)), max_size=4),
     schedule=st.random_module(),
 )
 def test_p19_terminate_runs_at_most_once_after_the_last_handler_and_never_after_a_kill(
-    grace: Grace, farewell: float, work: list[Work], blows: list[Blow], schedule: object
+    grace: Grace, farewell: float, work: list[WorkCast], blows: list[PlannedEnd], schedule: object
 ) -> None:
     log: list[tuple[str, float]] = []
     reasons: list[ExitReason] = []
 
-    async def strike(sup: Supervisor, ref: Ref[Mortal], blow: Blow) -> None:
+    async def strike(sup: Supervisor, ref: Ref[Mortal], blow: PlannedEnd) -> None:
         await trio.sleep(blow.time)
         if blow.how == "stop":
             ref.stop()
@@ -107,7 +109,7 @@ def test_p19_terminate_runs_at_most_once_after_the_last_handler_and_never_after_
             with contextlib.suppress(UnknownChild):
                 await sup.terminate_child(ref)
         else:
-            ref.cast(Work(0, blow.how))
+            ref.cast(WorkCast(0, blow.how))
 
     async def main() -> None:
         mortal = child(Mortal, log, farewell, id="m", shutdown=grace, restart="temporary")
@@ -175,7 +177,7 @@ async def test_p19_an_end_of_its_own_gives_terminate_the_same_time(
     mortal = child(Mortal, log, math.inf, id="m", shutdown=2.0, restart="temporary")
     async with Supervisor(mortal) as sup:
         ref = sup.ref("m", Mortal)
-        ref.cast(Work(0, then))
+        ref.cast(WorkCast(0, then))
         reason = await ref.wait()
         assert trio.current_time() - dict(log)["terminate"] == 2.0
         assert isinstance(reason, Crashed if then == "crash" else Killed)
@@ -197,7 +199,7 @@ async def test_an_outer_cancel_does_not_reach_terminate(autojump_clock: object) 
     log: list[tuple[str, float]] = []
     with trio.move_on_after(1) as outer:
         async with Supervisor(child(Mortal, log, 3.0, id="m")) as sup:
-            sup.ref("m", Mortal).cast(Work(60))
+            sup.ref("m", Mortal).cast(WorkCast(60))
             await trio.sleep_forever()
     assert outer.cancelled_caught
     assert [what for what, _ in log] == ["handler", "handler ended", "terminate", "terminate ended"]
@@ -245,7 +247,7 @@ async def test_an_error_in_terminate_does_not_hide_the_crash_before_it(
     async with Supervisor(child(Loud, error, id="loud", restart="temporary")) as sup:
         ref = sup.ref("loud", Loud)
         with caplog.at_level(logging.ERROR, "sessionmgr.otp"):
-            ref.cast(Work(0))
+            ref.cast(WorkCast(0))
             reason = await ref.wait()
         assert isinstance(reason, Crashed)
         assert isinstance(reason.error, CrashError)
@@ -264,7 +266,7 @@ async def test_stop_in_terminate_is_no_crash(autojump_clock: object) -> None:
 async def test_stop_in_terminate_does_not_hide_the_crash_before_it(autojump_clock: object) -> None:
     async with Supervisor(child(Loud, Stop(), id="loud", restart="temporary")) as sup:
         ref = sup.ref("loud", Loud)
-        ref.cast(Work(0))
+        ref.cast(WorkCast(0))
         assert isinstance(await ref.wait(), Crashed)
 
 
@@ -282,7 +284,7 @@ async def test_terminate_may_still_answer_what_was_put_off(autojump_clock: objec
     answers: list[str] = []
 
     async def ask(ref: Ref[Loud]) -> None:
-        answers.append(await ref.call(Ask()))
+        answers.append(await ref.call(AskCall()))
 
     async with Supervisor(child(Loud, Stop(), id="loud", restart="temporary")) as sup:
         ref = sup.ref("loud", Loud)

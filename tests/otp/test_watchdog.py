@@ -11,12 +11,12 @@ import pytest
 import trio
 
 from sessionmgr.otp import StartFailed, Supervisor, child, watchdog
-from tests.otp.players import Puppet, Tell
+from tests.otp.puppets import Puppet, RunCast
 
 THRESHOLD = 0.05
 
 
-class Ear(logging.Handler):
+class ReportHandler(logging.Handler):
     """Hears, in the watchdog's thread, what it reports of one blockage, and wakes the test.
 
     On a busy machine others may be late as well, through no fault of theirs, and the child that
@@ -42,9 +42,9 @@ class Ear(logging.Handler):
 
 
 @contextmanager
-def listening(child: str, block: str = "hog") -> Generator[Ear]:
+def listening(child: str, block: str = "hog") -> Generator[ReportHandler]:
     log = logging.getLogger("sessionmgr.otp")
-    ear = Ear(child, block)
+    ear = ReportHandler(child, block)
     log.addHandler(ear)
     try:
         yield ear
@@ -79,7 +79,7 @@ async def test_a_handler_that_blocks_the_loop_is_reported_with_its_child_and_its
     watch = child(watchdog, THRESHOLD, shutdown="brutal_kill")
     with listening("root/busy", block.__name__) as ear:
         async with Supervisor(watch, child(Puppet, id="busy"), name="root") as sup:
-            sup.ref("busy", Puppet).cast(Tell(handler))
+            sup.ref("busy", Puppet).cast(RunCast(handler))
             with trio.fail_after(60):
                 await ear.heard.wait()
     assert "in handle_cast" in vars(ear.records[0])["stack"]
@@ -94,7 +94,7 @@ async def test_a_long_blockage_is_reported_once() -> None:
 
     with listening("supervisor/busy") as ear:
         async with Supervisor(child(watchdog, THRESHOLD), child(Puppet, id="busy")) as sup:
-            sup.ref("busy", Puppet).cast(Tell(handler))
+            sup.ref("busy", Puppet).cast(RunCast(handler))
             with trio.fail_after(60):
                 await ear.heard.wait()
     assert len(ear.records) == 1

@@ -17,10 +17,10 @@ from sessionmgr.otp import (
     Monitor,
     Ref,
     Registry,
-    Run,
     RunCrashed,
     Stream,
     Supervisor,
+    TaskHandle,
     TaskSupervisor,
     Via,
     child,
@@ -109,7 +109,7 @@ async def names(registry: Registry) -> int:
 
 async def tasks(supervisor: TaskSupervisor) -> list[str]:
     run = await supervisor.async_nolink(double, 21)
-    assert_type(run, Run[str])
+    assert_type(run, TaskHandle[str])
     result = await run.result()
     assert_type(result, str)
     async with supervisor.stream(double, [1, 2]) as results:

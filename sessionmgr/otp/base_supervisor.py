@@ -1,0 +1,362 @@
+"""What all supervisors are: an `async with` block, or a child of another supervisor.
+
+The strategy: whichever of the two it is, one task (`run`) holds the nursery in which the
+children live, and does nothing but wait to be woken. As a block, that task and the user's
+body are neighbours in an outer nursery:
+
+- an outer cancel ends the body first; the children serve it until it has ended, and only
+  then are they stopped. The cancel cannot reach them past us.
+- giving up, and auto_shutdown, stop the children and then cancel the body. Giving up leaves
+  the block as one bare exception; only if the body fails as well do both leave, as a group.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Self, TypeVar, overload
+
+import trio
+from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
+
+from sessionmgr.errors import (
+    OtpError,
+    RestartIntensityExceeded,
+    StartFailed,
+    SupervisorNotRunning,
+    SupervisorStopping,
+    UnknownChild,
+)
+from sessionmgr.otp import report
+from sessionmgr.otp.call_deadlines import DeadlineTable
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.context import CURRENT_CHILD
+from sessionmgr.otp.crash_boundary import run_child
+from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed
+from sessionmgr.otp.root_nursery import RootNursery, unwrap_group
+from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics
+from sessionmgr.otp.tree_drawing import TreeNode, draw_tree, leaf_text, supervisor_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.ref import Ref
+    from sessionmgr.otp.statistics import ChildRow
+
+A = TypeVar("A", bound="Actor")
+
+
+class BaseSupervisor(ABC):
+    """A supervisor, whatever its rules: the nursery, the block, the questions about it."""
+
+    def __init__(self, name: str | None) -> None:
+        self.given_name = name
+        self._life: ChildTask | None = None
+        self._nursery: trio.Nursery | None = None
+        self._context = contextvars.copy_context()
+        # Exits, orders and due restarts, in the order in which they came.
+        self._inbox: deque[object] = deque()
+        self._restarts = 0
+        self._root: RootNursery | None = None
+        self._deadlines: DeadlineTable | None = None
+
+    def __repr__(self) -> str:
+        state = "not running" if self._life is None else self._life.state
+        return f"<{type(self).__name__} {self.name}: {state}>"
+
+    @property
+    def name(self) -> str:
+        """The path from the root supervisor to this one; before it runs, what it is called."""
+        if self._life is not None:
+            return self._life.name
+        return self.given_name or _snake_case(type(self).__name__)
+
+    @property
+    def deadlines(self) -> DeadlineTable:
+        """The timeouts of calls into this tree."""
+        assert self._deadlines is not None
+        return self._deadlines
+
+    # As a block.
+
+    @enable_ki_protection
+    async def __aenter__(self) -> Self:
+        self._check_unused()
+        self._root = RootNursery(self)
+        await self._root.enter()
+        return self
+
+    @enable_ki_protection
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self._root is not None
+        # Shielded in there, and bounded by the `shutdown` times.
+        return await self._root.close(error)  # noqa: ASYNC102
+
+    # As a child.
+
+    async def run(self, life: ChildTask) -> None:
+        """Bring the children up, look after them, and stop them: the whole life.
+
+        Args:
+            life: The record of the child.
+        """
+        self._check_unused()
+        self._life = life
+        self._deadlines = life.owner.deadlines
+        # Children see the context of their supervisor, not of whoever asked for them.
+        self._context = contextvars.copy_context()
+        self._context.run(CURRENT_CHILD.set, None)
+        self._inbox.clear()
+        self._restarts = 0
+        failure: OtpError | None = None
+        try:
+            async with trio.open_nursery() as self._nursery:
+                try:
+                    await self._start_children()
+                    if life.stop_reason is None:
+                        life.mark_ready()
+                        await self._supervise()
+                except (StartFailed, RestartIntensityExceeded) as error:
+                    failure = error
+                finally:
+                    # Whyever it ends: from now on nobody may come in.
+                    life.stop_reason = life.stop_reason or SHUTDOWN
+                    with trio.CancelScope(shield=True):
+                        await self._stop_all()
+        except BaseExceptionGroup as group:
+            # Children let nothing out but KeyboardInterrupt and its like.
+            raise unwrap_group(group) from None
+        finally:
+            self._reject_queued()
+            self._life = self._nursery = None
+        if failure is not None:
+            raise failure
+
+    @enable_ki_protection
+    async def _stop_all(self) -> None:
+        try:
+            await self._stop_children()
+        finally:
+            # Should that have been interrupted: nobody may be forgotten, or the nursery
+            # would wait for ever.
+            for life in self._live_children():
+                life.kill()
+            self._reject_queued()
+
+    def _reject_queued(self) -> None:
+        for item in self._inbox:
+            self._reject(item)
+        self._inbox.clear()
+
+    @abstractmethod
+    def _reject(self, item: object) -> None:
+        """Deal with what came into the inbox too late."""
+
+    @abstractmethod
+    async def _start_children(self) -> None: ...
+
+    @abstractmethod
+    async def _supervise(self) -> None: ...
+
+    @abstractmethod
+    async def _stop_children(self) -> None: ...
+
+    @abstractmethod
+    def _live_children(self) -> Sequence[ChildTask]:
+        """The children which have not ended, in start order."""
+
+    # What children say.
+
+    def child_ready(self, life: ChildTask) -> None:
+        """Hear that a child is up.
+
+        Args:
+            life: The record of the child.
+        """
+        self._wake()
+
+    def child_exited(self, life: ChildTask) -> None:
+        """Hear that a child has ended.
+
+        Args:
+            life: The record of the child.
+        """
+        if isinstance(life.reason, Crashed) and life.ready:
+            report.child_crashed(life, life.reason)
+        if life.interrupted:
+            self._begin_interrupted_stop()
+        else:
+            self._inbox.append(life)
+            self._wake()
+
+    # For the kinds of supervisors.
+
+    @property
+    def _running_task(self) -> ChildTask:
+        assert self._life is not None
+        return self._life
+
+    def _begin_interrupted_stop(self) -> None:
+        """Begin to stop: the nursery is about to hear of a KeyboardInterrupt or its like."""
+        self._running_task.stop_reason = self._running_task.stop_reason or SHUTDOWN
+        self._wake()
+
+    @enable_ki_protection
+    def _wake(self) -> None:
+        if self._life is not None:
+            self._life.wake()
+
+    @enable_ki_protection
+    async def _pause(self, until: float = math.inf) -> None:
+        """Wait to be woken, or until a time has come."""
+        assert self._life is not None
+        self._life.parked = True
+        if until == math.inf:
+            await wait_task_rescheduled(self._life.abort_pause)
+        else:
+            with trio.move_on_at(until):
+                await wait_task_rescheduled(self._life.abort_pause)
+
+    @enable_ki_protection
+    def _start_in_context(self, life: ChildTask) -> None:
+        self._context.run(self._start_task, life)
+
+    @enable_ki_protection
+    def _start_task(self, life: ChildTask) -> None:
+        assert self._nursery is not None
+        self._nursery.start_soon(run_child, life, name=life.id)
+
+    def _require_started(self) -> ChildTask:
+        """Give the record of this supervisor.
+
+        Raises:
+            SupervisorNotRunning: its block has not begun, or has ended.
+        """
+        if self._life is None:
+            raise SupervisorNotRunning(self.name)
+        return self._life
+
+    def _require_running(self) -> ChildTask:
+        """Give the record of this supervisor while it takes orders.
+
+        Raises:
+            SupervisorNotRunning: its block has not begun, or has ended.
+            SupervisorStopping: its block ends.
+        """
+        life = self._life
+        if life is None or life.stop_reason is not None:
+            self._require_started()
+            raise SupervisorStopping(self.name)
+        return life
+
+    def _check_unused(self) -> None:
+        if self._life is not None:
+            raise RuntimeError(f"supervisor {self.name!r} is already running: one object, one use")
+
+    # Introspection.
+
+    @abstractmethod
+    def which_children(self) -> list[ChildRow]:
+        """List the children, in start order."""
+
+    def count_children(self) -> ChildCounts:
+        """Count the children: all that are known, those which run, and by kind."""
+        rows = self.which_children()
+        supervisors = sum(row.kind == "supervisor" for row in rows)
+        return ChildCounts(
+            specs=len(rows),
+            active=sum(row.ref is not None for row in rows),
+            supervisors=supervisors,
+            workers=len(rows) - supervisors,
+        )
+
+    def statistics(self) -> SupervisorStatistics:
+        """Say how this supervisor is."""
+        life = self._require_started()
+        counts = self.count_children()
+        return SupervisorStatistics(
+            name=self.name,
+            state=life.state,
+            age=trio.current_time() - life.born,
+            children=counts.specs,
+            active=counts.active,
+            restarts=self._restarts,
+            restarts_in_window=self._restarts_in_window(),
+        )
+
+    @abstractmethod
+    def _restarts_in_window(self) -> int: ...
+
+    @abstractmethod
+    def _find_child(self, id: str) -> ChildTask | None:
+        """Give the living child of that id."""
+
+    @overload
+    def ref(self, id: str) -> Ref[Actor]: ...
+    @overload
+    def ref(self, id: str, actor: type[A]) -> Ref[A]: ...
+    def ref(self, id: str, actor: type[A] | None = None) -> Ref[A] | Ref[Actor]:
+        """Give the present incarnation of the child `id`; `actor` is its class, for types.
+
+        Args:
+            id: The id of the child.
+            actor: The class of the child, for type checkers.
+
+        Raises:
+            UnknownChild: there is none, or it does not run at the moment.
+            TypeError: it is not an `actor`.
+        """
+        self._require_running()
+        life = self._find_child(id)
+        if life is None:
+            raise UnknownChild(self.name, id)
+        own = life.spec.actor
+        if actor is not None and (own is None or not issubclass(own, actor)):
+            raise TypeError(f"{life.name} is {life.spec.label}, not {actor.__name__}")
+        return life.ref
+
+    def tree(self, *, limit: int = 50) -> str:
+        """Draw this supervisor and all below it as they are now; `print` it.
+
+        Of each supervisor the first `limit` children are shown, the others counted.
+
+        Args:
+            limit: The maximum number of children to draw of each supervisor, by default 50.
+        """
+        return draw_tree(self.tree_node(limit))
+
+    def tree_node(self, limit: int) -> TreeNode:
+        """Give what there is to draw of this supervisor, also when it has just ended.
+
+        Args:
+            limit: The maximum number of children to draw.
+        """
+        if self._life is None:
+            return TreeNode(text=f"{self.name} ({type(self).__name__})  not running", branches=[])
+        rows = self.which_children()
+        branches: list[TreeNode] = []
+        for row in rows[:limit]:
+            life = None if row.ref is None else row.ref.child_task()
+            below = None if life is None else life.spec.supervisor
+            if isinstance(below, BaseSupervisor):
+                branches.append(below.tree_node(limit))
+            else:
+                branches.append(TreeNode(text=leaf_text(row), branches=[]))
+        if len(rows) > limit:
+            branches.append(TreeNode(text=f"… and {len(rows) - limit} more", branches=[]))
+        return TreeNode(
+            text=supervisor_text(type(self).__name__, self.statistics()), branches=branches
+        )
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

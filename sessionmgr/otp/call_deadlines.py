@@ -1,0 +1,77 @@
+"""Which calls must be answered by when.
+
+One table and one task for a whole tree: a cancel scope for each call would double its
+price. Calls with the same timeout expire in the order in which they were made, so each
+timeout has an insertion-ordered dictionary and only its first entry matters. The clock is
+trio's, so virtual time works.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.caller import Caller
+
+MIN_BUCKETS: Final = 64
+
+
+class DeadlineTable:
+    """Calls by their timeouts, and the task that ends those whose time has come."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[float, dict[Caller, float]] = {}
+        # How many timeouts there may be before the unused ones are dropped.
+        self._full = MIN_BUCKETS
+        self._alarm = trio.CancelScope()
+        self._life = trio.CancelScope()
+
+    @enable_ki_protection
+    def add(self, caller: Caller, timeout: float) -> None:
+        """Let `caller` wait no longer than `timeout` seconds from now."""
+        bucket = self._buckets.get(timeout)
+        if bucket is None:
+            if len(self._buckets) >= self._full:
+                self._drop_empty()
+            bucket = self._buckets[timeout] = {}
+        caller.bucket = bucket
+        deadline = bucket[caller] = trio.current_time() + timeout
+        if deadline < self._alarm.deadline:
+            self._alarm.deadline = deadline
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """End calls as their time comes, until `close`."""
+        with self._life:
+            while True:
+                with trio.CancelScope(deadline=self._earliest()) as self._alarm:
+                    await trio.sleep_forever()
+                self._expire(trio.current_time())
+
+    def close(self) -> None:
+        """End the task: nobody can be called any more."""
+        self._life.cancel()
+
+    def _earliest(self) -> float:
+        firsts = (next(iter(bucket.values())) for bucket in self._buckets.values() if bucket)
+        return min(firsts, default=math.inf)
+
+    def _expire(self, now: float) -> None:
+        for timeout, bucket in list(self._buckets.items()):
+            due: list[Caller] = []
+            for caller, deadline in bucket.items():
+                if deadline > now:
+                    break
+                due.append(caller)
+            for caller in due:
+                caller.expire(timeout)
+        self._drop_empty()
+
+    def _drop_empty(self) -> None:
+        # Nobody holds an empty one: each caller forgets its bucket on leaving it.
+        self._buckets = {timeout: bucket for timeout, bucket in self._buckets.items() if bucket}
+        self._full = max(MIN_BUCKETS, 2 * len(self._buckets))

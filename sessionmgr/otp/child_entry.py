@@ -1,0 +1,70 @@
+"""A child's place in a supervisor, and what the supervisor's inbox holds beside exits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.caller import Caller
+    from sessionmgr.otp.child_spec import ChildSpec
+    from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.exit_reason import ExitReason
+
+
+class ChildEntry:
+    """A child's place among its siblings; incarnations come and go in it."""
+
+    __slots__ = ("id", "life", "quick_restarts", "restarting", "restarts", "restarts_with", "spec")
+
+    def __init__(self, spec: ChildSpec[Actor], id: str) -> None:
+        self.spec = spec
+        self.id = id
+        self.life: ChildTask | None = None
+        # Whether its own restart is due, and whose restart it waits for if it fell with another.
+        self.restarting = False
+        self.restarts_with: ChildEntry | None = None
+        self.restarts = 0
+        # How many restarts in a row came soon after the one before: the back-off's measure.
+        self.quick_restarts = 0
+
+    @property
+    def state(self) -> str:
+        """What to call this moment."""
+        if self.life is not None:
+            return self.life.state
+        return "restarting" if self._is_due else "stopped"
+
+    @property
+    def _is_due(self) -> bool:
+        return self.restarting or (self.restarts_with is not None and self.restarts_with.restarting)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody is there nor comes back; one whose end was not dealt with yet is there."""
+        return self.life is None and not self._is_due
+
+
+class SupervisorRequest:
+    """What somebody wants the supervisor to do, in its turn."""
+
+    __slots__ = ("do", "name")
+
+    def __init__(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> None:
+        self.name = name
+        self.do = do
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+
+class StartRetry:
+    """A start that failed and is to be tried again, in its turn."""
+
+    __slots__ = ("reason", "slot")
+
+    def __init__(self, slot: ChildEntry, reason: ExitReason) -> None:
+        self.slot = slot
+        self.reason = reason

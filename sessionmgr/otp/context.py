@@ -1,0 +1,44 @@
+"""On whose behalf the running task works."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from trio.lowlevel import Task, current_task
+
+from sessionmgr.errors import NotInActor
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.child_task import ChildTask
+
+CURRENT_CHILD: Final[ContextVar[ChildTask | None]] = ContextVar(
+    "sessionmgr.otp.context", default=None
+)
+
+
+def current_child() -> ChildTask | None:
+    """Give the child for which the running task works; None outside of any.
+
+    A task of a nursery which the child opened in a handler counts: the handler waits for
+    it. A task that merely inherited the child's context does not.
+    """
+    life = CURRENT_CHILD.get()
+    if life is None:
+        return None
+    task: Task | None = current_task()
+    while task is not None and task is not life.task:
+        task = None if task.parent_nursery is None else task.parent_nursery.parent_task
+    return None if task is None else life
+
+
+def require_child(what: str, instead: str) -> ChildTask:
+    """Give the child for which the running task works.
+
+    Raises:
+        NotInActor: there is none.
+    """
+    life = current_child()
+    if life is None:
+        raise NotInActor(what, instead)
+    return life

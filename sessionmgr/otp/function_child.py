@@ -1,0 +1,50 @@
+"""A plain async function as a child."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
+
+from trio.lowlevel import disable_ki_protection
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.child_task import ChildTask
+
+
+class StartSignal:
+    """What a function child gets as `task_status`, like the one of trio's own `start`."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: ChildTask) -> None:
+        self._life = life
+
+    def started(self, value: object = None) -> None:
+        """Say that the child is up; `value` can be had as `ref.started_value`.
+
+        Raises:
+            RuntimeError: it was said before.
+        """
+        if self._life.ready:
+            raise RuntimeError("task_status.started() was called twice")
+        self._life.value = value
+        self._life.mark_ready()
+
+
+@disable_ki_protection
+async def run_function(life: ChildTask) -> None:
+    """Run a function that is up as soon as it runs."""
+    life.mark_ready()
+    await _target(life)(*life.spec.args)
+
+
+@disable_ki_protection
+async def run_with_status(life: ChildTask) -> None:
+    """Run a function that says itself when it is up."""
+    await _target(life)(*life.spec.args, task_status=StartSignal(life))
+    if not life.ready and life.stop_reason is None:
+        raise RuntimeError("it ended without calling task_status.started()")
+
+
+def _target(life: ChildTask) -> Callable[..., Awaitable[object]]:
+    return cast("Callable[..., Awaitable[object]]", life.spec.target)

@@ -1,0 +1,149 @@
+"""The outer nursery of a supervisor that is used as a block, and what leaves the block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import trio
+from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
+
+from sessionmgr.errors import SupervisorNotRunning
+from sessionmgr.otp.call_deadlines import DeadlineTable
+from sessionmgr.otp.child_spec import ChildSpec
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.crash_boundary import run_child
+from sessionmgr.otp.exit_reason import SHUTDOWN, cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.base_supervisor import BaseSupervisor
+
+
+class RootNursery:
+    """The outer nursery of a supervisor that is used as a block."""
+
+    name = ""
+
+    def __init__(self, block: BaseSupervisor) -> None:
+        self.deadlines = DeadlineTable()
+        self._block = block
+        self._manager = trio.open_nursery()
+        self._nursery: trio.Nursery | None = None
+        self._entering: trio.lowlevel.Task | None = None
+        self._leaving = False
+        spec: ChildSpec[Actor] = ChildSpec(
+            kind="supervisor",
+            target=block.run,
+            label=block.name,
+            body=block.run,
+            supervisor=block,
+        )
+        self._life = ChildTask(spec, block.name, self)
+
+    @enable_ki_protection
+    async def enter(self) -> None:
+        """Start the supervisor and wait until it is up."""
+        self._nursery = await self._manager.__aenter__()
+        try:
+            self._nursery.start_soon(self.deadlines.run, name="sessionmgr.otp deadlines")
+            self._nursery.start_soon(run_child, self._life)
+            self._entering = trio.lowlevel.current_task()
+            await wait_task_rescheduled(self._abort_wait)
+        except BaseException as error:  # noqa: ASYNC103  # `leave` says whether it goes on
+            if not await self.close(error):  # noqa: ASYNC102  # shielded in there
+                raise
+        else:
+            if self._life.reason is None:
+                return
+            await self.close(None)
+        raise SupervisorNotRunning(self._block.name, "at its end before it was up")
+
+    def child_ready(self, life: ChildTask) -> None:
+        """Hear that the supervisor is up."""
+        self._wake_starter()
+
+    def child_exited(self, life: ChildTask) -> None:
+        """Hear that the supervisor has ended: so must the body."""
+        self._wake_starter()
+        # A body that has ended is not cancelled: trio would copy the group that it may raise.
+        if not self._leaving and self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    def _wake_starter(self) -> None:
+        task, self._entering = self._entering, None
+        if task is not None:
+            reschedule(task)
+
+    def _abort_wait(self, _raise_cancel: Callable[[], None]) -> Abort:
+        self._entering = None
+        return Abort.SUCCEEDED
+
+    @enable_ki_protection
+    async def close(self, error: BaseException | None) -> bool:
+        """Stop the supervisor, and say whether the body's `error` goes no further."""
+        self._leaving = True
+        outcome = error
+        try:
+            with trio.CancelScope(shield=True):
+                self._life.request_stop(SHUTDOWN)
+                await self._life.wait_ended()
+        except BaseException as interruption:  # noqa: ASYNC103, BLE001  # it leaves below
+            # A second Ctrl-C: no more grace. The nursery below still waits for everyone.
+            outcome = interruption
+            self._life.kill()
+        self.deadlines.close()
+        outcome = await self._close_nursery(outcome)
+        failure = cause_of(self._life.reason) if self._life.reason is not None else None
+        if isinstance(failure, Exception):
+            outcome = _combine_failures(outcome, failure)
+        if outcome is None or outcome is error:
+            return outcome is None
+        raise outcome
+
+    async def _close_nursery(self, outcome: BaseException | None) -> BaseException | None:
+        # Only a cancel is the nursery's business. Other errors pass it by: it would copy the
+        # groups among them.
+        own = None if outcome is None or _is_cancelled(outcome) else outcome
+        given = outcome if own is None else None
+        try:
+            if await self._manager.__aexit__(None if given is None else type(given), given, None):
+                given = None
+        except BaseExceptionGroup as group:
+            given = unwrap_group(group)
+        if own is None or given is None or _is_cancelled(given):
+            return given if own is None else own
+        return BaseExceptionGroup("a supervisor was interrupted, and its body failed", [given, own])
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return group.subgroup(trio.Cancelled) is not None
+    return isinstance(error, trio.Cancelled)
+
+
+def _combine_failures(outcome: BaseException | None, failure: Exception) -> BaseException:
+    """Say what leaves the block of a supervisor that has given up."""
+    if outcome is None or isinstance(outcome, trio.Cancelled):
+        # A body that was cancelled has not failed.
+        return failure
+    if isinstance(outcome, Exception):
+        return ExceptionGroup("a supervisor gave up, and its body failed", [failure, outcome])
+    # Ctrl-C and the like: nobody looks for them in a group. Giving up is in the log.
+    return outcome
+
+
+def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Take the nursery's wrapping off, where it wraps one exception only.
+
+    A cancel beside something worse is not worth a mention; and if there are several, they
+    are all the same.
+    """
+    cancelled, rest = group.split(trio.Cancelled)
+    # A split makes copies of groups within groups, so only where there is something to split.
+    kept = group if cancelled is None or rest is None else rest
+    if rest is None or len(kept.exceptions) == 1:
+        return kept.exceptions[0]
+    return kept

@@ -1,0 +1,174 @@
+"""A supervisor of tasks: functions that are run once, for their results.
+
+| in OTP | here |
+|---|---|
+| `Task.Supervisor.async_nolink/3` | `run = await tasks.async_nolink(fn, *args)` |
+| `Task.await/2` | `await run.result()` |
+| `{ref, result}` and `{:DOWN, …}` in `handle_info` | one `TaskDone` or one `Down` |
+| `Task.Supervisor.async_stream_nolink` | `async with tasks.stream(fn, items) as results` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple, overload
+
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled, enable_ki_protection
+
+from sessionmgr.otp import report
+from sessionmgr.otp.child_spec import DEFAULT_SHUTDOWN, ChildSpec, ShutdownTime
+from sessionmgr.otp.context import current_child
+from sessionmgr.otp.exit_reason import NORMAL, Crashed
+from sessionmgr.otp.stream import Stream
+from sessionmgr.otp.task_handle import TaskHandle, run_task
+from sessionmgr.otp.unordered_supervisor import UnorderedSupervisor
+
+if TYPE_CHECKING:
+    from sessionmgr.errors import RunCrashed
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.child_task import ChildTask
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Ts = TypeVarTuple("Ts")
+
+
+class TaskSupervisor(UnorderedSupervisor):
+    """The nursery for work whose failure is data: a crash harms no owner and no sibling."""
+
+    def __init__(self, *, name: str | None = None, max_children: int | None = None) -> None:
+        super().__init__(name, max_children)
+        # One for each `shutdown`; the functions are in the runs.
+        self._specs: dict[ShutdownTime, ChildSpec[Actor]] = {}
+
+    @enable_ki_protection
+    async def async_nolink(
+        self,
+        fn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+        shutdown: ShutdownTime = DEFAULT_SHUTDOWN,
+    ) -> TaskHandle[T]:
+        """Start `fn(*args)` and give the handle to its result.
+
+        When an actor calls this, it hears of the end once: as `TaskDone` or `Down` in its
+        `handle_info`, unless it waits in `run.result()`.
+
+        Args:
+            fn: The async function.
+            args: Its arguments.
+            shutdown: Seconds to end in when it is stopped, before it is killed.
+
+        Raises:
+            MaxChildren: there are as many as there may be.
+        """
+        await checkpoint_if_cancelled()
+        owner = current_child()
+        if owner is not None and owner.mailbox is None:
+            owner = None
+        run = self.start_handle(TaskHandle(fn, args, owner), shutdown)
+        await cancel_shielded_checkpoint()
+        return run
+
+    @overload
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: Literal[False] = False,
+    ) -> Stream[T]: ...
+    @overload
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: Literal[True],
+    ) -> Stream[T | RunCrashed]: ...
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: bool = False,
+    ) -> Stream[T] | Stream[T | RunCrashed]:
+        """Run `fn(item)` for each item, at most `max_concurrency` at once.
+
+        `async with tasks.stream(fn, items) as results: async for result in results: ...`
+        gives the results in the order of the items, or as they come (`ordered=False`). A
+        crash raises `RunCrashed` where its result would be; `return_exceptions=True` yields
+        it there instead. Items are taken as there is room for them. Leaving the block
+        cancels what still runs.
+
+        Args:
+            fn: The async function.
+            items: The items.
+            max_concurrency: The maximum number of calls at once, by default 8.
+            ordered: Whether results come in the order of the items; by default they do.
+            return_exceptions: Whether a crash is a result instead of an exception; by default it is
+                raised.
+        """
+        return Stream(self.start_handle, fn, items, max_concurrency, ordered, return_exceptions)
+
+    @enable_ki_protection
+    def start_handle(
+        self, run: TaskHandle[T], shutdown: ShutdownTime = DEFAULT_SHUTDOWN
+    ) -> TaskHandle[T]:
+        """Start a run that has been made.
+
+        Args:
+            run: The task.
+            shutdown: Seconds to end in when it is stopped, before it is killed.
+        """
+        self._require_running()
+        spec = self._specs.get(shutdown)
+        if spec is None:
+            spec = self._specs[shutdown] = ChildSpec(
+                kind="function",
+                target=run_task,
+                label="task",
+                body=run_task,
+                restart="temporary",
+                shutdown=shutdown,
+            )
+        run.attach(self._start_child(spec, self._new_id(run.label)))
+        return run
+
+    def child_ready(self, life: ChildTask) -> None:
+        """Hear that a task runs: nobody waits for that.
+
+        Args:
+            life: The record of the child.
+        """
+
+    def child_exited(self, life: ChildTask) -> None:
+        """Hear that a task has ended.
+
+        Args:
+            life: The record of the child.
+        """
+        # Most end well, and asking for a message's class costs more than it looks.
+        if life.reason is not NORMAL and isinstance(life.reason, Crashed):
+            report.child_crashed(life, life.reason)
+            if life.interrupted:
+                self._begin_interrupted_stop()
+        self._remove_child(life)
+        run, life.value = life.value, None  # which have each other, in a cycle
+        assert isinstance(run, TaskHandle)
+        run.notify_ended()
+
+    async def _supervise(self) -> None:
+        while self._running_task.stop_reason is None:
+            await self._pause()
+
+    def _reject(self, item: object) -> None:
+        """Nothing comes into this inbox."""
+
+    def _restarts_in_window(self) -> int:
+        return 0

@@ -1,0 +1,105 @@
+"""Supervisors of many children that do not know each other: no order, stopped all at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from sessionmgr.errors import MaxChildren
+from sessionmgr.otp.base_supervisor import BaseSupervisor
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.exit_reason import SHUTDOWN
+from sessionmgr.otp.statistics import ChildRow
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.child_spec import ChildSpec
+
+
+class UnorderedSupervisor(BaseSupervisor):
+    """The children, by id; their number; their common stop."""
+
+    def __init__(self, name: str | None, max_children: int | None) -> None:
+        super().__init__(name)
+        if max_children is not None and max_children < 1:
+            raise ValueError(f"max_children={max_children}: at least 1, or None for no limit")
+        self._max_children = max_children
+        self._children: dict[str, ChildTask] = {}
+        self._born = 0
+        self._closing = False
+
+    def _new_id(self, label: str) -> str:
+        while True:
+            self._born += 1
+            candidate = f"{label}-{self._born}"
+            if candidate not in self._children:
+                return candidate
+
+    @enable_ki_protection
+    def _start_child(self, spec: ChildSpec[Actor], id: str) -> ChildTask:
+        """Start a child, which is up as soon as it says so.
+
+        Raises:
+            MaxChildren: there are as many as there may be.
+        """
+        if self._max_children is not None and len(self._children) >= self._max_children:
+            raise MaxChildren(self.name, self._max_children)
+        life = self._children[id] = ChildTask(spec, id, self)
+        self._start_in_context(life)
+        return life
+
+    async def _start_children(self) -> None:
+        self._children.clear()
+        self._closing = False
+
+    def _live_children(self) -> list[ChildTask]:
+        return list(self._children.values())
+
+    async def _stop_children(self) -> None:
+        """Stop everybody together, each within its own time."""
+        me = self._running_task
+        self._closing = True
+        for life in self._live_children():
+            if life.reason is not None:
+                # It waited for its restart.
+                del self._children[life.id]
+        now = trio.current_time()
+        deadlines: dict[ChildTask, float] = {}
+        for life in self._live_children():
+            if me.killed or life.spec.stop_timeout <= 0:
+                life.kill()
+                continue
+            deadlines[life] = now + life.spec.stop_timeout
+            life.request_stop(SHUTDOWN, deadlines[life])
+        while self._children:
+            now = trio.current_time()
+            for life in [life for life, when in deadlines.items() if me.killed or when <= now]:
+                del deadlines[life]
+                life.kill()
+            await self._pause(min(deadlines.values(), default=math.inf))
+
+    def _remove_child(self, life: ChildTask) -> None:
+        """Forget a child, and let a stop that waits for the last one go on."""
+        del self._children[life.id]
+        if self._closing and not self._children:
+            self._wake()
+
+    def which_children(self) -> list[ChildRow]:
+        """List the children, oldest first."""
+        self._require_started()
+        return [
+            ChildRow(
+                id=life.id,
+                ref=life.ref if life.reason is None else None,
+                kind=life.spec.role,
+                state=life.state if life.reason is None else "restarting",
+                restarts=life.restarts,
+            )
+            for life in self._children.values()
+        ]
+
+    def _find_child(self, id: str) -> ChildTask | None:
+        return self._children.get(id)

@@ -33,7 +33,7 @@ from benchmarks.goal import (
 )
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
-from benchmarks.process.suite import PROCESS, Excess
+from benchmarks.process.suite import PROCESS, ExcessGoal
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.shipped import ours as shipped
 from benchmarks.shipped.frames import DIALECTS, Dialect
@@ -243,7 +243,7 @@ def test_every_goal_of_process_has_a_contestant_for_each_figure() -> None:
 
 
 def test_an_excess_is_judged_by_the_difference() -> None:
-    excess = Excess("G-P", "a thing", OURS, THEIRS, 2.0)
+    excess = ExcessGoal("G-P", "a thing", OURS, THEIRS, 2.0)
     assert judge(excess, rounds((3.0, 1.5))).verdict is Verdict.HOLDS
     assert judge(excess, rounds((3.6, 1.5))).verdict is Verdict.BROKEN
 

@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.agent import WithAgent
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import Goal, Ratio, Weight, figure
-from benchmarks.process.suite import Excess
+from benchmarks.process.suite import ExcessGoal
 from benchmarks.suite import Suite
 
 HERE: Final = WithAgent("claude", ThisPython())
@@ -45,8 +45,8 @@ def _ratio(
     return Ratio(named, what, ours, (theirs,), bound, unit=unit)
 
 
-def _excess(name: str, what: str, key: str, bound: float) -> Excess:
-    return Excess(
+def _excess(name: str, what: str, key: str, bound: float) -> ExcessGoal:
+    return ExcessGoal(
         f"claude-{name}", what, figure(f"claude.ours.{key}"), figure(f"claude.raw.{key}"), bound
     )
 

@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.agent import WithAgent
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import Goal, Ratio, Weight, figure
-from benchmarks.process.suite import Excess
+from benchmarks.process.suite import ExcessGoal
 from benchmarks.suite import Suite
 
 HERE: Final = WithAgent("codex", ThisPython())
@@ -49,7 +49,7 @@ def _ratio(
 
 GOALS: Final[tuple[Goal, ...]] = (
     _ratio("G-K3", "Codex, warm turn ÷ raw", "turns/turn", 1.12),
-    Excess(
+    ExcessGoal(
         "codex-turn",
         "warm turn, over raw",
         figure("codex.ours.turns/turn"),

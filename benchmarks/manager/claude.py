@@ -20,7 +20,7 @@ from benchmarks.wire.measured_frame import (
 from benchmarks.wire.sessionmgr_pipe import DECODER
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed, RunStarted, TurnCompleted
-from sessionmgr.process.pump import Pump
+from sessionmgr.process.pump import PipePump
 from sessionmgr.wire.lines import Line, NoFrame, decode_frames
 
 CAT: Final = ("cat",)
@@ -66,7 +66,7 @@ async def tell(run: RunContext, command: Sequence[str]) -> None:
     )
     assert child.stdout is not None
     assert child.stderr is not None
-    await Pump(take, room=run.room).run(
+    await PipePump(take, room=run.room).run(
         stdin=None, stdout=child.stdout, stderr=child.stderr, exited=child.wait
     )
     await child.wait()

@@ -10,7 +10,7 @@ from benchmarks.suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class ExcessGoal:
     """By how much ours exceeds the anchor."""
 
     id: str
@@ -32,13 +32,13 @@ class Excess:
 
 
 CONTESTANTS: Final = (
-    Contestant("tree.spawn", "benchmarks.process.ours:spawn"),
-    Contestant("trio.spawn", "benchmarks.process.rivals:spawn"),
-    Contestant("popen.spawn", "benchmarks.process.rivals:popen"),
-    Contestant("tree.kill", "benchmarks.process.ours:kill"),
-    Contestant("trio.kill", "benchmarks.process.rivals:kill"),
-    Contestant("tree.child_memory", "benchmarks.process.ours:memory"),
-    Contestant("trio.child_memory", "benchmarks.process.rivals:memory"),
+    Contestant("tree.spawn", "benchmarks.process.sessionmgr_trees:spawn"),
+    Contestant("trio.spawn", "benchmarks.process.alternatives:spawn"),
+    Contestant("popen.spawn", "benchmarks.process.alternatives:popen"),
+    Contestant("tree.kill", "benchmarks.process.sessionmgr_trees:kill"),
+    Contestant("trio.kill", "benchmarks.process.alternatives:kill"),
+    Contestant("tree.child_memory", "benchmarks.process.sessionmgr_trees:memory"),
+    Contestant("trio.child_memory", "benchmarks.process.alternatives:memory"),
 )
 
 
@@ -51,7 +51,7 @@ def _limit(name: str, what: str, key: str, anchor: str, bound: float | None, uni
 
 
 GOALS: Final[tuple[Goal, ...]] = (
-    Excess(
+    ExcessGoal(
         "G-P1",
         "spawn of a tree, over trio's open_process",
         figure("tree.spawn/one"),

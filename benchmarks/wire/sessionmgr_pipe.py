@@ -10,7 +10,7 @@ import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.wire.measured_frame import Event, Frame, line_of, normalised, written
-from sessionmgr.process.pump import Pump
+from sessionmgr.process.pump import PipePump
 from sessionmgr.wire.lines import Line, LineDecoder, decode_frames
 
 EVENTS: Final = 100_000
@@ -50,7 +50,7 @@ async def _through_a_child(command: Sequence[str], watch: Stopwatch, lines: int)
 
 async def _pump(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
     relay = BatchRelay()
-    pump = Pump(relay.take, room=relay.room)
+    pump = PipePump(relay.take, room=relay.room)
     child = await trio.lowlevel.open_process(
         list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

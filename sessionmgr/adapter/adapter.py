@@ -20,7 +20,7 @@ from sessionmgr.adapter.run_context import RunContext
 from sessionmgr.errors import OtpError, SupervisorStopping
 from sessionmgr.model import Capabilities
 from sessionmgr.otp import NOREPLY, Actor, Call, Cast, TaskHandle
-from sessionmgr.process.environment import Declared
+from sessionmgr.process.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -116,7 +116,7 @@ class ProviderAdapter(Actor):
     """Which of `tools_allowed`, `tools_denied`, `directories` it passes on; others are refused."""
     resume_command: ClassVar[str | None] = None
     """The command line with which its program continues a session; `{id}` is the session's id."""
-    environment: ClassVar[Declared] = Declared()
+    environment: ClassVar[EnvironmentSpec] = EnvironmentSpec()
     """Which variables of ours the provider's programs are to have."""
 
     async def run(self, run: RunContext) -> None:
@@ -231,7 +231,7 @@ class ProviderAdapter(Actor):
         return Health()
 
     @classmethod
-    def declares(cls, environ: Mapping[str, str]) -> Declared:
+    def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
         """Say which variables of ours its programs are to have, where ours are `environ`.
 
         Args:

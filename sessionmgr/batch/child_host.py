@@ -33,7 +33,7 @@ from sessionmgr.batch.messages import (
     line_of,
 )
 from sessionmgr.errors import HostLost
-from sessionmgr.process import Tail
+from sessionmgr.process import StderrTail
 from sessionmgr.trio_util_types import RepeatedEvent
 from sessionmgr.wire import LineDecoder
 
@@ -61,7 +61,7 @@ class Child:
 
     def __init__(self, process: trio.Process) -> None:
         self.process: Final = process
-        self.tail: Final = Tail(8192)
+        self.tail: Final = StderrTail(8192)
         self.reports: Final[deque[Report]] = deque()
         self.activities: Final[dict[tuple[str, int], tuple[Activity, float]]] = {}
         self.number = 0

@@ -16,7 +16,7 @@ import trio
 from sessionmgr.batch.executor import in_thread
 from sessionmgr.errors import StoreError, UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
-from sessionmgr.process.private_path import (
+from sessionmgr.process.private_modes import (
     make_private_directory,
     unlinked_opener,
 )

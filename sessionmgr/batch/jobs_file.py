@@ -25,7 +25,7 @@ from sessionmgr.batch.problems import Problem
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import PermissionMode
 from sessionmgr.model.field_error import describe_value
-from sessionmgr.process.private_path import make_private_directory, private_opener
+from sessionmgr.process.private_modes import make_private_directory, private_opener
 
 if TYPE_CHECKING:
     from trio.abc import ReceiveStream

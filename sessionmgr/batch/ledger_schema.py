@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessionmgr.batch.standing import FORMER_TABLE, TABLE
 from sessionmgr.errors import LedgerUnusable
-from sessionmgr.process.private_path import make_private_file
+from sessionmgr.process.private_modes import make_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

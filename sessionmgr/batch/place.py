@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sessionmgr.errors import BatchBusy, LedgerUnusable, OutUnusable
-from sessionmgr.process.private_path import make_private_directory, unlinked_opener
+from sessionmgr.process.private_modes import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
 TRIES: Final = 10

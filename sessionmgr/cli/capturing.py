@@ -25,8 +25,8 @@ async def capturing(directory: Path | None) -> AsyncGenerator[Launcher | None, N
         yield None
         return
     from sessionmgr.process import open_launcher
-    from sessionmgr.process.capture import CapturingLauncher
+    from sessionmgr.process.capture import CaptureLauncher
 
     make_private_directory(directory)
     async with open_launcher() as launcher:
-        yield CapturingLauncher(launcher, directory)
+        yield CaptureLauncher(launcher, directory)

@@ -22,9 +22,9 @@ from sessionmgr.cli.place import nearest_settings, user_settings, working_direct
 from sessionmgr.cli.stored import ALIVE, PATIENCE, held_sessions
 from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
 from sessionmgr.process import Command, open_launcher, open_tree
-from sessionmgr.process.descriptors import PER_CHILD, RESERVE
+from sessionmgr.process.descriptor_limits import PER_CHILD, RESERVE
 from sessionmgr.process.environment import build_environment
-from sessionmgr.process.warded import WardedLauncher
+from sessionmgr.process.linux.launcher import SpawnerLauncher
 from sessionmgr.store import StoreError, open_sqlite_store
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
 
@@ -215,7 +215,7 @@ async def _processes() -> list[Check]:
                 command = Command(argv=(sys.executable, "-c", ""), cwd="/", env={}, stdin=False)
                 async with open_tree(launcher, command) as tree:
                     await tree.wait_exit()
-                kind = "by a warden" if isinstance(launcher, WardedLauncher) else "by groups"
+                kind = "by a warden" if isinstance(launcher, SpawnerLauncher) else "by groups"
     except (SessionmgrError, OSError, trio.TooSlowError) as error:
         return [
             Check(

@@ -18,7 +18,7 @@ from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import NOTHING_SAID, Clocks
 from sessionmgr.model import Json, UnreadableJson, parse_json
 from sessionmgr.model.value import without_unknown
-from sessionmgr.process.environment import is_worth_hiding, user_infos
+from sessionmgr.process.environment import is_secret_value, url_passwords
 from sessionmgr.process.secret_names import is_secret_name
 from sessionmgr.store.redaction import REDACTED, Redactor
 
@@ -239,12 +239,12 @@ def _secrets_of(text: str, path: Path) -> tuple[str, ...]:
     names = [each for each in path if isinstance(each, str)]
     # A name may be dotted, as in Codex's configuration.
     if names and is_secret_name(names[-1].rpartition(".")[2]):
-        return (text,) if is_worth_hiding(text) else ()
+        return (text,) if is_secret_value(text) else ()
     if text.lstrip().startswith("{"):
         table = parse_json(text.encode(errors="replace"))
         if not isinstance(table, UnreadableJson):
             return secrets_in(table)
-    passwords = tuple(filter(is_worth_hiding, user_infos([text])))
+    passwords = tuple(filter(is_secret_value, url_passwords([text])))
     if passwords:
         return passwords
     return () if _KEYS.redact(text) == text else (text,)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.process import proc
+from sessionmgr.process import procfs
 from sessionmgr.store import is_held
 from sessionmgr.store.row import Owner
 
@@ -42,7 +42,7 @@ class Presence:
         self.owner: Final = Owner(
             boot_id=view().boot_id,
             pid=pid,
-            start=proc.start_time(pid),
+            start=procfs.start_time(pid),
             name=name,
             namespace=view().namespace,
         )
@@ -63,7 +63,7 @@ def view() -> View:
     """
     pid = os.getpid()
     if pid not in _VIEWS:
-        seen = View(proc.boot(), proc.namespace())
+        seen = View(procfs.boot_id(), procfs.pid_namespace())
         if not (seen.boot_id and seen.namespace):
             return seen
         _VIEWS.clear()  # the parent's entries, after a fork
@@ -113,6 +113,6 @@ def lives(owner: Owner, seen: View) -> bool | None:
         return False
     if not owner.namespace or owner.namespace != seen.namespace:
         return None
-    if owner.pid == os.getpid() and owner.start == proc.start_time(owner.pid):
+    if owner.pid == os.getpid() and owner.start == procfs.start_time(owner.pid):
         return False  # a closed manager of this process
-    return proc.is_running(owner.pid, owner.start)
+    return procfs.is_running(owner.pid, owner.start)

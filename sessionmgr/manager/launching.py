@@ -49,9 +49,13 @@ class LateLauncher:
             try:
                 await self._open()
             except Exception as error:
-                from sessionmgr.process import is_passing  # imported late: only some need it
+                from sessionmgr.process import (
+                    is_transient_shortage,  # imported late: only some need it
+                )
 
-                if not (isinstance(error, LauncherFailed | OSError) or is_passing(error)):
+                if not (
+                    isinstance(error, LauncherFailed | OSError) or is_transient_shortage(error)
+                ):
                     raise
                 log.warning("event=launcher_failed why=%s", error)
                 self._opening.failure = error
@@ -62,7 +66,7 @@ class LateLauncher:
 
     async def _open(self) -> None:
         """Return the launcher, which stays until the end."""
-        from sessionmgr.process.opening import open_launcher  # not everybody needs it
+        from sessionmgr.process.launcher_factory import open_launcher  # not everybody needs it
 
         async with open_launcher(state_dir=self._state_dir) as launcher:
             self._launcher = launcher

@@ -31,7 +31,7 @@ from sessionmgr.manager.plan import negotiate_wish
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, EndCause
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
-from sessionmgr.process.environment import build_environment, secrets
+from sessionmgr.process.environment import build_environment, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -121,7 +121,7 @@ class ProviderBranch:
     def _build(self, job: Mapping[str, str]) -> Environment:
         declared = self.adapter_class.declares({**self._environ, **job})
         env = build_environment(self._environ, declared, job)
-        return Environment(env, secrets(env, declared))
+        return Environment(env, secret_values(env, declared))
 
     # --- up and down -----------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from sessionmgr.model import UnreadableJson, parse_json
-from sessionmgr.process.private_path import make_private_directory
+from sessionmgr.process.private_modes import make_private_directory
 
 if TYPE_CHECKING:
     import signal
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Json
     from sessionmgr.process.command import Command
-    from sessionmgr.process.facts import ExitFacts, LeaderExit
+    from sessionmgr.process.exit_report import ExitReport, ProgramExit
     from sessionmgr.process.launcher import ChildTree, Launcher
 
 log: Final = logging.getLogger("sessionmgr.process")
@@ -48,7 +48,7 @@ GRACE: Final = 5.0
 _NUMBERS: Final = count(1)  # of this process: several launchers may keep files in one directory
 
 
-class CapturingLauncher:
+class CaptureLauncher:
     """Starts children by another launcher, and keeps what is said in files in a directory."""
 
     def __init__(self, within: Launcher, directory: Path) -> None:
@@ -59,21 +59,21 @@ class CapturingLauncher:
         """Start a child; see `Launcher.spawn`."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_NUMBERS)}"
         path = self._directory / f"{name}-{Path(command.argv[0]).name}.jsonl"
-        closed = _Closed()
-        open_file = partial(Capture, path, began=trio.current_time(), closed=closed.announce)
+        closed = _ThreadEvent()
+        open_file = partial(CaptureFile, path, began=trio.current_time(), closed=closed.announce)
         capture = await trio.to_thread.run_sync(open_file)
         try:
             tree = await self._within.spawn(command)
         except BaseException as error:
-            capture.about({"argv": list(command.argv), "not_started": str(error)})
+            capture.record_note({"argv": list(command.argv), "not_started": str(error)})
             capture.close()
             await closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
             raise
-        capture.about({"argv": list(command.argv), "cwd": command.cwd, "pid": tree.pid})
-        return CapturedTree(tree, capture, closed)
+        capture.record_note({"argv": list(command.argv), "cwd": command.cwd, "pid": tree.pid})
+        return CaptureTree(tree, capture, closed)
 
 
-class _Closed:
+class _ThreadEvent:
     """An event that a thread sets."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Closed:
             await self._event.wait()
 
 
-class Capture:
+class CaptureFile:
     """The file of one child: the loop makes entries, and a thread writes them.
 
     Up to `ROOM` bytes wait for the disk. Entries that exceed it are omitted, and the file records
@@ -120,11 +120,11 @@ class Capture:
         self._left_out = 0
         self._is_writing = self._is_closed = False
 
-    def about(self, msg: Json) -> None:
+    def record_note(self, msg: Json) -> None:
         """Note something that neither side has said."""
         self._write({"dir": "#", "msg": msg})
 
-    def said(self, direction: Direction, data: bytes | bytearray | memoryview) -> None:
+    def record_data(self, direction: Direction, data: bytes | bytearray | memoryview) -> None:
         """Note what was said, as soon as it makes a line."""
         begun = self._begun[direction]
         begun += data
@@ -138,7 +138,7 @@ class Capture:
             rest = bytearray()
         self._begun[direction] = rest
 
-    def ended(self, direction: Direction) -> None:
+    def record_end(self, direction: Direction) -> None:
         """Note that no more comes from there."""
         rest, self._begun[direction] = self._begun[direction], bytearray()
         if rest:
@@ -149,7 +149,7 @@ class Capture:
         if self._is_closed:
             return
         for direction in (">", "<", "!"):
-            self.ended(direction)
+            self.record_end(direction)
         with self._lock:
             self._note_left_out()
             self._is_closed = True
@@ -243,18 +243,18 @@ def _unwrap(outcome: Outcome[None]) -> None:
     outcome.unwrap()
 
 
-class CapturedTree:
+class CaptureTree:
     """A child tree whose pipes are listened to."""
 
-    def __init__(self, within: ChildTree, capture: Capture, closed: _Closed) -> None:
+    def __init__(self, within: ChildTree, capture: CaptureFile, closed: _ThreadEvent) -> None:
         self._within: Final = within
         self._capture: Final = capture
         self._closed: Final = closed
         self._is_over = False
         stdin = within.stdin
-        self.stdin: Final = None if stdin is None else _Sending(stdin, capture)
-        self.stdout: Final = _Receiving(within.stdout, capture, "<")
-        self.stderr: Final = _Receiving(within.stderr, capture, "!")
+        self.stdin: Final = None if stdin is None else _CaptureSendStream(stdin, capture)
+        self.stdout: Final = _CaptureReceiveStream(within.stdout, capture, "<")
+        self.stderr: Final = _CaptureReceiveStream(within.stderr, capture, "!")
 
     @property
     def pid(self) -> int:
@@ -273,23 +273,23 @@ class CapturedTree:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone."""
-        self._capture.about({"signal": number.name})
+        self._capture.record_note({"signal": number.name})
         self._within.signal(number)
 
     def kill(self) -> None:
         """Begin to kill the whole tree."""
-        self._capture.about({"signal": "SIGKILL"})
+        self._capture.record_note({"signal": "SIGKILL"})
         self._within.kill()
 
-    async def wait_exit(self) -> LeaderExit:
+    async def wait_exit(self) -> ProgramExit:
         """Wait for the end of the program."""
         return await self._within.wait_exit()
 
-    async def wait_empty(self) -> ExitFacts:
+    async def wait_empty(self) -> ExitReport:
         """Wait until nothing of the tree is left."""
         return self._over(await self._within.wait_empty())
 
-    async def abandon(self) -> ExitFacts:
+    async def abandon(self) -> ExitReport:
         """Give up waiting for a killed tree."""
         return self._over(await self._within.abandon())
 
@@ -301,35 +301,35 @@ class CapturedTree:
             self._capture.close()
             await self._closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
 
-    def _over(self, facts: ExitFacts) -> ExitFacts:
+    def _over(self, facts: ExitReport) -> ExitReport:
         if not self._is_over:
             self._is_over = True
-            self._capture.about(
+            self._capture.record_note(
                 {"exit_code": facts.exit_code, "signal": facts.signal, "forced": facts.forced}
             )
         return facts
 
 
-class _Sending(trio.abc.SendStream):
-    def __init__(self, within: trio.abc.SendStream, capture: Capture) -> None:
+class _CaptureSendStream(trio.abc.SendStream):
+    def __init__(self, within: trio.abc.SendStream, capture: CaptureFile) -> None:
         self._within: Final = within
         self._capture: Final = capture
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        self._capture.said(">", data)
+        self._capture.record_data(">", data)
         await self._within.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._within.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        self._capture.ended(">")
+        self._capture.record_end(">")
         await self._within.aclose()
 
 
-class _Receiving(trio.abc.ReceiveStream):
+class _CaptureReceiveStream(trio.abc.ReceiveStream):
     def __init__(
-        self, within: trio.abc.ReceiveStream, capture: Capture, direction: Direction
+        self, within: trio.abc.ReceiveStream, capture: CaptureFile, direction: Direction
     ) -> None:
         self._within: Final = within
         self._capture: Final = capture
@@ -338,11 +338,11 @@ class _Receiving(trio.abc.ReceiveStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         data = await self._within.receive_some(max_bytes)
         if data:
-            self._capture.said(self._direction, data)
+            self._capture.record_data(self._direction, data)
         else:
-            self._capture.ended(self._direction)
+            self._capture.record_end(self._direction)
         return data
 
     async def aclose(self) -> None:
-        self._capture.ended(self._direction)
+        self._capture.record_end(self._direction)
         await self._within.aclose()

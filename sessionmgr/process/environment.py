@@ -41,7 +41,7 @@ _OFF: Final = frozenset({"", "0", "false", "no", "off"})
 _USER_INFO: Final = re.compile(r"://(?P<user>[^/\s:@]*)(?::(?P<password>[^/\s@]*))?@")
 
 
-class When(msgspec.Struct, frozen=True):
+class ConditionalNames(msgspec.Struct, frozen=True):
     """Names that are wanted only where a switch is on, such as cloud credentials."""
 
     switches: tuple[str, ...]
@@ -49,18 +49,18 @@ class When(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What an adapter declares about its provider's environment; patterns everywhere."""
 
     names: tuple[str, ...] = ()
-    when: tuple[When, ...] = ()
+    when: tuple[ConditionalNames, ...] = ()
     secret: tuple[str, ...] = ()
     """Names that hold secrets although they do not look like it."""
 
 
 def build_environment(
     source: Mapping[str, str],
-    declared: Declared | None = None,
+    declared: EnvironmentSpec | None = None,
     job: Mapping[str, str] | None = None,
     mark: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
@@ -69,7 +69,7 @@ def build_environment(
     Raises:
         VariableRefused: the job sets what must not pass, or what is ours.
     """
-    declared, job, mark = declared or Declared(), job or {}, mark or {}
+    declared, job, mark = declared or EnvironmentSpec(), job or {}, mark or {}
     for name, value in job.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
             why = "its value holds a NUL" if name and "=" not in name else "it is no name"
@@ -78,14 +78,16 @@ def build_environment(
             raise VariableRefused(name, "it tells a program that it runs inside an agent")
         if name in mark:
             raise VariableRefused(name, "it marks whose child a process is")
-    chosen = {**_chosen(source, (*BASE, *declared.names)), **job}
+    chosen = {**_selected_names(source, (*BASE, *declared.names)), **job}
     for when in declared.when:
         if _is_on(chosen, when.switches):
-            chosen = {**_chosen(source, when.names), **chosen}
+            chosen = {**_selected_names(source, when.names), **chosen}
     return {**chosen, **mark}
 
 
-def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[str, ...]:
+def secret_values(
+    env: Mapping[str, str], declared: EnvironmentSpec | None = None
+) -> tuple[str, ...]:
     """Return the values that must not be stored or shown, the longest first.
 
     They are the values of variables whose names indicate secrets (`secret_names`) or that the
@@ -100,12 +102,12 @@ def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[s
         if is_secret_name(name) or _matches(name.upper(), patterns)
     )
     found = {
-        each for value in (*named, *user_infos(env.values())) for each in (value, value.strip())
+        each for value in (*named, *url_passwords(env.values())) for each in (value, value.strip())
     }
-    return tuple(sorted(filter(is_worth_hiding, found), key=lambda each: (-len(each), each)))
+    return tuple(sorted(filter(is_secret_value, found), key=lambda each: (-len(each), each)))
 
 
-def _chosen(source: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
+def _selected_names(source: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
     return {
         name: value
         for name, value in source.items()
@@ -123,7 +125,7 @@ def _is_on(env: Mapping[str, str], switches: tuple[str, ...]) -> bool:
     )
 
 
-def user_infos(values: Iterable[str]) -> Iterator[str]:
+def url_passwords(values: Iterable[str]) -> Iterator[str]:
     """Yield the passwords of the addresses in these values."""
     for value in values:
         for found in _USER_INFO.finditer(value):
@@ -133,6 +135,6 @@ def user_infos(values: Iterable[str]) -> Iterator[str]:
             yield unquote(secret)
 
 
-def is_worth_hiding(value: str) -> bool:
+def is_secret_value(value: str) -> bool:
     """Return whether a value is long and varied enough to be a secret."""
     return len(value) >= SHORTEST_SECRET and len(set(value)) >= FEWEST_CHARACTERS

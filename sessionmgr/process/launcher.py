@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import trio
 
     from sessionmgr.process.command import Command
-    from sessionmgr.process.facts import ExitFacts, LeaderExit
+    from sessionmgr.process.exit_report import ExitReport, ProgramExit
 
 
 class ChildTree(Protocol):
@@ -53,15 +53,15 @@ class ChildTree(Protocol):
         """Begin to kill the whole tree. It ends soon after: `wait_empty`."""
         ...
 
-    async def wait_exit(self) -> LeaderExit:
+    async def wait_exit(self) -> ProgramExit:
         """Wait for the end of the program. What it started may live on, and hold its pipes."""
         ...
 
-    async def wait_empty(self) -> ExitFacts:
+    async def wait_empty(self) -> ExitReport:
         """Wait until nothing of the tree is left but what cannot be reached."""
         ...
 
-    async def abandon(self) -> ExitFacts:
+    async def abandon(self) -> ExitReport:
         """Give up waiting for a killed tree: kill what is found of it, and say what is left."""
         ...
 

@@ -81,7 +81,7 @@ class Outbox:
             pass  # it does not listen any more: `unsent` tells
         finally:
             self._over = True
-            self._tell_progress()
+            self._notify_progress()
 
     async def _write(self, stream: SendStream) -> None:
         while True:
@@ -90,12 +90,12 @@ class Outbox:
                 self._pieces.clear()
                 await stream.send_all(data)
                 self._written += len(data)
-                self._tell_progress()
+                self._notify_progress()
             if self._closing:
                 return
             self._work = trio.Event()
             await self._work.wait()
 
-    def _tell_progress(self) -> None:
+    def _notify_progress(self) -> None:
         self._progress.set()
         self._progress = trio.Event()

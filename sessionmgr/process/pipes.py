@@ -6,7 +6,7 @@ import contextlib
 import os
 
 
-class Pipes:
+class StandardPipes:
     """Both ends of a child's standard streams; `stdin=False` gives it /dev/null to read.
 
     Raises:
@@ -35,14 +35,14 @@ class Pipes:
         self.near = (near_in, near_out, near_err)
         self.theirs = (far_in, far_out, far_err)
 
-    def close_theirs(self) -> None:
+    def close_child_ends(self) -> None:
         """Let the child alone have them."""
         for each in self.theirs:
             os.close(each)
 
     def close(self) -> None:
         """Give up all of them."""
-        self.close_theirs()
+        self.close_child_ends()
         for each in self.near:
             if each is not None:
                 os.close(each)

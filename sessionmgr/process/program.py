@@ -24,7 +24,7 @@ class NotStartedError(Exception):
         self.number = number
 
 
-def find(program: bytes, path: bytes, directory: bytes = b"") -> bytes:
+def find_program(program: bytes, path: bytes, directory: bytes = b"") -> bytes:
     """Return the file that a program's name means, by the child's own PATH and directory.
 
     Raises:
@@ -54,7 +54,7 @@ def _runnable(path: bytes) -> bytes:
     return path
 
 
-def enter(directory: bytes) -> None:
+def change_directory(directory: bytes) -> None:
     """Go where the program is to run.
 
     Raises:
@@ -66,7 +66,7 @@ def enter(directory: bytes) -> None:
         raise NotStartedError(b"directory", directory, error.errno or 0) from None
 
 
-def start(
+def start_program(
     arguments: Sequence[bytes],
     environment: dict[bytes, bytes],
     descriptors: Sequence[int],
@@ -79,7 +79,7 @@ def start(
     Raises:
         NotStartedError: it cannot be started.
     """
-    path = find(arguments[0], environment.get(b"PATH", os.defpath.encode()))
+    path = find_program(arguments[0], environment.get(b"PATH", os.defpath.encode()))
     try:
         return os.posix_spawn(
             path,

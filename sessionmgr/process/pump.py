@@ -21,7 +21,7 @@ import msgspec
 import trio
 
 from sessionmgr.process.outbox import Outbox
-from sessionmgr.process.tail import Tail
+from sessionmgr.process.stderr_tail import StderrTail
 from sessionmgr.wire.lines import Line, LineDecoder
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 READ: Final = 64 * 1024
 GRACE: Final = 2.0
-LAST_WORDS: Final = 1024 * 1024
+DRAIN_BUDGET: Final = 1024 * 1024
 TURNS: Final = 4
 """How often the scheduler goes round while we look whether there is anything to read."""
 
 
-class Pumped(msgspec.Struct, frozen=True, kw_only=True):
+class PumpResult(msgspec.Struct, frozen=True, kw_only=True):
     """How the pipes of a child ended."""
 
     held: tuple[str, ...]
@@ -43,7 +43,7 @@ class Pumped(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes it did not take."""
 
 
-class Pump:
+class PipePump:
     """Serves the pipes of one child; `outbox` is what is written to it, `tail` its last complaints.
 
     `take` gets the lines of each read, in their order, and may be called with none: a read is a
@@ -59,11 +59,11 @@ class Pump:
         room: Callable[[], Awaitable[None]] | None = None,
         decoder: LineDecoder | None = None,
         outbox: Outbox | None = None,
-        tail: Tail | None = None,
+        tail: StderrTail | None = None,
         grace: float = GRACE,
     ) -> None:
         self.outbox = outbox or Outbox()
-        self.tail = tail or Tail()
+        self.tail = tail or StderrTail()
         self.stdout_ended = trio.Event()
         """Set when no more comes from stdout; the child may live on, and hold stderr."""
         self._take = take
@@ -79,19 +79,19 @@ class Pump:
         stdout: ReceiveStream,
         stderr: ReceiveStream,
         exited: Callable[[], Awaitable[object]],
-    ) -> Pumped:
+    ) -> PumpResult:
         """Serve the pipes until stdout and stderr have ended, and close them.
 
         That may be before the child has: it can close both and live on. `exited` waits for its
         end. What a callback raises leaves in an exception group.
         """
-        out = _Reader("stdout", stdout, self._decoder, self._take, self._room)
+        out = _PipeReader("stdout", stdout, self._decoder, self._take, self._room)
         complaints = LineDecoder(READ)  # a tail, not a protocol: nobody needs long ones
         room = None if self._take_error is None else self._room
-        err = _Reader("stderr", stderr, complaints, self._take_error, room, self.tail)
+        err = _PipeReader("stderr", stderr, complaints, self._take_error, room, self.tail)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._hurry_after, exited, (out, err))
+                nursery.start_soon(self._drain_after_exit, exited, (out, err))
                 if stdin is not None:
                     nursery.start_soon(self.outbox.run, stdin)
                 nursery.start_soon(err.run)
@@ -102,14 +102,14 @@ class Pump:
         finally:
             await _close(stdout, stderr)  # shielded and bounded  # noqa: ASYNC102
         held = tuple(reader.name for reader in (out, err) if not reader.ended)
-        return Pumped(held=held, unsent=self.outbox.unsent)
+        return PumpResult(held=held, unsent=self.outbox.unsent)
 
-    async def _hurry_after(
-        self, exited: Callable[[], Awaitable[object]], readers: Sequence[_Reader]
+    async def _drain_after_exit(
+        self, exited: Callable[[], Awaitable[object]], readers: Sequence[_PipeReader]
     ) -> None:
         await exited()
         for reader in readers:
-            reader.hurry(self._grace)
+            reader.begin_draining(self._grace)
 
 
 async def _close(*streams: ReceiveStream) -> None:
@@ -125,7 +125,7 @@ async def _close(*streams: ReceiveStream) -> None:
                 await stream.aclose()
 
 
-class _Reader:
+class _PipeReader:
     """Reads one pipe, for as long as it is worth while."""
 
     def __init__(
@@ -135,7 +135,7 @@ class _Reader:
         decoder: LineDecoder,
         take: Callable[[Sequence[Line]], None] | None,
         room: Callable[[], Awaitable[None]] | None,
-        tail: Tail | None = None,
+        tail: StderrTail | None = None,
     ) -> None:
         self.name = name
         self.ended = False
@@ -154,37 +154,37 @@ class _Reader:
         self._waits_since = 0.0
         """When the wait for bytes began, or was cut short."""
 
-    def hurry(self, grace: float) -> None:
+    def begin_draining(self, grace: float) -> None:
         """The child has ended: what comes now is its last words, or another's."""
-        self._patience, self._budget = grace, LAST_WORDS
+        self._patience, self._budget = grace, DRAIN_BUDGET
         if self._is_waiting:
             self._limit_wait()
 
     async def run(self) -> None:
         """Read to the end, or until patience or budget are used up."""
         with self._scope:
-            while self._is_worth_while():
-                await self._hand_on(await self._receive())
+            while self._may_continue():
+                await self._deliver(await self._receive())
         if self._scope.cancelled_caught:
-            await self._take_what_is_there()
+            await self._read_buffered()
         if self._take is not None and (last := self._decoder.close()):
             self._take(last)
         self.over.set()
 
-    def _is_worth_while(self) -> bool:
+    def _may_continue(self) -> bool:
         return not self.ended and self._budget > 0
 
-    async def _take_what_is_there(self) -> None:
+    async def _read_buffered(self) -> None:
         """Read what lay in the pipe all the time, should we have come to it too late."""
-        while self._is_worth_while():
+        while self._may_continue():
             found: list[bytes | bytearray] = []
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_give_a_turn, nursery.cancel_scope)
+                nursery.start_soon(_cancel_if_idle, nursery.cancel_scope)
                 found.append(await self._read())
                 nursery.cancel_scope.cancel()
             if not found:
                 break
-            await self._hand_on(found[0])
+            await self._deliver(found[0])
 
     async def _receive(self) -> bytes | bytearray:
         self._is_waiting = True
@@ -226,7 +226,7 @@ class _Reader:
         self._may_hold_more = len(data) == READ
         return data
 
-    async def _hand_on(self, data: bytes | bytearray) -> None:
+    async def _deliver(self, data: bytes | bytearray) -> None:
         if not data:
             self.ended = True
             return
@@ -246,7 +246,7 @@ def _read_now(descriptor: int) -> bytes | None:
         return None
 
 
-async def _give_a_turn(scope: trio.CancelScope) -> None:
+async def _cancel_if_idle(scope: trio.CancelScope) -> None:
     """Cancel a read that finds nothing; one that finds something is over by then."""
     for _ in range(TURNS):
         await trio.lowlevel.checkpoint()

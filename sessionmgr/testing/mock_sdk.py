@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.connections import Driver
     from sessionmgr.adapter.options import Options
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
 
 Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
@@ -189,7 +189,7 @@ Script: TypeAlias = Callable[[MockConversation[Outgoing, Frame]], Awaitable[None
 class MockConnection(Generic[Outgoing, Frame]):
     """A connection to nobody."""
 
-    facts: ExitFacts | None = None
+    facts: ExitReport | None = None
     """How its child ended; a mock has none, unless a test says so."""
 
     def __init__(self, sdk: MockSdk[Outgoing, Frame], spec: object) -> None:

@@ -17,8 +17,8 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.process import Command
-from sessionmgr.process.facts import ExitFacts
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
+from sessionmgr.process.exit_report import ExitReport
 from sessionmgr.wire import Line
 
 CLOSES_AND_EXITS = """
@@ -46,7 +46,7 @@ class SoonRun(ChildRun):
     """Ends its child at once when its time to exit is over."""
 
     def __init__(self, run: RunContext, lingers: float | None) -> None:
-        super().__init__(run, ladder=Ladder(polite=0.0, term=10.0))
+        super().__init__(run, ladder=Escalation(polite=0.0, term=10.0))
         self.lingers = lingers
         self.phases: list[Phase] = []
 
@@ -64,7 +64,7 @@ class SoonRun(ChildRun):
             self.stop()
             self.note()
 
-    def ended(self, facts: ExitFacts) -> None:
+    def ended(self, facts: ExitReport) -> None:
         self.note()
         super().ended(facts)
 

@@ -24,7 +24,7 @@ from sessionmgr.adapter.kit.json_rpc_connection import (
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY
 from sessionmgr.model import Json
 from sessionmgr.process import Command, open_launcher
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr.wire import (
     NoFrame,
     NoiseLine,
@@ -62,7 +62,7 @@ for line in sys.stdin:
         case None:
             write(json.dumps({"method": "news", "params": {"text": line.strip()}}))
 """
-LADDER = Ladder(polite=2.0, term=1.0)
+LADDER = Escalation(polite=2.0, term=1.0)
 
 
 class News(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from sessionmgr.adapter.kit.stdio_connection import (
     size_of,
 )
 from sessionmgr.process import Command, open_launcher
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr.wire import Line, OversizedFrame
 
 ECHO = """
@@ -27,7 +27,7 @@ for line in sys.stdin:
 """
 LINE = "x" * 1023
 LINES = 4 * EARLY // 1024
-HURRIED = Ladder(polite=2.0, term=1.0)
+HURRIED = Escalation(polite=2.0, term=1.0)
 
 
 class Notes:

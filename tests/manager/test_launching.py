@@ -12,7 +12,7 @@ import sessionmgr
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.model import FailureKind, RunResult, RunStatus
-from sessionmgr.process import Command, Kind, open_launcher, open_tree
+from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
 from sessionmgr.testing.scripted import Say, Wait
 from tests.manager.house import House, open_house
 
@@ -85,7 +85,7 @@ async def test_process_groups_need_the_state_directory(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(LauncherFailed, match=str(tmp_path)):
-        async with open_launcher(kind=Kind.DIRECT):
+        async with open_launcher(kind=LauncherKind.DIRECT):
             pytest.fail("it is open")
 
 
@@ -94,7 +94,7 @@ async def test_a_user_without_a_home_has_no_state_directory(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "~of-a-user-who-is-none/state")
     with pytest.raises(LauncherFailed, match="no state directory"):
-        async with open_launcher(kind=Kind.DIRECT):
+        async with open_launcher(kind=LauncherKind.DIRECT):
             pytest.fail("it is open")
 
 

@@ -20,14 +20,14 @@ from sessionmgr.manager.identity import (
     lives,
     view,
 )
-from sessionmgr.process import proc
+from sessionmgr.process import procfs
 from sessionmgr.store import Lease, Owner
 
 HERE = view()
 
 
 def of_process(pid: int) -> Owner:
-    return Owner(HERE.boot_id, pid, proc.start_time(pid), "another", HERE.namespace)
+    return Owner(HERE.boot_id, pid, procfs.start_time(pid), "another", HERE.namespace)
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def test_who_holds_a_lease_is_named_and_for_how_long() -> None:
 
 @pytest.mark.parametrize("pid", [0, -1])
 def test_nothing_is_certain_of_a_number_that_no_process_has(pid: int) -> None:
-    assert proc.is_running(pid, 1) is None
+    assert procfs.is_running(pid, 1) is None
 
 
 def test_a_manager_does_not_live_on_in_a_forked_copy_of_its_process() -> None:

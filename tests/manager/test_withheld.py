@@ -13,7 +13,7 @@ from sessionmgr.errors import NotResumable
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.asked import give_back, secrets_in, withhold
 from sessionmgr.model import Json, RunStatus, Snapshot
-from sessionmgr.process.environment import is_worth_hiding
+from sessionmgr.process.environment import is_secret_value
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
 from tests.manager.house import House, open_house, play
@@ -161,7 +161,7 @@ def test_what_was_withheld_and_is_given_back_makes_the_same_options(
 ) -> None:
     kept, withheld = withhold(options)
     assert isinstance(kept, dict)
-    for secret in filter(is_worth_hiding, secrets_in(options)):
+    for secret in filter(is_secret_value, secrets_in(options)):
         assert not [path for path, text in texts(kept) if text == secret]
     assert {**kept, **give_back(kept, withheld, options)} == options
     if withheld:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr import RunResult, open_portal
-from tests.process.stage import is_alive
+from tests.process.owner_processes import is_alive
 
 PROGRAMS = Path(__file__).with_name("programs")
 XDG = ("CACHE", "CONFIG", "DATA", "STATE")

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 
 from sessionmgr.errors import ProgramNotFound
 from sessionmgr.process import Command, capture, open_launcher, open_tree
-from sessionmgr.process.capture import LONGEST, Capture, CapturingLauncher
+from sessionmgr.process.capture import LONGEST, CaptureFile, CaptureLauncher
 from sessionmgr.testing.player import Recording
 
 ECHO = """
@@ -45,7 +45,7 @@ async def test_both_ways_are_kept_in_a_file_of_the_childs_own(tmp_path: Path) ->
     with trio.fail_after(60):
         async with (
             open_launcher(state_dir=tmp_path / "state") as launcher,
-            open_tree(CapturingLauncher(launcher, directory), command) as tree,
+            open_tree(CaptureLauncher(launcher, directory), command) as tree,
         ):
             assert tree.stdin is not None
             await tree.stdin.send_all(b'{"a": 1}\n{"b"')
@@ -73,7 +73,7 @@ async def test_a_child_that_does_not_start_is_noted(tmp_path: Path) -> None:
     command = Command(argv=("no-such-program-here",), cwd="/", env={})
     async with open_launcher(state_dir=tmp_path / "state") as launcher:
         with pytest.raises(ProgramNotFound):
-            await CapturingLauncher(launcher, tmp_path / "captures").spawn(command)
+            await CaptureLauncher(launcher, tmp_path / "captures").spawn(command)
     (path,) = (tmp_path / "captures").iterdir()
     (told,) = entries(path)
     assert "no-such-program-here" in json.dumps(told["msg"])
@@ -84,7 +84,7 @@ async def test_launchers_that_share_a_directory_keep_files_of_their_own(tmp_path
     async with open_launcher(state_dir=tmp_path / "state") as launcher:
         for _ in range(3):
             with pytest.raises(ProgramNotFound):
-                await CapturingLauncher(launcher, tmp_path / "captures").spawn(command)
+                await CaptureLauncher(launcher, tmp_path / "captures").spawn(command)
     files = (tmp_path / "captures").iterdir()
     assert len(list(files)) == 3
 
@@ -96,10 +96,10 @@ async def test_where_it_is_cut_does_not_matter(
     await trio.lowlevel.checkpoint()
     directory = tmp_path_factory.mktemp("cuts")
     places = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
-    whole, cut = Capture(directory / "whole"), Capture(directory / "cut")
-    whole.said("<", data)
+    whole, cut = CaptureFile(directory / "whole"), CaptureFile(directory / "cut")
+    whole.record_data("<", data)
     for begin, end in pairwise(places):
-        cut.said("<", data[begin:end])
+        cut.record_data("<", data[begin:end])
     whole.close()
     cut.close()
     assert [{**each, "t": 0} for each in entries(directory / "whole")] == [
@@ -111,11 +111,11 @@ async def test_a_line_without_end_is_kept_in_pieces(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     await trio.lowlevel.checkpoint()
-    kept = Capture(tmp_path / "file")
-    kept.said("<", b"x" * LONGEST)
-    kept.said("<", b"yz\n")
+    kept = CaptureFile(tmp_path / "file")
+    kept.record_data("<", b"x" * LONGEST)
+    kept.record_data("<", b"yz\n")
     kept.close()
-    kept.about("too late")
+    kept.record_note("too late")
     first, second = entries(tmp_path / "file")
     assert first["note"] == "a piece of a line"
     assert second["line"] == "yz"
@@ -139,13 +139,13 @@ async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
 ) -> None:
     monkeypatch.setattr(capture, "ROOM", 100)
     closed = threading.Event()
-    kept = Capture(tmp_path / "file", began=trio.current_time(), closed=closed.set)
+    kept = CaptureFile(tmp_path / "file", began=trio.current_time(), closed=closed.set)
     read, write = os.pipe()  # a pipe without a reader hangs as a disk does
     os.dup2(write, descriptor_of(tmp_path / "file"))
     os.close(write)
     with trio.fail_after(60), reader_of(read) as pipe:
         for _ in range(3):
-            kept.said("<", b"x" * 200_000 + b"\n")
+            kept.record_data("<", b"x" * 200_000 + b"\n")
         kept.close()
         assert not closed.is_set()
         told = [
@@ -158,13 +158,13 @@ async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
 async def test_a_disk_that_is_full_costs_a_file_and_no_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = Capture(tmp_path / "file")
+    kept = CaptureFile(tmp_path / "file")
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, descriptor_of(tmp_path / "file"))
     os.close(full)
     await trio.lowlevel.checkpoint()
-    kept.said("<", b"one\n")
-    kept.said("<", b"two\n")
+    kept.record_data("<", b"one\n")
+    kept.record_data("<", b"two\n")
     kept.close()
     assert caplog.text.count("event=capture_not_kept") == 1
     assert "No space left on device" in caplog.text
@@ -180,12 +180,12 @@ async def test_a_system_without_room_for_a_thread_costs_a_file_and_no_run(
         raise RuntimeError(NO_ROOM)
 
     closed = threading.Event()
-    kept = Capture(tmp_path / "file", closed=closed.set)
+    kept = CaptureFile(tmp_path / "file", closed=closed.set)
     await trio.lowlevel.checkpoint()
     with monkeypatch.context() as patch:
         patch.setattr(trio.lowlevel, "start_thread_soon", refuse)
-        kept.said("<", b"one\n")
-        kept.said("<", b"two\n")
+        kept.record_data("<", b"one\n")
+        kept.record_data("<", b"two\n")
         kept.close()
     assert closed.is_set()
     assert caplog.text.count("event=capture_not_kept") == 1

@@ -6,17 +6,17 @@ from hypothesis import given, strategies as st
 from sessionmgr.errors import ProcessError, VariableRefused
 from sessionmgr.process.environment import (
     NESTING,
-    Declared,
-    When,
+    ConditionalNames,
+    EnvironmentSpec,
     build_environment,
-    secrets,
+    secret_values,
 )
 
-CLAUDE = Declared(
+CLAUDE = EnvironmentSpec(
     names=("ANTHROPIC_*", "CLAUDE_*", "IS_SANDBOX"),
     when=(
-        When(("CLAUDE_CODE_USE_BEDROCK",), ("AWS_*",)),
-        When(("CLAUDE_CODE_USE_VERTEX",), ("GOOGLE_*", "CLOUDSDK_*")),
+        ConditionalNames(("CLAUDE_CODE_USE_BEDROCK",), ("AWS_*",)),
+        ConditionalNames(("CLAUDE_CODE_USE_VERTEX",), ("GOOGLE_*", "CLOUDSDK_*")),
     ),
     secret=("ANTHROPIC_CUSTOM_HEADERS",),
 )
@@ -53,7 +53,7 @@ def test_a_switch_counts_as_the_child_sees_it() -> None:
     off, on = {"CLAUDE_CODE_USE_BEDROCK": "0"}, {"CLAUDE_CODE_USE_BEDROCK": "1"}
     assert "AWS_PROFILE" not in build_environment(source, CLAUDE, off)
     assert "AWS_PROFILE" in build_environment(OURS | {"AWS_PROFILE": "p"}, CLAUDE, on)
-    other = Declared(when=CLAUDE.when)  # does not let the switch itself pass
+    other = EnvironmentSpec(when=CLAUDE.when)  # does not let the switch itself pass
     assert build_environment(source, other) == OURS
 
 
@@ -66,7 +66,7 @@ def test_the_job_wins_over_what_we_have_and_over_its_groups() -> None:
 
 @pytest.mark.parametrize("name", NESTING)
 def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
-    greedy = Declared(names=("*", name), when=(When(("PATH",), (name, "*")),))
+    greedy = EnvironmentSpec(names=("*", name), when=(ConditionalNames(("PATH",), (name, "*")),))
     source = OURS | {name: "1"}
     assert build_environment(source, greedy) == OURS
     with pytest.raises(VariableRefused, match=f"{name}: it tells") as caught:
@@ -122,13 +122,13 @@ def test_secrets_are_known_by_their_names() -> None:
         "ANTHROPIC_CUSTOM_HEADERS": "X-Auth: abcdef",
     }
     shown = {"PATH": "/usr/local/bin", "MAX_TOKENS": "200000001", "KEYBOARD": "de-latin1"}
-    assert set(secrets(hidden | shown, CLAUDE)) == set(hidden.values())
-    assert "X-Auth: abcdef" not in secrets(hidden)
+    assert set(secret_values(hidden | shown, CLAUDE)) == set(hidden.values())
+    assert "X-Auth: abcdef" not in secret_values(hidden)
 
 
 def test_short_and_trivial_values_are_no_secrets() -> None:
     env = {"A_KEY": "1234567", "B_KEY": "12345678", "C_TOKEN": "xxxxxxxxxxyz", "D_SECRET": ""}
-    assert secrets(env) == ("12345678",)
+    assert secret_values(env) == ("12345678",)
 
 
 def test_user_and_password_of_an_address_are_secrets() -> None:
@@ -137,9 +137,9 @@ def test_user_and_password_of_an_address_are_secrets() -> None:
         "NPM_REGISTRY": "https://tok-en-123@npm.example/",
         "DOCS": "https://example.com/a@b:cdefghij",
     }
-    assert secrets(env) == ("p%40ssw0rd", "tok-en-123", "p@ssw0rd")
+    assert secret_values(env) == ("p%40ssw0rd", "tok-en-123", "p@ssw0rd")
 
 
 def test_the_longest_comes_first_so_that_no_rest_of_it_stays() -> None:
     env = {"A_KEY": "abcdefgh", "B_KEY": "abcdefghij", "C_KEY": " abcdefghijkl\n"}
-    assert secrets(env) == (" abcdefghijkl\n", "abcdefghijkl", "abcdefghij", "abcdefgh")
+    assert secret_values(env) == (" abcdefghijkl\n", "abcdefghijkl", "abcdefghij", "abcdefgh")

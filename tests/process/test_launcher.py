@@ -20,32 +20,33 @@ from sessionmgr.errors import (
     ProgramNotFound,
     SpawnFailed,
 )
-from sessionmgr.process import direct, proc, shortage, warded
+from sessionmgr.process import process_group, procfs, resource_shortage
 from sessionmgr.process.command import Command
-from sessionmgr.process.facts import Emptied, Ending, LeaderExit
-from sessionmgr.process.guarded import GuardedTree
-from sessionmgr.process.ladder import Ladder, open_tree
+from sessionmgr.process.escalation import Escalation, open_tree
+from sessionmgr.process.exit_report import EmptyProof, ExitKind, ProgramExit
 from sessionmgr.process.launcher import ChildTree, Launcher
-from sessionmgr.process.mark import VARIABLE, mark_by_limit, marks_in
-from sessionmgr.process.opening import (
-    Kind,
-    _raised as raised,  # pyright: ignore[reportPrivateUsage]
+from sessionmgr.process.launcher_factory import (
+    LauncherKind,
+    _raise_limit_once as raised,  # pyright: ignore[reportPrivateUsage]
     open_launcher,
 )
-from sessionmgr.process.packet import pack
-from sessionmgr.process.warded import AT_ONCE, WardedLauncher
-from tests.process.stage import is_alive, until
+from sessionmgr.process.linux import launcher
+from sessionmgr.process.linux.launcher import MAX_STARTS, SpawnerLauncher
+from sessionmgr.process.linux.packet import pack
+from sessionmgr.process.linux.tree import ReaperTree
+from sessionmgr.process.tree_tag import VARIABLE, parse_tags, tag_from_limit
+from tests.process.owner_processes import is_alive, until
 
-HASTY = Ladder(polite=0.2, term=0.2, linger=0.2, kill=60.0)
-PATIENT = Ladder(term=60.0)
-EMPTY = {Kind.WARDED: Emptied.NO_CHILD, Kind.DIRECT: Emptied.GROUP_GONE}
+HASTY = Escalation(polite=0.2, term=0.2, linger=0.2, kill=60.0)
+PATIENT = Escalation(term=60.0)
+EMPTY = {LauncherKind.WARDED: EmptyProof.NO_CHILD, LauncherKind.DIRECT: EmptyProof.GROUP_GONE}
 BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give what was killed time to end, on a machine that does much else."""
-    for module in (direct, warded):
+    for module in (process_group, launcher):
         monkeypatch.setattr(module, "KILL_WITHIN", 60.0)
 
 
@@ -65,7 +66,7 @@ def shell(text: str) -> Command:
 
 
 @contextlib.asynccontextmanager
-async def launching(place: Path, kind: Kind) -> AsyncGenerator[Launcher, None]:
+async def launching(place: Path, kind: LauncherKind) -> AsyncGenerator[Launcher, None]:
     with trio.fail_after(120):
         async with open_launcher(state_dir=place / "state", kind=kind) as launcher:
             yield launcher
@@ -83,7 +84,7 @@ async def said(launcher: Launcher, what: Command) -> bytes:
 
 
 @BOTH
-async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: Kind) -> None:
+async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: LauncherKind) -> None:
     async with launching(tmp_path, kind) as launcher:
         async with open_tree(launcher, shell("cat; echo no >&2; exit 3")) as tree:
             assert tree.stdin is not None
@@ -91,11 +92,11 @@ async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: Ki
             await tree.stdin.aclose()
             assert await read_all(tree.stdout) == b"yes"
             assert await read_all(tree.stderr) == b"no\n"
-            assert await tree.wait_exit() == LeaderExit(exit_code=3)
+            assert await tree.wait_exit() == ProgramExit(exit_code=3)
             facts = await tree.wait_empty()
         assert facts == await tree.wait_empty(), "and it is known after the block, too"
         assert (facts.exit_code, facts.signal) == (3, None)
-        assert facts.ending is Ending.EXITED
+        assert facts.ending is ExitKind.EXITED
         assert facts.emptied is EMPTY[kind]
         assert not facts.forced
         assert not facts.killed_by_os
@@ -103,7 +104,9 @@ async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: Ki
 
 
 @BOTH
-async def test_a_child_has_its_command_and_nothing_of_ours(tmp_path: Path, kind: Kind) -> None:
+async def test_a_child_has_its_command_and_nothing_of_ours(
+    tmp_path: Path, kind: LauncherKind
+) -> None:
     program = (
         "import os, signal, sys; print(sorted(os.listdir('/proc/self/fd'))[:4], os.getcwd(),"
         "os.getsid(0) == os.getpid(), signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,"
@@ -129,7 +132,7 @@ async def test_a_child_has_its_command_and_nothing_of_ours(tmp_path: Path, kind:
 
 async def test_an_environment_of_two_megabytes_arrives(tmp_path: Path) -> None:
     many = {f"V{number}": "x" * 100_000 for number in range(20)}
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         what = command("sh", "-c", "env | wc -c", env=many)
         assert int(await said(launcher, what)) > 2_000_000
 
@@ -150,7 +153,7 @@ async def test_an_environment_of_two_megabytes_arrives(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_started_is_named(
-    tmp_path: Path, kind: Kind, argv: tuple[str, ...], cwd: str, error: type, path: str
+    tmp_path: Path, kind: LauncherKind, argv: tuple[str, ...], cwd: str, error: type, path: str
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -171,15 +174,25 @@ async def test_what_cannot_be_started_is_named(
 @pytest.mark.parametrize(
     ("script", "ending", "code", "sent"),
     [
-        ("sleep 1000 & echo; exit 4", Ending.LEFT_DESCENDANTS, 4, None),
-        ("trap '' TERM; exec >&-; echo >&2; sleep 1000; sleep 1000", Ending.CLOSED_STDOUT, None, 9),
-        ("trap '' TERM; echo; sleep 1000; sleep 1000", Ending.STILL_RUNNING, None, 9),
-        ("echo; exec sleep 1000", Ending.STILL_RUNNING, None, 15),
+        ("sleep 1000 & echo; exit 4", ExitKind.LEFT_DESCENDANTS, 4, None),
+        (
+            "trap '' TERM; exec >&-; echo >&2; sleep 1000; sleep 1000",
+            ExitKind.CLOSED_STDOUT,
+            None,
+            9,
+        ),
+        ("trap '' TERM; echo; sleep 1000; sleep 1000", ExitKind.STILL_RUNNING, None, 9),
+        ("echo; exec sleep 1000", ExitKind.STILL_RUNNING, None, 15),
     ],
     ids=["grandchild holds the pipe", "closes stdout", "deaf", "runs"],
 )
 async def test_whatever_lives_on_is_ended_and_named(
-    tmp_path: Path, kind: Kind, script: str, ending: Ending, code: int | None, sent: int | None
+    tmp_path: Path,
+    kind: LauncherKind,
+    script: str,
+    ending: ExitKind,
+    code: int | None,
+    sent: int | None,
 ) -> None:
     async with launching(tmp_path, kind) as launcher:
         # What ends when it is told to has all the time that it needs.
@@ -199,7 +212,7 @@ async def test_whatever_lives_on_is_ended_and_named(
 @BOTH
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_deadly_signal_that_we_did_not_send_was_the_system(
-    tmp_path: Path, kind: Kind, number: signal.Signals
+    tmp_path: Path, kind: LauncherKind, number: signal.Signals
 ) -> None:
     async with launching(tmp_path, kind) as launcher:
         async with open_tree(launcher, shell("exec sleep 1000")) as tree:
@@ -212,7 +225,7 @@ async def test_a_deadly_signal_that_we_did_not_send_was_the_system(
 
 
 @BOTH
-async def test_a_signal_reaches_the_program_alone(tmp_path: Path, kind: Kind) -> None:
+async def test_a_signal_reaches_the_program_alone(tmp_path: Path, kind: LauncherKind) -> None:
     async with launching(tmp_path, kind) as launcher:
         what = shell("trap 'echo got it; exit 5' INT; echo; while :; do sleep 0.01; done")
         async with open_tree(launcher, what) as tree:
@@ -225,7 +238,7 @@ async def test_a_signal_reaches_the_program_alone(tmp_path: Path, kind: Kind) ->
 
 @BOTH
 async def test_many_are_started_at_once_and_several_wait_for_each(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: LauncherKind
 ) -> None:
     ended: list[int | None] = []
 
@@ -245,13 +258,15 @@ async def test_many_are_started_at_once_and_several_wait_for_each(
             await tree.stdin.aclose()
 
     async with launching(tmp_path, kind) as launcher, trio.open_nursery() as nursery:
-        for number in range(AT_ONCE + 8):
+        for number in range(MAX_STARTS + 8):
             nursery.start_soon(one, launcher, number)
-    assert sorted(map(str, ended)) == sorted(str(n) for n in range(AT_ONCE + 8) for _ in range(3))
+    assert sorted(map(str, ended)) == sorted(
+        str(n) for n in range(MAX_STARTS + 8) for _ in range(3)
+    )
 
 
 @BOTH
-async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: Kind) -> None:
+async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: LauncherKind) -> None:
     notes = tmp_path / "notes"
     async with launching(tmp_path, kind) as launcher:
         for step in range(30):
@@ -265,7 +280,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: Ki
 
 @BOTH
 async def test_what_the_block_leaves_ends_with_it_and_the_error_is_bare(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: LauncherKind
 ) -> None:
     seen: list[tuple[Launcher, ChildTree]] = []
 
@@ -285,7 +300,7 @@ async def test_what_the_block_leaves_ends_with_it_and_the_error_is_bare(
 
 @BOTH
 async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: LauncherKind
 ) -> None:
     deaf = shell("trap '' TERM; echo; sleep 1000")
     trees: list[ChildTree] = []
@@ -303,10 +318,10 @@ async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
 
 
 @BOTH
-async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: Kind) -> None:
+async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: LauncherKind) -> None:
     async with launching(tmp_path, kind) as launcher:
         tree = await launcher.spawn(shell("exec sleep 1000"))
-        started = proc.start_time(tree.pid)
+        started = procfs.start_time(tree.pid)
         await tree.aclose()
         await until(lambda: not is_alive(tree.pid, started))
 
@@ -314,21 +329,21 @@ async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: Kind) -> 
 async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         what = shell("setsid sleep 1000 & echo; sleep 1000")
-        async with open_tree(launcher, what, ladder=Ladder(term=0.2, kill=0.2)) as tree:
-            assert isinstance(tree, GuardedTree)
+        async with open_tree(launcher, what, ladder=Escalation(term=0.2, kill=0.2)) as tree:
+            assert isinstance(tree, ReaperTree)
             await tree.stdout.receive_some()
-            os.kill(tree.guard[0], signal.SIGSTOP)
+            os.kill(tree.reaper[0], signal.SIGSTOP)
         facts = await tree.wait_empty()
-        assert facts.emptied is Emptied.SWEPT
+        assert facts.emptied is EmptyProof.SWEPT
         assert facts.forced
 
 
 async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         first = [await launcher.spawn(shell("read x")) for _ in range(2)]
         await trio.testing.wait_all_tasks_blocked()  # there is a guard for the next one, too
         before = open_files()
@@ -345,19 +360,19 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
 
 
 async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         guards: list[tuple[int, int]] = []
         marks: list[str] = []
         for each in range(6):
             async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
-                assert isinstance(tree, GuardedTree)
-                guards.append(tree.guard)
+                assert isinstance(tree, ReaperTree)
+                guards.append(tree.reaper)
                 marks.append(tree.id)
-                assert mark_by_limit(tree.pid) == [tree.mark]
+                assert tag_from_limit(tree.pid) == [tree.tag]
                 assert tree.stdin is not None
                 await tree.stdin.aclose()
                 facts = await tree.wait_empty()
-            assert (facts.exit_code, facts.emptied) == (each, Emptied.NO_CHILD)
+            assert (facts.exit_code, facts.emptied) == (each, EmptyProof.NO_CHILD)
             assert not facts.forced
             await trio.testing.wait_all_tasks_blocked()
         # One was there for the first; the next was asked for then, and may come at any time.
@@ -366,8 +381,8 @@ async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path)
 
 
 async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
-        assert isinstance(launcher, WardedLauncher)
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
         await said(launcher, shell("exit"))
         for spare in launcher._spares:  # pyright: ignore[reportPrivateUsage]
             assert spare._line is not None  # pyright: ignore[reportPrivateUsage]
@@ -376,42 +391,42 @@ async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_pa
 
 
 async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
-            assert isinstance(tree, GuardedTree)
+            assert isinstance(tree, ReaperTree)
             await tree.wait_exit()
         facts = await tree.wait_empty()
-        assert facts.emptied is Emptied.NO_CHILD
+        assert facts.emptied is EmptyProof.NO_CHILD
         assert facts.forced
-        await until(lambda: not is_alive(*tree.guard))
+        await until(lambda: not is_alive(*tree.reaper))
 
 
 async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         async with open_tree(launcher, shell("exit")) as tree:
-            assert isinstance(tree, GuardedTree)
+            assert isinstance(tree, ReaperTree)
             await tree.wait_empty()
-        os.kill(tree.guard[0], signal.SIGKILL)
-        await until(lambda: not is_alive(*tree.guard))
+        os.kill(tree.reaper[0], signal.SIGKILL)
+        await until(lambda: not is_alive(*tree.reaper))
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 
 async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
-        assert isinstance(launcher, WardedLauncher)
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
         async with open_tree(launcher, shell("exit")) as tree:
-            assert isinstance(tree, GuardedTree)
+            assert isinstance(tree, ReaperTree)
             await tree.wait_empty()
-        os.kill(launcher.warden, signal.SIGKILL)
-        await until(lambda: not is_alive(*tree.guard))
+        os.kill(launcher.spawner_pid, signal.SIGKILL)
+        await until(lambda: not is_alive(*tree.reaper))
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 
 async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shortage, "ROOM_WITHIN", 1.0)
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    monkeypatch.setattr(resource_shortage, "RETRY_FOR", 1.0)
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         tree = await launcher.spawn(shell("read x; exit 6"))
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 8, hard))
@@ -426,19 +441,19 @@ async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
 
 
 async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
-    async with launching(tmp_path, Kind.WARDED) as launcher:
-        assert isinstance(launcher, WardedLauncher)
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell(f"echo ${VARIABLE}; grep locks /proc/self/limits"))
         environment, _, _, _, limit, *_ = (await read_all(tree.stdout)).decode().split()
-        assert marks_in(environment)[-1] == int(limit) == int(tree.id, 16)
+        assert parse_tags(environment)[-1] == int(limit) == int(tree.id, 16)
         await tree.wait_empty()
         await tree.aclose()
 
 
-async def kill_wardens(launcher: WardedLauncher) -> None:
+async def kill_wardens(launcher: SpawnerLauncher) -> None:
     while True:
-        if launcher.warden:
-            os.kill(launcher.warden, signal.SIGKILL)
+        if launcher.spawner_pid:
+            os.kill(launcher.spawner_pid, signal.SIGKILL)
         other = await launcher.spawn(shell("exit"))
         await other.wait_empty()
         await other.aclose()
@@ -446,7 +461,7 @@ async def kill_wardens(launcher: WardedLauncher) -> None:
 
 async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with launching(tmp_path, Kind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= soft
         assert int(await said(launcher, shell("ulimit -n"))) == raised().before
     assert hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -455,24 +470,24 @@ async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) 
 async def test_a_warden_that_does_not_leave_is_killed_and_buried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warded, "KILL_WITHIN", 0.1)
-    before = set(proc.children(os.getpid()))
-    async with launching(tmp_path, Kind.WARDED) as launcher:
-        assert isinstance(launcher, WardedLauncher)
-        os.kill(launcher.warden, signal.SIGSTOP)
-    assert set(proc.children(os.getpid())) <= before
+    monkeypatch.setattr(launcher, "KILL_WITHIN", 0.1)
+    before = set(procfs.children(os.getpid()))
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
+        os.kill(launcher.spawner_pid, signal.SIGSTOP)
+    assert set(procfs.children(os.getpid())) <= before
 
 
 async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
     async def start(launcher: Launcher) -> None:
         assert await said(launcher, shell("echo on")) == b"on\n"
 
-    async with launching(tmp_path, Kind.WARDED) as launcher, trio.open_nursery() as nursery:
-        assert isinstance(launcher, WardedLauncher)
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher, trio.open_nursery() as nursery:
+        assert isinstance(launcher, SpawnerLauncher)
         seen = {0}
         for _ in range(3):
-            await until(lambda: launcher.warden not in seen)
-            warden = launcher.warden
+            await until(lambda: launcher.spawner_pid not in seen)
+            warden = launcher.spawner_pid
             seen.add(warden)
             os.kill(warden, signal.SIGSTOP)  # what it is asked for it does not do
             nursery.start_soon(start, launcher)
@@ -483,9 +498,9 @@ async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
 async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warded, "WARDENS_WITHIN", 600.0)  # however slowly they come up
-    async with launching(tmp_path, Kind.WARDED) as launcher:
-        assert isinstance(launcher, WardedLauncher)
+    monkeypatch.setattr(launcher, "SPAWNER_DEATHS_WITHIN", 600.0)  # however slowly they come up
+    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell("read x; exit 7"))
         with pytest.raises(LauncherFailed, match="wardens died"):
             await kill_wardens(launcher)

@@ -39,7 +39,7 @@ async def test_what_is_sent_after_the_end_is_refused_and_counted() -> None:
     assert box.unsent == 9
 
 
-class Deaf(trio.abc.SendStream):
+class BlockedSendStream(trio.abc.SendStream):
     """A pipe that is full, and one day broken."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Deaf(trio.abc.SendStream):
 
 async def test_a_child_that_does_not_read_fills_the_box_which_says_so() -> None:
     box = Outbox(limit=10)
-    deaf = Deaf()
+    deaf = BlockedSendStream()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(box.run, deaf)
         assert box.send(b"123456")
@@ -95,7 +95,7 @@ async def test_a_flush_ends_when_all_is_written_that_was_sent_before() -> None:
 
 async def test_a_flush_says_when_it_will_never_be_written() -> None:
     box = Outbox()
-    deaf = Deaf()
+    deaf = BlockedSendStream()
     box.send(b"a")
     flushed: list[bool] = []
 
@@ -114,7 +114,7 @@ async def test_a_flush_says_when_it_will_never_be_written() -> None:
 
 async def test_a_cancelled_writer_leaves_nobody_waiting() -> None:
     box = Outbox()
-    deaf = Deaf()
+    deaf = BlockedSendStream()
     box.send(b"a")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(box.run, deaf)

@@ -10,18 +10,18 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_blocked
 
-from sessionmgr.process.pump import LAST_WORDS, Pump, Pumped
-from sessionmgr.process.tail import Tail
+from sessionmgr.process.pump import DRAIN_BUDGET, PipePump, PumpResult
+from sessionmgr.process.stderr_tail import StderrTail
 from sessionmgr.wire.lines import Line, LineDecoder
 from sessionmgr.wire.oversized import OversizedFrame
 
 PATIENCE = 60.0
 """Seconds after which a test has hung; nothing here takes more than one or two."""
-GONE = Pumped(held=(), unsent=0)
-HELD = Pumped(held=("stdout", "stderr"), unsent=0)
+GONE = PumpResult(held=(), unsent=0)
+HELD = PumpResult(held=("stdout", "stderr"), unsent=0)
 
 
-class Said:
+class ChildOutput:
     """What came out of a child, read by read."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def kill_group(process: trio.Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-async def serve(pump: Pump, process: trio.Process) -> Pumped:
+async def serve(pump: PipePump, process: trio.Process) -> PumpResult:
     assert process.stdout is not None
     assert process.stderr is not None
     return await pump.run(
@@ -70,8 +70,8 @@ async def serve(pump: Pump, process: trio.Process) -> Pumped:
 
 
 async def test_a_child_says_what_it_was_told() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     pump.outbox.send(b"one\ntwo\n")
     pump.outbox.close()
     async with child("cat; echo sorry >&2") as process:
@@ -83,8 +83,8 @@ async def test_a_child_says_what_it_was_told() -> None:
 
 
 async def test_a_child_that_floods_stdout_before_it_reads_does_not_deadlock() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     prompt = b"p" * 1_000_000
     pump.outbox.send(prompt)
     pump.outbox.close()
@@ -97,8 +97,8 @@ async def test_a_child_that_floods_stdout_before_it_reads_does_not_deadlock() ->
 
 
 async def test_a_child_that_never_reads_does_not_deadlock() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     pump.outbox.send(b"p" * 1_000_000)
     async with child("echo done") as process:
         pumped = await serve(pump, process)
@@ -109,8 +109,8 @@ async def test_a_child_that_never_reads_does_not_deadlock() -> None:
 
 
 async def test_a_child_that_closes_its_ears_is_no_error() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     async with child("exec <&-; echo deaf; sleep 300") as process, trio.open_nursery() as nursery:
         nursery.start_soon(serve, pump, process)
         await said.began.wait()
@@ -124,8 +124,8 @@ async def test_a_child_that_closes_its_ears_is_no_error() -> None:
 
 
 async def test_a_grandchild_that_holds_the_pipes_is_not_waited_for() -> None:
-    said = Said()
-    pump = Pump(said.take, grace=0.2)
+    said = ChildOutput()
+    pump = PipePump(said.take, grace=0.2)
     async with child("echo half; sleep 300 & printf words") as process:
         pumped = await serve(pump, process)
         assert await process.wait() == 0
@@ -134,17 +134,17 @@ async def test_a_grandchild_that_holds_the_pipes_is_not_waited_for() -> None:
 
 
 async def test_a_grandchild_that_floods_on_is_cut_off() -> None:
-    said = Said()
-    pump = Pump(said.take, grace=PATIENCE)
+    said = ChildOutput()
+    pump = PipePump(said.take, grace=PATIENCE)
     async with child("yes flood 2>&- &") as process:
         pumped = await serve(pump, process)
     assert pumped.held == ("stdout",)
-    assert len(said.lines) >= LAST_WORDS // len(b"flood\n")
+    assert len(said.lines) >= DRAIN_BUDGET // len(b"flood\n")
 
 
 async def test_a_child_that_closes_stdout_and_stderr_and_lives_on_ends_the_pump() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     async with child("echo bye; exec >&- 2>&-; sleep 300") as process:
         assert await serve(pump, process) == GONE
         assert process.returncode is None
@@ -152,8 +152,8 @@ async def test_a_child_that_closes_stdout_and_stderr_and_lives_on_ends_the_pump(
 
 
 async def test_the_end_of_stdout_is_told_while_stderr_goes_on() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     script = "echo bye; exec >&-; read line; echo $line >&2"
     async with child(script) as process, trio.open_nursery() as nursery:
         nursery.start_soon(serve, pump, process)
@@ -165,8 +165,8 @@ async def test_the_end_of_stdout_is_told_while_stderr_goes_on() -> None:
 
 
 async def test_a_flood_of_complaints_keeps_its_end_and_holds_nothing_up() -> None:
-    said, complaints = Said(), Said()
-    pump = Pump(said.take, take_error=complaints.take, tail=Tail(100))
+    said, complaints = ChildOutput(), ChildOutput()
+    pump = PipePump(said.take, take_error=complaints.take, tail=StderrTail(100))
     script = "yes 'no such thing' | head -n 300000 >&2; printf '\\033[31mlast' >&2; echo ok"
     async with child(script) as process:
         assert await serve(pump, process) == GONE
@@ -177,8 +177,8 @@ async def test_a_flood_of_complaints_keeps_its_end_and_holds_nothing_up() -> Non
 
 
 async def test_a_child_that_is_killed_in_mid_line_leaves_the_half_line() -> None:
-    said = Said()
-    pump = Pump(said.take)
+    said = ChildOutput()
+    pump = PipePump(said.take)
     async with child("""printf '{"half":'; kill -9 $$""") as process:
         assert await serve(pump, process) == GONE
         assert await process.wait() == -signal.SIGKILL
@@ -186,17 +186,17 @@ async def test_a_child_that_is_killed_in_mid_line_leaves_the_half_line() -> None
 
 
 async def test_an_oversized_line_is_one_thing_and_what_follows_is_read() -> None:
-    said = Said()
-    pump = Pump(said.take, decoder=LineDecoder(100_000))
+    said = ChildOutput()
+    pump = PipePump(said.take, decoder=LineDecoder(100_000))
     async with child("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo after") as process:
         assert await serve(pump, process) == GONE
     assert said.lines == [OversizedFrame(5_000_000, b"x" * 1024), b"after"]
 
 
 async def test_while_there_is_no_room_nothing_is_read_and_the_child_waits() -> None:
-    said = Said()
+    said = ChildOutput()
     gate = trio.Event()
-    pump = Pump(said.take, room=gate.wait)
+    pump = PipePump(said.take, room=gate.wait)
     script = "yes | head -c 1000000; echo end >&2"
     async with child(script) as process, trio.open_nursery() as nursery:
         nursery.start_soon(serve, pump, process)
@@ -211,9 +211,9 @@ async def test_while_there_is_no_room_nothing_is_read_and_the_child_waits() -> N
 
 
 async def test_while_there_is_no_room_a_stderr_that_is_taken_waits_too() -> None:
-    said, complained = Said(), Said()
+    said, complained = ChildOutput(), ChildOutput()
     gate = trio.Event()
-    pump = Pump(said.take, take_error=complained.take, room=gate.wait)
+    pump = PipePump(said.take, take_error=complained.take, room=gate.wait)
     async with child("yes | head -c 1000000 >&2") as process, trio.open_nursery() as nursery:
         nursery.start_soon(serve, pump, process)
         await complained.began.wait()
@@ -227,15 +227,15 @@ async def test_while_there_is_no_room_a_stderr_that_is_taken_waits_too() -> None
 # --- in virtual time, on streams in memory -------------------------------------------------------
 
 
-class Played:
+class ScriptedChild:
     """A child that a test plays."""
 
-    def __init__(self, pump: Pump) -> None:
+    def __init__(self, pump: PipePump) -> None:
         self.pump = pump
         self.stdout, self._stdout = memory_stream_one_way_pair()
         self.stderr, self._stderr = memory_stream_one_way_pair()
         self.exited = trio.Event()
-        self.pumped: list[Pumped] = []
+        self.pumped: list[PumpResult] = []
 
     async def serve(self) -> None:
         self.pumped.append(
@@ -248,12 +248,12 @@ class Played:
 async def test_the_last_words_are_not_lost_to_a_store_that_is_full(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    said = Said()
+    said = ChildOutput()
 
     async def room() -> None:
         await trio.sleep(3600)
 
-    played = Played(Pump(said.take, room=room, grace=2.0))
+    played = ScriptedChild(PipePump(said.take, room=room, grace=2.0))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
         await played.stdout.send_all(b"first\n")
@@ -265,7 +265,7 @@ async def test_the_last_words_are_not_lost_to_a_store_that_is_full(
     assert trio.current_time() >= 7200
 
 
-class Sluggish(trio.abc.ReceiveStream):
+class SlowReceiveStream(trio.abc.ReceiveStream):
     """A pipe that is full of things, on a machine that stands still whenever it is to be read."""
 
     def __init__(self, clock: MockClock, *pieces: bytes) -> None:
@@ -284,12 +284,12 @@ class Sluggish(trio.abc.ReceiveStream):
 async def test_the_last_words_are_not_lost_to_a_machine_that_stands_still(
     mock_clock: MockClock,
 ) -> None:
-    said = Said()
-    pump = Pump(said.take, grace=2.0)
+    said = ChildOutput()
+    pump = PipePump(said.take, grace=2.0)
     pumped = await pump.run(
         stdin=None,
-        stdout=Sluggish(mock_clock, b"one\n", b"two\n"),
-        stderr=Sluggish(mock_clock, b"sorry"),
+        stdout=SlowReceiveStream(mock_clock, b"one\n", b"two\n"),
+        stderr=SlowReceiveStream(mock_clock, b"sorry"),
         exited=trio.lowlevel.checkpoint,
     )
     assert said.lines == [b"one", b"two"]
@@ -298,8 +298,8 @@ async def test_the_last_words_are_not_lost_to_a_machine_that_stands_still(
 
 
 async def test_the_grace_is_for_silence_and_not_for_life(autojump_clock: trio.abc.Clock) -> None:
-    said = Said()
-    played = Played(Pump(said.take, grace=2.0))
+    said = ChildOutput()
+    played = ScriptedChild(PipePump(said.take, grace=2.0))
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
@@ -313,8 +313,8 @@ async def test_the_grace_is_for_silence_and_not_for_life(autojump_clock: trio.ab
 async def test_a_grandchild_that_drips_for_ever_is_bounded_by_the_grace(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    said = Said()
-    played = Played(Pump(said.take, grace=2.0))
+    said = ChildOutput()
+    played = ScriptedChild(PipePump(said.take, grace=2.0))
     played.exited.set()
     begin = trio.current_time()
 
@@ -332,7 +332,7 @@ async def test_a_grandchild_that_drips_for_ever_is_bounded_by_the_grace(
 
 
 async def test_pipes_that_end_with_the_child_cost_no_grace(autojump_clock: trio.abc.Clock) -> None:
-    played = Played(Pump(Said().take))
+    played = ScriptedChild(PipePump(ChildOutput().take))
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
@@ -344,7 +344,7 @@ async def test_pipes_that_end_with_the_child_cost_no_grace(autojump_clock: trio.
 
 
 async def test_a_cancelled_pump_closes_the_pipes() -> None:
-    played = Played(Pump(Said().take))
+    played = ScriptedChild(PipePump(ChildOutput().take))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
         await wait_all_tasks_blocked()
@@ -359,7 +359,7 @@ async def test_what_a_callback_raises_leaves_in_one_group_and_closes_the_pipes()
     def fail(lines: Sequence[Line]) -> None:
         raise ZeroDivisionError
 
-    played = Played(Pump(fail))
+    played = ScriptedChild(PipePump(fail))
     await played.stdout.send_all(b"x\n")
     with pytest.raises(ExceptionGroup) as caught:
         await played.serve()
@@ -370,8 +370,8 @@ async def test_what_a_callback_raises_leaves_in_one_group_and_closes_the_pipes()
 
 
 async def test_every_read_is_a_sign_of_life_even_without_a_line() -> None:
-    said = Said()
-    played = Played(Pump(said.take))
+    said = ChildOutput()
+    played = ScriptedChild(PipePump(said.take))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
         for part in (bytearray(b"a"), b"b", b"c\n"):

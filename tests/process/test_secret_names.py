@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessionmgr.process.environment import secrets
+from sessionmgr.process.environment import secret_values
 from sessionmgr.process.secret_names import is_secret_name
 
 SECRET = """
@@ -27,15 +27,15 @@ apiKeyHelper CLAUDE_CODE_API_KEY_HELPER_TTL_MS env_key_instructions SIGNING_ALGO
 @pytest.mark.parametrize("name", SECRET)
 def test_what_such_a_variable_holds_is_kept_out(name: str) -> None:
     assert is_secret_name(name)
-    assert secrets({name: "s3cr3t-Value-12345"}) == ("s3cr3t-Value-12345",)
+    assert secret_values({name: "s3cr3t-Value-12345"}) == ("s3cr3t-Value-12345",)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_name_that_only_resembles_one_of_a_secret_hides_nothing(name: str) -> None:
     assert not is_secret_name(name)
-    assert secrets({name: "s3cr3t-Value-12345"}) == ()
+    assert secret_values({name: "s3cr3t-Value-12345"}) == ()
 
 
 @pytest.mark.parametrize("value", ["1", "true", "none", "12345"])
 def test_a_value_too_short_to_be_a_secret_is_none_whatever_its_name(value: str) -> None:
-    assert secrets({"MY_TOKEN": value}) == ()
+    assert secret_values({"MY_TOKEN": value}) == ()

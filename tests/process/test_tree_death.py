@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.process.mark import launcher_of, marks_of
-from sessionmgr.process.proc import owner_of, stat
-from tests.process.stage import (
+from sessionmgr.process.procfs import owner_uid, read_stat
+from sessionmgr.process.tree_tag import launcher_number, process_tags
+from tests.process.owner_processes import (
     PATIENCE,
     USERS,
-    carriers,
-    crew,
     is_alive,
     kill,
     open_way,
     owner,
+    owner_helpers,
+    tagged_processes,
     until,
 )
 
@@ -62,14 +62,14 @@ async def test_without_guards_trees_end_and_the_owner_knows_it(
 async def test_no_run_dies_of_its_warden_which_is_replaced(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, FAMILY, "plain") as run:
         await run.until_noted(NOTES + 1)
-        before = carriers(run.launcher)
+        before = tagged_processes(run.launcher)
         kill(run.warden)
         await run.tell("spawn")
         told = await run.hear()
         assert told["over"] == [False, False, False]
         await run.tell("successor")
         await run.hear()
-        assert set(before) <= set(carriers(run.launcher))
+        assert set(before) <= set(tagged_processes(run.launcher))
         # The new one was never an ancestor of the old trees, and stands in for them all the same.
         kill(run.pid, *run.guards)
         await run.until_nothing()
@@ -87,8 +87,8 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
         for each in (run.pid, run.warden, *run.guards):
             os.kill(each, signal.SIGSTOP)
         kill(run.warden, *run.guards, run.pid)
-        await until(lambda: not crew(run.launcher))
-        assert len(carriers(run.launcher)) >= NOTES
+        await until(lambda: not owner_helpers(run.launcher))
+        assert len(tagged_processes(run.launcher)) >= NOTES
         async with owner(tmp_path / "2", user, "plain", state=state) as second:
             assert second.boot["dead"] == [f"{run.launcher:010x}"]
             killed = {each["pid"] for each in second.boot["killed"]}
@@ -107,10 +107,10 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
 ) -> None:
     async with owner(tmp_path, user, FAMILY) as run:
         await run.until_noted(NOTES)
-        before = carriers(run.launcher)
+        before = tagged_processes(run.launcher)
         os.kill(run.pid, signal.SIGSTOP)
         await trio.sleep(float(os.environ.get("SESSIONMGR_TEST_STOPPED", "2")))
-        assert set(before) <= set(carriers(run.launcher))  # some may have come meanwhile
+        assert set(before) <= set(tagged_processes(run.launcher))  # some may have come meanwhile
         os.kill(run.pid, signal.SIGCONT)
         await run.tell("spawn")
         assert (await run.hear())["over"] == [False, False]
@@ -148,7 +148,7 @@ async def test_a_forked_copy_of_the_owner_keeps_nothing_alive(tmp_path: Path) ->
         kill(run.pid)
         await run.until_empty()
         assert is_alive(copy)
-        await until(lambda: not crew(run.launcher))
+        await until(lambda: not owner_helpers(run.launcher))
         async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state") as second:
             assert second.boot["dead"] == [f"{run.launcher:010x}"]
 
@@ -185,15 +185,15 @@ async def test_wardens_may_die_while_children_are_started(tmp_path: Path, user: 
 async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, killed: str) -> None:
     async with owner(tmp_path, USERS[-1], "nested") as run:
         await run.until_noted(5)
-        inner = [each for pid, _ in run.noted() for each in marks_of(pid)]
-        assert {launcher_of(each) for each in inner} > {run.launcher}
-        assert carriers(run.launcher), "the outer mark stands in the environment, at least"
+        inner = [each for pid, _ in run.noted() for each in process_tags(pid)]
+        assert {launcher_number(each) for each in inner} > {run.launcher}
+        assert tagged_processes(run.launcher), "the outer mark stands in the environment, at least"
         if killed == "owner":
             kill(run.pid)
         else:
             # Stopped first: those inside have no time to end their trees before they are killed.
-            for launcher in {run.launcher, *map(launcher_of, inner)}:
-                for pid in crew(launcher):
+            for launcher in {run.launcher, *map(launcher_number, inner)}:
+                for pid in owner_helpers(launcher):
                     os.kill(pid, signal.SIGSTOP)
             kill(run.pid, run.warden, *run.guards)
             async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state"):
@@ -224,5 +224,5 @@ async def test_a_process_of_another_user_is_reported_and_not_waited_for(tmp_path
 
 
 def _is_sleep_of_root(pid: int) -> bool:
-    found = stat(pid)
-    return found is not None and found.name == "sleep" and owner_of(pid) == 0
+    found = read_stat(pid)
+    return found is not None and found.name == "sleep" and owner_uid(pid) == 0

@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from sessionmgr.model import Json
-from sessionmgr.process import proc
+from sessionmgr.process import procfs
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.model_server import (
@@ -223,7 +223,7 @@ async def reboot(scene: Scene) -> trio.Process:
     with closing(sqlite3.connect(scene.store)) as connection, connection:
         changed = connection.execute(
             "update leases set boot_id = 'of before', pid = ?, start = ? where expires is not null",
-            (pid, proc.start_time(pid)),
+            (pid, procfs.start_time(pid)),
         )
         assert changed.rowcount == 1
     return await scene.start(scene.batch())

@@ -30,7 +30,7 @@ from sessionmgr.model import (
     RunStarted,
 )
 from sessionmgr.process import PrivateFiles
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import complaint_kind
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.launch import ClaudeSpec
@@ -121,7 +121,7 @@ def notice(missed: StartFailure) -> ErrorOccurred:
 
 # --- plain text ----------------------------------------------------------------------------------
 
-LADDER: Final = Ladder(polite=0.0, term=2.0)
+LADDER: Final = Escalation(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
 EMPTY: Final = Failure(
     kind=FailureKind.PROVIDER_ERROR,
@@ -179,7 +179,7 @@ class PlainRun(ChildRun):
         else:
             self.run.alive()
 
-    async def _end(self, facts: ExitFacts, text: str) -> None:
+    async def _end(self, facts: ExitReport, text: str) -> None:
         if facts.exit_code == 0 and text:
             await self.run.finish(stop_reason="exit")
         elif facts.exit_code == 0:

@@ -12,8 +12,8 @@ import msgspec
 
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.model import Json, PermissionMode, encode_json
-from sessionmgr.process import Command, Declared, When, checked_resume_id
-from sessionmgr.process.prompt import LARGEST_ARGUMENT
+from sessionmgr.process import Command, ConditionalNames, EnvironmentSpec, validate_session_id
+from sessionmgr.process.private_files import LARGEST_ARGUMENT
 from sessionmgr_adapters.claude.allowed import allowed_of, server_name, unknown_tool, workspace_of
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BYPASS: Final = "bypassPermissions"
 
-ENVIRONMENT: Final = Declared(
+ENVIRONMENT: Final = EnvironmentSpec(
     names=(
         *("ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
         *("API_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT", "BASH_*_TIMEOUT_MS"),
@@ -37,12 +37,12 @@ ENVIRONMENT: Final = Declared(
         *("DISABLE_*", "USE_BUILTIN_RIPGREP", "ENABLE_TOOL_SEARCH", "IS_SANDBOX"),
     ),
     when=(
-        When(("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE"), ("AWS_*",)),
-        When(
+        ConditionalNames(("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE"), ("AWS_*",)),
+        ConditionalNames(
             ("CLAUDE_CODE_USE_VERTEX",),
             ("GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*", "CLOUD_ML_REGION", "VERTEX_*"),
         ),
-        When(("CLAUDE_CODE_USE_FOUNDRY",), ("AZURE_*",)),
+        ConditionalNames(("CLAUDE_CODE_USE_FOUNDRY",), ("AZURE_*",)),
     ),
     secret=("ANTHROPIC_CUSTOM_HEADERS",),
 )
@@ -153,7 +153,7 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
     workspace = workspace_of(run.cwd)
     resumes = run.provider_session_id
     if resumes is not None:
-        checked_resume_id(resumes)
+        validate_session_id(resumes)
         session = session if options.fork else resumes
     env = dict(run.env)
     env["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"] = "1"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Options
     from sessionmgr.adapter.connections import Connect, ConnectionSpec
     from sessionmgr.adapter.kit.connection_pool import Lease
-    from sessionmgr.process.environment import Declared
+    from sessionmgr.process.environment import EnvironmentSpec
     from sessionmgr_adapters.codex.policy import Bounds
     from sessionmgr_adapters.codex.sdk import CodexConnection
 
@@ -107,7 +107,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
         """Threads that a run is on."""
 
     @classmethod
-    def declares(cls, environ: Mapping[str, str]) -> Declared:
+    def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
         """Return the variables of our environment that Codex gets."""
         return launch.declared(environ)
 

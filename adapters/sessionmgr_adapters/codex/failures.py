@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind, timestamps
-from sessionmgr.process import Tail
+from sessionmgr.process import StderrTail
 
 if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import Answer, Refusal
@@ -169,9 +169,9 @@ def request_failure(method: str, code: int, message: str) -> Failure:
     )
 
 
-def last_words(said: Tail) -> Tail:
+def last_words(said: StderrTail) -> StderrTail:
     """Return what it complained last, without what it always complains of."""
-    words = Tail()
+    words = StderrTail()
     words.feed(_CHATTER.sub("", said.text()).encode())
     return words
 

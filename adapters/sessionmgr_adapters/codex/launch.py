@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.function_tools import described
 from sessionmgr.model import Json, PermissionMode
-from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
+from sessionmgr.process import Command, EnvironmentSpec, PrivateFiles, validate_session_id
 from sessionmgr_adapters.codex.configured import (
     ConfigUnreadableError,
     all_asked,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 
-ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
+ENVIRONMENT: Final = EnvironmentSpec(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
 OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
 """What a run's thread is opened by."""
 EXCLUDES: Final = "shell_environment_policy.ignore_default_excludes"
@@ -48,7 +48,7 @@ NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
 
 
-def declared(environ: Mapping[str, str]) -> Declared:
+def declared(environ: Mapping[str, str]) -> EnvironmentSpec:
     """Add to what Codex is always given the keys that the user's configuration names."""
     try:
         names = read_config(home_in(environ)).keys
@@ -64,7 +64,7 @@ def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
         ProcessError: What it needs cannot be started.
     """
     if run.provider_session_id is not None:
-        checked_resume_id(run.provider_session_id)
+        validate_session_id(run.provider_session_id)
     # A thread that nobody listens to is unloaded at once, and not after half an hour.
     argv = (*options.command, "app-server", "-c", "thread_unload_delay_secs=0")
     return ConnectionSpec(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
-from sessionmgr.process.stragglers import kill_stragglers
+from sessionmgr.process.kill_by_env import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import decoded
@@ -225,7 +225,7 @@ class CodexConnection(StdioChild):
         if self.tree is None:
             await trio.lowlevel.checkpoint()
         else:
-            await kill_stragglers(self.tree.id, THREAD_VARIABLE, thread)
+            await kill_processes_with_env(self.tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
         """End a conversation; `keep` its thread loaded for a while, if no turn is on.

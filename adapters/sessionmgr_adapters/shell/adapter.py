@@ -34,7 +34,7 @@ from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
 
 if TYPE_CHECKING:
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
 
 SHELL: Final = "/bin/sh"
 
@@ -119,7 +119,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
     return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)
 
 
-async def _end(run: RunContext, command: ShellRun, facts: ExitFacts) -> None:
+async def _end(run: RunContext, command: ShellRun, facts: ExitReport) -> None:
     if command.went_well(facts):
         await run.finish(stop_reason="exit")
     else:

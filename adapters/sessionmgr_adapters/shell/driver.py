@@ -19,7 +19,7 @@ from sessionmgr.model import (
     ToolCallCompleted,
     ToolCallFailed,
 )
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr_adapters.shell.normalise import Output, Pieces, left_out
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
     from sessionmgr.model.event.tool import ToolCallEnded
     from sessionmgr.process import Command
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.wire import Line
 
 TOOL: Final = "bash"
@@ -45,7 +45,7 @@ class ShellRun(ChildRun):
     lingers = None  # a command may close its output and continue
 
     def __init__(self, run: RunContext, success: Sequence[int]) -> None:
-        ladder = Ladder(
+        ladder = Escalation(
             polite=0, term=min(_TERM, run.grace / 2), linger=min(_LINGER, run.grace / 8)
         )
         super().__init__(run, ladder=ladder, cut=ladder, decoder=Pieces(), grace=LAST_WORDS)
@@ -55,11 +55,11 @@ class ShellRun(ChildRun):
         self._out = Output()
         self._err = Output()
 
-    def went_well(self, facts: ExitFacts) -> bool:
+    def went_well(self, facts: ExitReport) -> bool:
         """Whether it exited by itself with a code that counts as success."""
         return self.run.cancelling is None and facts.exit_code in self._success
 
-    async def run_command(self, command: Command, limit: float | None) -> ExitFacts | None:
+    async def run_command(self, command: Command, limit: float | None) -> ExitReport | None:
         """Run the command once its start is stored, unless the run was stopped by then.
 
         Raises:
@@ -101,7 +101,7 @@ class ShellRun(ChildRun):
 
     # --- its end ---------------------------------------------------------------------------------
 
-    def ended(self, facts: ExitFacts) -> None:
+    def ended(self, facts: ExitReport) -> None:
         """Report how it exited, and emit all of its output once more as one message."""
         if rest := self._out.close():
             self._stream(rest)
@@ -126,7 +126,7 @@ class ShellRun(ChildRun):
         ]
         self.run.emit_nowait(*events)
 
-    def _failure(self, facts: ExitFacts) -> Failure | None:
+    def _failure(self, facts: ExitReport) -> Failure | None:
         """Return the failure of a command, unless its run was stopped by another cause."""
         stop = self.run.cancelling
         if stop is None:

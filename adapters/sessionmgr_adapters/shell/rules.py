@@ -27,7 +27,7 @@ from sessionmgr.adapter.kit.command_line import (
     script_of,
     written,
 )
-from sessionmgr.process.program import NotStartedError, find
+from sessionmgr.process.program import NotStartedError, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,7 +202,7 @@ class Rules:
         """Find the program that a word means as a command."""
         name = Path(word).name or word
         try:
-            found = find(*map(os.fsencode, (word, self._path, self._cwd)))
+            found = find_program(*map(os.fsencode, (word, self._path, self._cwd)))
         except NotStartedError:
             return Program(word, None, None, frozenset({name}))
         path = os.fsdecode(found)

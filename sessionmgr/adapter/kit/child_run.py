@@ -26,20 +26,20 @@ import trio
 
 from sessionmgr.adapter.kit.run_end import process_exited
 from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
-from sessionmgr.process import Pump
-from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.process import PipePump
+from sessionmgr.process.escalation import Escalation, end_tree, open_tree
 from sessionmgr.trio_util_types import AsyncValue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.process import Command, Tail
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process import Command, StderrTail
+    from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line, LineDecoder
 
-LADDER: Final = Ladder(polite=2.0, term=2.0)
+LADDER: Final = Escalation(polite=2.0, term=2.0)
 GRACE: Final = 2.0
 """Seconds of silence to wait for output of the child's own children after it has exited."""
 
@@ -111,8 +111,8 @@ class ChildRun:
         self,
         run: RunContext,
         *,
-        ladder: Ladder = LADDER,
-        cut: Ladder = HURRIED,
+        ladder: Escalation = LADDER,
+        cut: Escalation = HURRIED,
         decoder: LineDecoder | None = None,
         grace: float = GRACE,
     ) -> None:
@@ -124,8 +124,8 @@ class ChildRun:
         self._phase: Final = AsyncValue(Phase.READY)
         self._pump = self._make_pump()
 
-    def _make_pump(self) -> Pump:
-        return Pump(
+    def _make_pump(self) -> PipePump:
+        return PipePump(
             self.take,
             take_error=self.take_error,
             room=self.run.room,
@@ -147,14 +147,14 @@ class ChildRun:
         """Handle lines of stderr, the last of which `tail` keeps in any case."""
         self.run.alive()
 
-    def ended(self, facts: ExitFacts) -> None:
+    def ended(self, facts: ExitReport) -> None:
         """Report how the child exited, also if the run was cancelled."""
         self.run.emit_nowait(process_exited(facts))
 
     # --- what it has -----------------------------------------------------------------------------
 
     @property
-    def tail(self) -> Tail:
+    def tail(self) -> StderrTail:
         """The end of what it wrote to stderr."""
         return self._pump.tail
 
@@ -183,7 +183,7 @@ class ChildRun:
 
     async def play(
         self, command: Command, text: bytes = b"", *, limit: float | None = None
-    ) -> ExitFacts:
+    ) -> ExitReport:
         """Run a child until it exits, with `text` as its input, and return how it exited.
 
         The run times out if that takes more than `limit` seconds. It can be called again, for
@@ -194,7 +194,7 @@ class ChildRun:
         """
         self._pump = self._make_pump()
         tree: ChildTree | None = None
-        facts: ExitFacts | None = None
+        facts: ExitReport | None = None
         try:
             async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
                 self._step(Step.START)

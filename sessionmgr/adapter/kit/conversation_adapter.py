@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.connections import Conversation
     from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.process import Tail
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process import StderrTail
+    from sessionmgr.process.exit_report import ExitReport
 
 
 class ChildConnection(Living, Protocol):
     """A connection to a child process; one to something else has no `facts`."""
 
     @property
-    def facts(self) -> ExitFacts | None:
+    def facts(self) -> ExitReport | None:
         """How the child ended, when it has."""
         ...
 
     @property
-    def tail(self) -> Tail:
+    def tail(self) -> StderrTail:
         """The end of what it wrote to stderr."""
         ...
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.connections import Driver
     from sessionmgr.model import Json
-    from sessionmgr.process.ladder import Ladder
+    from sessionmgr.process.escalation import Escalation
     from sessionmgr.wire import DecodedRpc, Line, NoFrame, RpcId
 
 Frame = TypeVar("Frame")
@@ -110,7 +110,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         greeting: tuple[str, Json] | None = None,
         in_flight: int = IN_FLIGHT,
         version: bool = True,
-        ladder: Ladder | None = None,
+        ladder: Escalation | None = None,
     ) -> None:
         """`greeting` is the handshake, a method and its params: the first request.
 

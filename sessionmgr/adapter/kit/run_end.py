@@ -16,8 +16,8 @@ from sessionmgr.errors import (
     ProgramNotFound,
 )
 from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
-from sessionmgr.process import is_passing
-from sessionmgr.process.facts import Emptied
+from sessionmgr.process import is_transient_shortage
+from sessionmgr.process.exit_report import EmptyProof
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.conversation_adapter import ChildConnection
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Json
-    from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.process.tail import Tail
+    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.process.stderr_tail import StderrTail
 
-_EMPTIED: Final = {Emptied.NO_CHILD: True, Emptied.SWEPT: True, Emptied.UNPROVED: False}
+_EMPTIED: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
 
 
 # --- a turn that ended ---------------------------------------------------------------------------
@@ -70,13 +70,15 @@ def start_failure(error: ProcessError) -> Failure:
             kind = FailureKind.CONFIG_INVALID
         case _:
             kind = FailureKind.START_FAILED
-    return Failure(kind=kind, message=str(error), retryable=is_passing(error), phase="start")
+    return Failure(
+        kind=kind, message=str(error), retryable=is_transient_shortage(error), phase="start"
+    )
 
 
 # --- a child that exited -------------------------------------------------------------------------
 
 
-def process_exited(facts: ExitFacts) -> ProcessExited:
+def process_exited(facts: ExitReport) -> ProcessExited:
     """Return the event that reports how a run's own process tree ended."""
     left = tuple(f"{each.name} (pid {each.pid}, uid {each.uid})" for each in facts.left_running)
     return ProcessExited(
@@ -97,7 +99,7 @@ def connection_failure(connection: ChildConnection, *, phase: str = "turn") -> F
     return Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
 
 
-def exit_failure(facts: ExitFacts, tail: Tail, *, phase: str = "turn") -> Failure:
+def exit_failure(facts: ExitReport, tail: StderrTail, *, phase: str = "turn") -> Failure:
     """Return the failure for a child that exited before its turn ended."""
     complaint = tail.short() or None
     kind = FailureKind.KILLED_BY_OS if facts.killed_by_os else FailureKind.PROCESS_EXITED
@@ -110,7 +112,7 @@ def exit_failure(facts: ExitFacts, tail: Tail, *, phase: str = "turn") -> Failur
     )
 
 
-def _how(facts: ExitFacts) -> str:
+def _how(facts: ExitReport) -> str:
     if facts.signal is not None:
         return f"it was ended by {_name(facts.signal)}"
     if facts.exit_code is None:

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.errors import InputFull
-from sessionmgr.process import Pump
-from sessionmgr.process.ladder import Ladder, end_tree
+from sessionmgr.process import PipePump
+from sessionmgr.process.escalation import Escalation, end_tree
 from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from typing import Self
 
-    from sessionmgr.process import Tail
+    from sessionmgr.process import StderrTail
     from sessionmgr.process.command import Command
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.process.launcher import ChildTree, Launcher
     from sessionmgr.wire import Line
 
-LADDER: Final = Ladder(polite=3.0, term=2.0)
-HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
+LADDER: Final = Escalation(polite=3.0, term=2.0)
+HURRIED: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
 """For a child that did not end in the time that it had."""
 LAST_MOMENTS: Final = 1.0
 """Seconds that a child has to exit after it has closed its output."""
@@ -47,11 +47,11 @@ class StdioChild:
         *,
         room: Callable[[], Awaitable[None]],
         over: Callable[[], None],
-        ladder: Ladder | None = None,
+        ladder: Escalation | None = None,
     ) -> None:
         self.tree: ChildTree | None = None
         """Its process tree, once it was started."""
-        self.facts: ExitFacts | None = None
+        self.facts: ExitReport | None = None
         """How it exited, once it has."""
         self.hurried = False
         """Set it before `aclose` where the time of its run is over: it is then killed soon."""
@@ -60,10 +60,10 @@ class StdioChild:
         self._closed: Final = trio.Event()
         self._ended: Final = trio.Event()
         self._parting: Final = trio.Event()
-        self._pump: Final = Pump(take, room=room)
+        self._pump: Final = PipePump(take, room=room)
 
     @property
-    def tail(self) -> Tail:
+    def tail(self) -> StderrTail:
         """The end of what it wrote to stderr."""
         return self._pump.tail
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.connections import Driver
-    from sessionmgr.process.ladder import Ladder
+    from sessionmgr.process.escalation import Escalation
     from sessionmgr.wire import Line
 
 Outgoing = TypeVar("Outgoing")
@@ -50,7 +50,7 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
         read: Callable[[Sequence[Line]], Sequence[Frame]],
         encode: Callable[[Outgoing], bytes] = encode_line,
         *,
-        ladder: Ladder | None = None,
+        ladder: Escalation | None = None,
     ) -> None:
         super().__init__(self._push, room=self._wait_for_room, over=self._end, ladder=ladder)
         self._read: Final = read

@@ -11,9 +11,9 @@ import trio
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.model import Failure
-from sessionmgr.process import Command, Pump
-from sessionmgr.process.ladder import Ladder, open_tree
-from sessionmgr.process.program import NotStartedError, find
+from sessionmgr.process import Command, PipePump
+from sessionmgr.process.escalation import Escalation, open_tree
+from sessionmgr.process.program import NotStartedError, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE: Final = 10.0
-_LADDER: Final = Ladder(polite=0.0, term=0.5)
+_LADDER: Final = Escalation(polite=0.0, term=0.5)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -34,7 +34,7 @@ def missing_program(
     program = command[0] if command else ""
     path = env.get("PATH", os.defpath)
     try:
-        find(os.fsencode(program), os.fsencode(path), os.fsencode(cwd))
+        find_program(os.fsencode(program), os.fsencode(path), os.fsencode(cwd))
     except NotStartedError as error:
         if error.what == b"executable":
             found = os.fsdecode(error.path)
@@ -73,7 +73,7 @@ async def version_of(launcher: Launcher, program: Sequence[str], like: Command) 
         said.extend(line.decode(errors="replace") for line in lines if isinstance(line, bytes))
 
     command = Command(argv=(*program, "--version"), cwd=like.cwd, env=like.env, stdin=False)
-    pump = Pump(take)
+    pump = PipePump(take)
     async with open_tree(launcher, command, ladder=_LADDER) as tree:
         with trio.move_on_after(PATIENCE):
             await pump.run(

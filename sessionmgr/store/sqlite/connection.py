@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
-from sessionmgr.process.private_path import make_private_file
+from sessionmgr.process.private_modes import make_private_file
 from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
 from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
 

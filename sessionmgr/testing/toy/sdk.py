@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.adapter.question import Allow
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Outgoing, read
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.question import Decision
 
-LADDER: Final = Ladder(polite=0.5, term=1.0)
+LADDER: Final = Escalation(polite=0.5, term=1.0)
 
 
 def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[ToyConnection]:

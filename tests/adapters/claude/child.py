@@ -11,15 +11,15 @@ from trio.testing import MemoryReceiveStream, memory_stream_one_way_pair
 
 from sessionmgr.model import Json
 from sessionmgr.process import Command
-from sessionmgr.process.facts import Emptied, Ending, ExitFacts, LeaderExit
+from sessionmgr.process.exit_report import EmptyProof, ExitKind, ExitReport, ProgramExit
 
-FACTS = ExitFacts(
+FACTS = ExitReport(
     exit_code=0,
     signal=None,
-    ending=Ending.EXITED,
+    ending=ExitKind.EXITED,
     forced=False,
     killed_by_os=False,
-    emptied=Emptied.NO_CHILD,
+    emptied=EmptyProof.NO_CHILD,
 )
 
 
@@ -74,15 +74,15 @@ class ChildInMemory:
     def kill(self) -> None:
         self._gone.set()
 
-    async def wait_exit(self) -> LeaderExit:
+    async def wait_exit(self) -> ProgramExit:
         await self._gone.wait()
-        return LeaderExit(exit_code=0)
+        return ProgramExit(exit_code=0)
 
-    async def wait_empty(self) -> ExitFacts:
+    async def wait_empty(self) -> ExitReport:
         await self._gone.wait()
         return FACTS
 
-    async def abandon(self) -> ExitFacts:
+    async def abandon(self) -> ExitReport:
         return await self.wait_empty()
 
     async def aclose(self) -> None:

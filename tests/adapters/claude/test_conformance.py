@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter.kit import stdio_child
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
@@ -49,7 +49,7 @@ class TestClaudePlayed(AdapterConformance):
     @pytest.fixture(autouse=True)
     def _in_a_hurry(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Wait for the deaf as they are waited for in earnest, but not as long."""
-        monkeypatch.setattr(stdio_child, "LADDER", Ladder(polite=0.5, term=0.5))
+        monkeypatch.setattr(stdio_child, "LADDER", Escalation(polite=0.5, term=0.5))
 
 
 for name in list(vars(TestClaudePlayed)):  # what is not about misbehaving wants a whole agent

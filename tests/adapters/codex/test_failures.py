@@ -4,7 +4,7 @@ import pytest
 
 from sessionmgr.model import FailureKind as Kind, Json
 from sessionmgr.model.timestamps import parse_timestamp
-from sessionmgr.process import Tail
+from sessionmgr.process import StderrTail
 from sessionmgr_adapters.codex.failures import (
     failure_of,
     last_words,
@@ -163,6 +163,6 @@ def test_an_error_that_answers_a_request_has_its_kind(
 
 
 def test_what_it_always_complains_of_is_no_cause_of_its_death() -> None:
-    said = Tail()
+    said = StderrTail()
     said.feed(b"x ERROR y: Codex could not find bubblewrap on PATH. Install it.\nit broke\n")
     assert last_words(said).short() == "it broke"

@@ -20,7 +20,7 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
 )
-from sessionmgr.process import secrets
+from sessionmgr.process import secret_values
 from sessionmgr.wire import Line, OversizedFrame, RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notices
 from sessionmgr_adapters.codex.frames import (
@@ -487,7 +487,7 @@ def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path
     (place / "config.toml").write_text('[model_providers.a]\nenv_key = "THE_WORD"\n')
     found = declared({"HOME": str(tmp_path)})
     assert found.names == (*ENVIRONMENT.names, "THE_WORD")
-    assert secrets({"THE_WORD": "open sesame"}, found) == ("open sesame",)
+    assert secret_values({"THE_WORD": "open sesame"}, found) == ("open sesame",)
     (place / "config.toml").write_text("not = [toml")
     assert declared({"CODEX_HOME": str(place)}) == ENVIRONMENT
 

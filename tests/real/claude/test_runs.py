@@ -15,7 +15,7 @@ from sessionmgr.model import (
     RunStatus,
     ToolCallCompleted,
 )
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
 from sessionmgr_adapters.claude import driver
 from tests.real.claude.house import PATIENCE, House
@@ -166,7 +166,7 @@ async def test_plain_text_is_a_last_resort(house: House) -> None:
 async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = Ladder(polite=PATIENCE, term=2.0)  # it is to go by itself, however slow
+    patient = Escalation(polite=PATIENCE, term=2.0)  # it is to go by itself, however slow
     monkeypatch.setattr(stdio_child, "LADDER", patient)
     session = await house.session()
     options = house.options(keep=False)

@@ -13,7 +13,7 @@ import trio
 
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.process import open_launcher
-from sessionmgr.process.capture import CapturingLauncher
+from sessionmgr.process.capture import CaptureLauncher
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr_adapters.codex import CodexAdapter
@@ -40,7 +40,7 @@ async def open_house(
             open_manager(
                 store=store,
                 adapters={"codex": CodexAdapter},
-                launcher=CapturingLauncher(launcher, talk),
+                launcher=CaptureLauncher(launcher, talk),
                 environ=env,
                 clocks=Clocks(**{"close": CLOSE, **clocks}),
             ) as manager,

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.process.capture import CapturingLauncher
+from sessionmgr.process.capture import CaptureLauncher
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.mock_sdk import connecting_by
 from sessionmgr.testing.model_server import (
@@ -48,7 +48,7 @@ def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
     @asynccontextmanager
     async def connected(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
         command = replace(spec.command, env=env)
-        launcher = CapturingLauncher(spec.launcher, talk)
+        launcher = CaptureLauncher(spec.launcher, talk)
         async with connect(replace(spec, command=command, launcher=launcher)) as connection:
             yield connection
 

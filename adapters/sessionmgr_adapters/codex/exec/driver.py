@@ -19,7 +19,7 @@ from sessionmgr.adapter.kit.child_run import ChildRun
 from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
-from sessionmgr.process.ladder import Ladder
+from sessionmgr.process.escalation import Escalation
 from sessionmgr_adapters.codex import failures
 from sessionmgr_adapters.codex.driver import end_of
 from sessionmgr_adapters.codex.exec.frames import cleaned, read
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
     from sessionmgr.model import Permission
     from sessionmgr.process import Command
-    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line
     from sessionmgr_adapters.codex.exec.launch import OneShotSpec
@@ -59,7 +59,7 @@ class OneShot(ChildRun):
     polite = staticmethod(_interrupt)
 
     def __init__(self, run: RunContext, spec: OneShotSpec, meters: Meters) -> None:
-        ladder = Ladder(
+        ladder = Escalation(
             polite=min(POLITE, run.grace / 2),
             term=min(TERM, run.grace / 4),
             linger=min(LINGER, run.grace / 8),
@@ -85,7 +85,7 @@ class OneShot(ChildRun):
         if self._state.last_turn is not None:
             self.done()
 
-    def ended(self, facts: ExitFacts) -> None:
+    def ended(self, facts: ExitReport) -> None:
         """Wait with that until its answer is told; and one that is started again is not over."""
 
     async def perform(self) -> None:
@@ -111,7 +111,7 @@ class OneShot(ChildRun):
         if self.run.cancelling is None:
             await self._end(facts)
 
-    async def _start(self, command: Command) -> ExitFacts:
+    async def _start(self, command: Command) -> ExitReport:
         """Start it, and again if it found its home half made; return how it ended."""
         tries = 1
         while True:
@@ -145,13 +145,13 @@ class OneShot(ChildRun):
             if spent is not None:
                 self.run.emit_nowait(spent)
 
-    async def _end(self, facts: ExitFacts) -> None:
+    async def _end(self, facts: ExitReport) -> None:
         if self._state.last_turn is None:
             await self.run.fail(self._state.failure or self._death(facts))
         else:
             await end_of(self.run, self._state.last_turn.turn, self._state)
 
-    def _death(self, facts: ExitFacts) -> Failure:
+    def _death(self, facts: ExitReport) -> Failure:
         """Return the failure that it is to go without a last word."""
         has_begun = bool(self.thread)
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.model import Json, PermissionMode, encode_json
-from sessionmgr.process import Command, checked_resume_id
+from sessionmgr.process import Command, validate_session_id
 from sessionmgr_adapters.codex import launch
 from sessionmgr_adapters.codex.configured import (
     SYSTEM,
@@ -121,7 +121,7 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
         ConfigUnreadableError: It is not known what must be kept from it.
     """
     if run.provider_session_id is not None:
-        checked_resume_id(run.provider_session_id)
+        validate_session_id(run.provider_session_id)
     env = launch.env_of(run, options)
     known = (read_config(SYSTEM), read_config(launch.home_in(env)))
     projects = of_projects(Path(run.cwd))

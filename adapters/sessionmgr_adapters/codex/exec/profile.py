@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import ProfileRefused
-from sessionmgr.process.environment import user_infos
-from sessionmgr.process.private_path import DIRECTORY_MODE
+from sessionmgr.process.environment import url_passwords
+from sessionmgr.process.private_modes import DIRECTORY_MODE
 from sessionmgr.process.secret_names import is_secret_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _is_secret(name: str, value: Json) -> bool:
         return any(_is_secret(name, each) for each in value)
     if not isinstance(value, str):
         return False
-    return is_secret_name(name) or any(user_infos([value]))
+    return is_secret_name(name) or any(url_passwords([value]))
 
 
 def require_free(program: Sequence[str]) -> None:

@@ -1,0 +1,260 @@
+"""The roll of launchers: a small file for each in the state directory, locked while it lives.
+
+The strategy: the kernel drops a lock when its holder dies, so a file that can be locked is that
+of a dead owner, and whatever still carries its launcher's mark is killed. A copy that the owner
+forked may keep the lock; but then the owner's own identity (boot, pid, start) is seen to be
+gone. A file becomes visible by a rename, whole and locked, so nobody takes it for a dead one
+while it is born; and one that we cannot read is named, and left alone.
+
+Two managers that start at once are no danger to each other: whoever has the lock sweeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import procfs, tree_tag
+from sessionmgr.process.exit_report import LeftRunning
+from sessionmgr.process.kill_tagged import TaggedProcessKiller
+from sessionmgr.process.private_modes import make_private_directory
+from sessionmgr.process.resource_shortage import is_transient_shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+log: Final = logging.getLogger("sessionmgr.process")
+
+SUFFIX: Final = ".launcher"
+_NEW: Final = ".new"
+_NEW_FOR: Final = 3600.0
+"""Seconds after which a file that was never finished is nobody's any more."""
+_LARGEST: Final = 4096
+SWEEP_FOR: Final = 5.0
+_SWEEP_DESCRIPTORS: Final = 8
+"""Descriptors that a sweep may need: without one, a process looks as if it were gone."""
+
+
+class BootReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launcher found when it was opened."""
+
+    dead: tuple[str, ...] = ()
+    """The launchers whose owner had died and left a file."""
+    killed: tuple[LeftRunning, ...] = ()
+    """What was left of their trees, and is no more."""
+    left_running: tuple[LeftRunning, ...] = ()
+    """What was left of them, and could not be killed."""
+    strange: tuple[str, ...] = ()
+    """Files that are none of ours or broken, and were left alone."""
+
+
+class _LauncherRecord(msgspec.Struct, frozen=True, kw_only=True):
+    kind: Literal["sessionmgr launcher"] = "sessionmgr launcher"
+    version: Literal[1] = 1
+    launcher: int
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+
+
+class LauncherRegistration:
+    """Our own line in the roll."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def remove(self) -> None:
+        """Remove it: everything has ended."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._lock)
+
+    def keep_for_sweep(self) -> None:
+        """Let the next launcher have a look: something may be left."""
+        os.close(self._lock)
+
+
+def default_registry_directory() -> Path:
+    """Return the default directory of the roll.
+
+    Raises:
+        LauncherFailed: this user has no home.
+    """
+    home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    try:
+        return Path(home).expanduser() / "sessionmgr" / "launchers"
+    except RuntimeError as error:
+        raise LauncherFailed(f"there is no state directory: {error}") from error
+
+
+def register_launcher(directory: Path, launcher: int) -> LauncherRegistration:
+    """Enter a launcher of this process in the roll.
+
+    Raises:
+        LauncherFailed: the directory cannot be written in.
+    """
+    path = directory / f"{launcher:010x}{SUFFIX}"
+    new = directory / f".{path.name}{_NEW}"
+    entry = _LauncherRecord(
+        launcher=launcher,
+        boot=procfs.boot_id(),
+        namespace=procfs.pid_namespace(),
+        pid=os.getpid(),
+        started=procfs.start_time(os.getpid()),
+    )
+    try:
+        make_private_directory(directory)
+        lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(lock, msgspec.json.encode(entry))
+            new.rename(path)
+        except BaseException:
+            os.close(lock)
+            raise
+    except OSError as error:
+        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+    return LauncherRegistration(path, lock)
+
+
+def sweep_dead_launchers(directory: Path) -> BootReport:
+    """Go through the roll, kill what dead owners have left, and strike them out.
+
+    Raises:
+        LauncherFailed: the directory is of no use, or the system has no descriptors for that.
+    """
+    found = _SweepResult()
+    try:
+        paths = sorted(directory.iterdir())
+    except FileNotFoundError:
+        return BootReport()
+    except OSError as error:
+        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+    for path in paths:
+        try:
+            _check_file(path, found)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if is_transient_shortage(error):
+                raise LauncherFailed(f"{path} cannot be looked at: {error}") from error
+            log.warning("state_file_strange path=%s why=%s", path, error)
+            found.strange.append(str(path))
+    return found.report()
+
+
+class _SweepResult:
+    def __init__(self) -> None:
+        self.dead: list[str] = []
+        self.killed: dict[int, LeftRunning] = {}
+        self.left: dict[int, LeftRunning] = {}
+        self.strange: list[str] = []
+
+    def report(self) -> BootReport:
+        return BootReport(
+            dead=tuple(self.dead),
+            killed=tuple(self.killed.values()),
+            left_running=tuple(self.left.values()),
+            strange=tuple(self.strange),
+        )
+
+
+def _check_file(path: Path, found: _SweepResult) -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return  # its owner ended, or another launcher was faster
+        stack.callback(os.close, file)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError("it is no file")
+        if path.name.endswith(_NEW):
+            # The lock of a new one is its owner's to take, who does not wait for us to drop it.
+            if time.time() - os.fstat(file).st_mtime > _NEW_FOR and _lock(file):
+                path.unlink(missing_ok=True)
+            return
+        if path.suffix != SUFFIX:
+            raise OSError("it is none of ours")
+        locked = _lock(file)
+        entry = msgspec.json.decode(os.read(file, _LARGEST), type=_LauncherRecord)
+        _ensure_descriptors(file)
+        if os.fstat(file).st_nlink and _is_dead(entry, locked=locked):
+            _sweep_dead_launcher(path, entry, found)
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_dead(entry: _LauncherRecord, *, locked: bool) -> bool:
+    if locked:
+        return True
+    # Somebody has the lock: the owner, or a copy that it forked. Numbers mean something only
+    # where they were given; the holder may be on another machine that shares the directory.
+    here = procfs.boot_id(), procfs.pid_namespace()
+    if not all(here) or (entry.boot, entry.namespace) != here:
+        return False
+    return procfs.is_running(entry.pid, entry.started) is False
+
+
+def _ensure_descriptors(file: int) -> None:
+    """Return if enough files can be opened for a sweep.
+
+    Raises:
+        OSError: they cannot.
+    """
+    with contextlib.ExitStack() as stack:
+        for _ in range(_SWEEP_DESCRIPTORS):
+            stack.callback(os.close, os.dup(file))
+
+
+def _sweep_dead_launcher(path: Path, entry: _LauncherRecord, found: _SweepResult) -> None:
+    found.dead.append(f"{entry.launcher:010x}")
+    if entry.boot and entry.boot == procfs.boot_id():  # elsewhere there is no /proc to look through
+        if any(
+            tree_tag.launcher_number(each) == entry.launcher
+            for each in tree_tag.process_tags(os.getpid())
+        ):
+            log.warning("inside_a_dead_tree launcher=%x: left to others", entry.launcher)
+            return
+        if not _kill_launcher_trees(entry.launcher, found):
+            log.warning("sweep_unfinished path=%s", path)
+            return
+    path.unlink(missing_ok=True)
+
+
+def _kill_launcher_trees(launcher: int, found: _SweepResult) -> bool:
+    def of_trees(each: int) -> bool:
+        return tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each) != 0
+
+    def of_all(each: int) -> bool:
+        return tree_tag.launcher_number(each) == launcher
+
+    # Guards last: one that still works may know children which we cannot see.
+    trees = _kill_tagged(of_trees, found)
+    return _kill_tagged(of_all, found) and trees
+
+
+def _kill_tagged(wanted: Callable[[int], bool], found: _SweepResult) -> bool:
+    swept = TaggedProcessKiller(wanted).run(SWEEP_FOR)
+    found.killed.update(_describe(swept.killed.items()))
+    found.left.update(_describe(swept.left.items()))
+    return swept.clean
+
+
+def _describe(processes: Iterable[tuple[int, str]]) -> dict[int, LeftRunning]:
+    return {
+        pid: LeftRunning(pid=pid, name=name, uid=procfs.owner_uid(pid)) for pid, name in processes
+    }

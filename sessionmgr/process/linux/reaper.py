@@ -1,0 +1,220 @@
+"""The guard: the process that owns one tree, and when that is empty maybe another.
+
+The strategy: it is a subreaper, so whatever the tree does with forks, sessions and
+namespaces, an orphan becomes its child. It says what happens on its line to the owner, relays
+signals, and when the line or the owner ends it kills all that it has. A tree is over when waitpid
+knows no child any more (ECHILD): nothing is left, and nothing can come. So a guard that did not
+have to kill is as good as a new one, and may be asked for the next tree.
+
+Forked from the warden: the standard library, and little of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import socket
+import time
+from array import array
+
+from sessionmgr.process import procfs, program, tree_tag
+from sessionmgr.process.kill_tagged import TaggedProcessKiller
+from sessionmgr.process.linux import subreaper
+from sessionmgr.process.linux.kill_children import ChildKiller
+from sessionmgr.process.linux.packet import Unpacker, pack
+from sessionmgr.process.linux.wakeup import Wakeup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+REFUSED_FOR: Final = 0.1
+"""How long, in seconds, nothing is left but what we may not kill, before that is believed."""
+CHILD_ROUNDS: Final = 10
+"""After how many rounds of killing children the marked are killed as well, wherever they are."""
+MAX_LEFT_NAMED: Final = 64
+"""How many of those left running are named."""
+
+
+def run_reaper(at_rest: int, line: socket.socket, owner: int) -> int:
+    """Be the guard of one tree after the other, until nobody asks any more; return the exit code.
+
+    `at_rest` is the mark that guards carry themselves, `owner` a pidfd.
+    """
+    subreaper.become_subreaper()
+    alarm = Wakeup(line.fileno(), owner)
+    orders = Unpacker()
+    code: int | None = None
+    with contextlib.suppress(ConnectionError):
+        line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % procfs.start_time(os.getpid())))
+        while code is None:
+            request, stdio = _read_request(alarm, line, owner, orders)
+            if request is None:
+                line.sendall(pack(b"empty"))
+                return 0
+            code = _Reaper(at_rest, alarm, line, owner, orders).run(request, stdio)
+    return code or 0
+
+
+def _read_request(
+    alarm: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
+) -> tuple[list[bytes] | None, Sequence[int]]:
+    """Read what is to be started, and on which descriptors; None if nothing is, any more."""
+    stdio = array("i")
+    while True:
+        ready = alarm.wait()
+        if owner in ready:
+            return None, ()
+        if line.fileno() not in ready:
+            continue
+        data, ancillary, _, _ = line.recvmsg(
+            1 << 16, socket.CMSG_SPACE(3 * stdio.itemsize), socket.MSG_CMSG_CLOEXEC
+        )
+        if not data:
+            return None, ()
+        for _, _, each in ancillary:
+            stdio.frombytes(each)
+        for packet in unpacker.feed(data):
+            if len(packet) == 1:
+                continue  # a signal for a program that had ended already
+            if len(stdio) != 3:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return packet, stdio
+
+
+def _ignored_signals() -> list[int]:
+    return [each for each in signal.valid_signals() if signal.getsignal(each) == signal.SIG_IGN]
+
+
+class _Reaper:
+    def __init__(
+        self, at_rest: int, alarm: Wakeup, line: socket.socket, owner: int, orders: Unpacker
+    ) -> None:
+        self._tree = 0
+        self._idle_tag = at_rest
+        self._wakeup = alarm
+        self._line = line
+        self._owner = owner
+        self._leader = 0
+        self._sent: set[int] = set()
+        self._reaped = 0
+        self._orders = orders
+
+    def run(self, request: Sequence[bytes], stdio: Sequence[int]) -> int | None:
+        """Start a tree and see it to its end; return the exit code, None if more may be asked."""
+        try:
+            self._leader = self._start(request, stdio)
+        except program.NotStartedError as error:
+            self._send(b"failed", error.what, error.path, b"%d" % error.number)
+            return 0
+        for each in stdio:
+            os.close(each)
+        os.chdir("/")
+        self._send(b"started", b"%d" % self._leader, b"%d" % procfs.start_time(self._leader))
+        while True:
+            if self._reap():
+                self._send(b"empty")
+                return None
+            ready = self._wakeup.wait()
+            if self._owner in ready or (
+                self._line.fileno() in ready and not self._handle_signals()
+            ):
+                return self._kill_all()
+
+    def _start(self, request: Sequence[bytes], stdio: Sequence[int]) -> int:
+        tree, directory, count, *rest = request
+        self._tree = int(tree)
+        arguments = rest[: int(count)]
+        environment: dict[bytes, bytes] = {}
+        for entry in rest[int(count) :]:
+            name, _, value = entry.partition(b"=")
+            environment[name] = value
+        program.change_directory(directory)
+        limit = resource.getrlimit(tree_tag.RLIMIT_LOCKS)
+        tree_tag.set_tag(self._tree)
+        try:
+            return program.start_program(arguments, environment, stdio, _ignored_signals())
+        finally:
+            resource.setrlimit(tree_tag.RLIMIT_LOCKS, limit)
+
+    def _reap(self) -> bool:
+        """Bury the dead, tell of the leader's end; True if no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if not pid:
+                return False
+            self._reaped = pid
+            if pid == self._leader:
+                self._leader = 0
+                code = os.waitstatus_to_exitcode(status)
+                self._send(b"exit", b"%d" % code, b"%d" % (-code in self._sent))
+
+    def _handle_signals(self) -> bool:
+        """Do what the line says; False if it ended."""
+        try:
+            data = self._line.recv(4096)
+        except ConnectionError:
+            return False
+        for order in self._orders.feed(data):
+            self._signal(int(order[0]))
+        return bool(data)
+
+    def _signal(self, number: int) -> None:
+        if not self._leader:
+            return
+        try:
+            os.kill(self._leader, number)
+        except PermissionError:
+            return
+        self._sent.add(number)
+
+    def _kill_all(self) -> int:
+        self._wakeup.unregister(self._line.fileno())
+        self._wakeup.unregister(self._owner)
+        hunt = ChildKiller()
+        marked = TaggedProcessKiller(self._is_ours)
+        self._sent.add(signal.SIGKILL)
+        if self._leader:
+            hunt.kill(self._leader)  # mostly all that there is: no look through /proc
+        rounds = 0
+        struck_at = time.monotonic()
+        pause = 0.001
+        while not self._reap():
+            if hunt.kill_children(self._reaped):
+                struck_at = time.monotonic()
+                pause = 0.001
+            elif hunt.refused and time.monotonic() - struck_at > REFUSED_FOR:
+                return self._report_left(hunt.refused)
+            rounds += 1
+            if rounds % CHILD_ROUNDS == 0:
+                marked.kill_newest()
+                marked.scan()
+            self._reaped = 0
+            self._wakeup.wait(pause)
+            pause = min(pause * 2, 0.05)
+        self._send(b"empty")
+        return 0
+
+    def _is_ours(self, mark: int) -> bool:
+        return tree_tag == self._tree
+
+    def _report_left(self, refused: set[int]) -> int:
+        for pid in procfs.descendants(refused)[:MAX_LEFT_NAMED]:
+            found = procfs.read_stat(pid)
+            if found is not None and found.state not in (b"Z", b"X"):
+                name = found.name.replace("\0", "").encode()
+                self._send(b"left", b"%d" % pid, name, b"%d" % procfs.owner_uid(pid))
+        self._send(b"refused")
+        return 1
+
+    def _send(self, *fields: bytes) -> None:
+        # The owner may be gone: the tree is killed for that, not for the silence.
+        with contextlib.suppress(OSError):
+            self._line.sendall(pack(*fields))

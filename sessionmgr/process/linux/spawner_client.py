@@ -1,0 +1,171 @@
+"""A warden that was appointed: its process, and the way to ask it for guards."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import signal
+import socket
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process.linux import spawner_main
+from sessionmgr.process.tree_tag import VARIABLE
+
+READY_WITHIN: Final = 30.0
+"""Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
+TRIES: Final = 5
+"""How often a warden is started that a signal from the terminal has struck as it was born."""
+_FROM_TERMINALS: Final = {-signal.SIGINT, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTERM}
+_PROGRAM: Final = Path(spawner_main.__file__).absolute()
+_PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
+"""What the warden sees of our environment: what its interpreter may need, and whose we are."""
+
+
+class SpawnerProcess:
+    """A warden's process and our end of its control socket."""
+
+    def __init__(self, process: trio.Process, control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._turn = trio.Lock()
+        self.exited = trio.Event()
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+    async def request_reaper(self, line: int) -> bool:
+        """Ask for a guard at the end of this line; False if this warden is dead or dying."""
+        async with self._turn:
+            while not self.exited.is_set():
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
+                try:
+                    self._control.sendmsg([b"guard"], [rights])
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._control)
+                except OSError:
+                    return False
+                else:
+                    return True
+        return False
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether it has died of a signal that was meant for who is at the terminal.
+
+        A process is one of its parent's group until it has a session of its own, and heeds what
+        comes for that group until then.
+        """
+        return self._process.returncode in _FROM_TERMINALS
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        await self._process.wait()
+        self.exited.set()
+
+    def shut_down(self) -> None:
+        """Let it end itself, when it has seen its guards off."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.send_signal(signal.SIGKILL)
+
+    async def kill_and_wait(self) -> None:
+        """Kill it and bury it."""
+        self.kill()
+        with trio.CancelScope(shield=True):
+            await self.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Give up the socket."""
+        self._control.close()
+
+
+async def start_spawner(launcher: int, open_files: int) -> SpawnerProcess:
+    """Start a warden, and wait until it has taken office.
+
+    `open_files` is the soft limit that children are to have.
+
+    Raises:
+        LauncherFailed: it did not come up.
+    """
+    if not sys.executable:
+        raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
+    for _ in range(TRIES):
+        try:
+            warden = await _try_start(launcher, open_files)
+        except OSError as error:
+            raise LauncherFailed(f"the spawner cannot be started: {error}") from error
+        if warden is not None:
+            return warden
+    raise LauncherFailed("the warden did not come up: signals strike it again and again")
+
+
+async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
+    """Start a warden; None if it was struck before it could do anything about it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        ours.setblocking(False)
+        owner = os.pidfd_open(os.getpid())
+        try:
+            process = await _start(launcher, theirs.fileno(), owner, open_files)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(owner)
+    warden = SpawnerProcess(process, ours)
+    try:
+        with trio.fail_after(READY_WITHIN):
+            await trio.lowlevel.wait_readable(ours)
+        if not ours.recv(64):
+            raise ConnectionResetError
+    except (ConnectionError, trio.TooSlowError) as error:
+        await warden.kill_and_wait()  # shielded  # noqa: ASYNC120
+        if warden.was_interrupted:
+            return None
+        raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+    except BaseException:
+        await warden.kill_and_wait()  # shielded, and a kill is quick  # noqa: ASYNC102
+        raise
+    return warden
+
+
+async def _start(*numbers: int) -> trio.Process:
+    _, control, owner, _ = numbers
+    return await trio.lowlevel.open_process(
+        [
+            *(sys.executable, "-I", "-S", "-E", "-X", "utf8", *_program()),
+            *(str(_PROGRAM.parents[2]), *map(str, numbers)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(control, owner),
+        start_new_session=True,
+        cwd="/",
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+    )
+
+
+def _program() -> tuple[str, ...]:
+    """Return the interpreter's program: a file, or its text if our package is a zip."""
+    if _PROGRAM.is_file():
+        return (str(_PROGRAM),)
+    try:
+        return ("-c", inspect.getsource(spawner_main))
+    except OSError as error:
+        why = f"{_PROGRAM} is missing: it starts the spawner of children"
+        raise LauncherFailed(why) from error

@@ -1,0 +1,132 @@
+"""The mark that every process of a tree carries.
+
+The strategy: RLIMIT_LOCKS has had no effect since Linux 2.4, is inherited over fork, exec and
+setsid, `env -i` does not touch it, and everybody may read it in /proc/PID/limits. Its soft
+value is our mark: a random number for the launcher, then the number of the tree. A launcher
+inside a tree (an agent that runs us itself) marks its own trees anew, so the environment
+variable SESSIONMGR_TREE names the marks of all trees around a process, the outermost first.
+
+Runs in the warden too: the standard library, and little of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+VARIABLE: Final = "SESSIONMGR_TREE"
+RLIMIT_LOCKS: Final = 10
+TREE_BITS: Final = 22
+TREES: Final = 1 << TREE_BITS
+"""How many numbers there are for trees; 0 is the warden and its guards."""
+
+_LAUNCHER_BITS: Final = 40
+_LINE: Final = b"Max file locks"
+_PREFIX: Final = VARIABLE.encode() + b"="
+
+
+def new_launcher_number() -> int:
+    """Return a random number for a launcher, never a small one."""
+    return int.from_bytes(os.urandom(5), "big") | 1 << (_LAUNCHER_BITS - 1)
+
+
+def make_tag(launcher: int, tree: int) -> int:
+    """Return the mark of a launcher's tree."""
+    return launcher << TREE_BITS | tree
+
+
+def launcher_number(mark: int) -> int:
+    """Return the launcher that a mark names; no launcher has the number 0."""
+    return mark >> TREE_BITS if mark >> (TREE_BITS + _LAUNCHER_BITS - 1) == 1 else 0
+
+
+def tree_number(mark: int) -> int:
+    """Return the number of the tree in a mark."""
+    return mark & (TREES - 1)
+
+
+def format_tag(mark: int) -> str:
+    """Write a mark as the environment and people see it."""
+    return f"{mark:016x}"
+
+
+def set_tag(mark: int) -> bool:
+    """Let this process and its future children carry the mark; False where that is refused."""
+    import resource  # not everywhere
+
+    try:
+        resource.setrlimit(RLIMIT_LOCKS, (mark, resource.getrlimit(RLIMIT_LOCKS)[1]))
+    except (OSError, ValueError):
+        return False  # somebody lowered the hard limit: the variable is left
+    return True
+
+
+def nested_value(around: str | None, mark: int) -> str:
+    """Return the value of the variable for a tree whose owner has the value `around`."""
+    return f"{around}:{format_tag(mark)}" if around else format_tag(mark)
+
+
+def process_tags(pid: int) -> list[int]:
+    """Return the marks that a process carries, the outermost tree's first.
+
+    None if it is gone or hides them.
+    """
+    return [*_tags_from_environment(pid), *tag_from_limit(pid)]
+
+
+def nested_launchers(marks: list[int], wanted: Callable[[int], bool]) -> set[int]:
+    """Return the launchers that work inside the first of these marks' trees that is wanted."""
+    for number, each in enumerate(marks):
+        if wanted(each):
+            around = {launcher_number(outer) for outer in marks[: number + 1]}
+            return {launcher_number(inner) for inner in marks[number + 1 :]} - around
+    return set()
+
+
+def tag_from_limit(pid: int) -> list[int]:
+    """Return the mark that a process has by its limit alone; none if it has no such."""
+    for line in _read_file(f"/proc/{pid}/limits").splitlines():
+        if line.startswith(_LINE):
+            soft = line[len(_LINE) :].split()[0]
+            return [int(soft)] if soft.isdigit() and launcher_number(int(soft)) else []
+    return []
+
+
+def _tags_from_environment(pid: int) -> list[int]:
+    for entry in _read_file(f"/proc/{pid}/environ").split(b"\0"):
+        if entry.startswith(_PREFIX):
+            return parse_tags(entry[len(_PREFIX) :].decode("ascii", "replace"))
+    return []
+
+
+def parse_tags(value: str) -> list[int]:
+    """Read the value of the variable; what is no mark in it is passed over."""
+    found: list[int] = []
+    for each in value.split(":"):
+        try:
+            mark = int(each, 16)
+        except ValueError:
+            continue
+        if launcher_number(mark):
+            found.append(mark)
+    return found
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        pieces: list[bytes] = []
+        while piece := os.read(file, 1 << 16):
+            pieces.append(piece)
+        return b"".join(pieces)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)

@@ -1,0 +1,219 @@
+"""Where owners are started, watched and killed: what a test of child trees needs.
+
+It finds processes in three ways which share nothing: by the mark that they carry, by what they
+noted of themselves in a file, and by a reaper above, which ends when nothing below it is left.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+
+from sessionmgr.process import procfs, tree_tag
+
+ROOT: Final = Path(__file__).parents[2]
+REAPER: Final = str(Path(__file__).with_name("reaper.py"))
+NOBODY: Final = 65534
+WITHIN: Final = float(os.environ.get("SESSIONMGR_TEST_WITHIN", "30"))
+"""Seconds until a tree is to be empty: one on a quiet machine, but few are quiet."""
+PATIENCE: Final = 60.0
+"""Seconds for what has no bound of its own, on a machine that does much else."""
+USERS: Final = ["root", "nobody"] if os.getuid() == 0 else ["user"]
+
+
+def tagged_processes(launcher: int) -> list[int]:
+    """Return the live processes of a launcher's trees, not its warden and guards."""
+    return [
+        pid
+        for pid, each in _marked()
+        if tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each)
+    ]
+
+
+def owner_helpers(launcher: int) -> list[int]:
+    """Return a launcher's warden and guards."""
+    return [pid for pid, each in _marked() if each == tree_tag.make_tag(launcher, 0)]
+
+
+def _marked() -> Iterable[tuple[int, int]]:
+    for pid in procfs.pids():
+        if is_alive(pid):
+            for each in tree_tag.process_tags(pid):
+                yield pid, each
+
+
+def is_alive(pid: int, started: int | None = None) -> bool:
+    found = procfs.read_stat(pid)
+    if found is None or (started is not None and found.started != started):
+        return False
+    return found.state not in (b"Z", b"X")
+
+
+def kill(*pids: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it may have died of another's death
+            os.kill(pid, signal.SIGKILL)
+
+
+class OwnerProcess:
+    """An owner's process, and what it told."""
+
+    def __init__(self, reaper: trio.Process, notes: Path) -> None:
+        self.reaper = reaper
+        self.notes = notes
+        self.pid = 0
+        self.launcher = 0
+        self.warden = 0
+        self.guards: list[int] = []
+        self.boot: dict[str, Any] = {}
+        self._lines = b""
+
+    async def hear(self) -> dict[str, Any]:
+        """Return the next line that it says."""
+        assert self.reaper.stdout is not None
+        while b"\n" not in self._lines:
+            piece = await self.reaper.stdout.receive_some()
+            if not piece:
+                raise AssertionError("the owner ended")
+            self._lines += piece
+        line, _, self._lines = self._lines.partition(b"\n")
+        heard: dict[str, Any] = json.loads(line)
+        return heard
+
+    async def tell(self, order: str) -> None:
+        """Give an order."""
+        assert self.reaper.stdin is not None
+        await self.reaper.stdin.send_all(order.encode() + b"\n")
+
+    def noted(self) -> list[tuple[int, int]]:
+        """Return pid and start of whoever noted itself."""
+        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
+        return [(int(pid), int(start)) for pid, start in map(str.split, lines)]
+
+    async def until_noted(self, count: int) -> None:
+        """Wait until so many processes have noted themselves."""
+        await until(lambda: len(self.noted()) >= count)
+
+    def left(self) -> list[int]:
+        """Return whatever lives of its trees."""
+        noted = (pid for pid, start in self.noted() if is_alive(pid, start))
+        return sorted({*tagged_processes(self.launcher), *noted})
+
+    async def until_empty(self, within: float = WITHIN) -> float:
+        """Wait until its trees are empty; return the seconds that it took."""
+        begin = time.monotonic()
+        while alive := self.left():
+            if time.monotonic() - begin > within:
+                names = [
+                    (pid, found.name, found.parent)
+                    for pid in alive
+                    if (found := procfs.read_stat(pid))
+                ]
+                raise AssertionError(f"after {within} s there are {names}")
+            await trio.sleep(0.005)
+        return time.monotonic() - begin
+
+    async def until_nothing(self, within: float = WITHIN) -> None:
+        """Wait until there is nothing left below the reaper, warden and guards included."""
+        with trio.move_on_after(within):
+            await self.reaper.wait()
+            return
+        alive = procfs.descendants([self.reaper.pid])
+        names = [
+            (pid, found.name, found.state) for pid in alive if (found := procfs.read_stat(pid))
+        ]
+        raise AssertionError(f"after {within} s there are {names}")
+
+
+async def until(came: Callable[[], bool], within: float = PATIENCE) -> None:
+    """Wait for what nobody tells of."""
+    with trio.fail_after(within):  # noqa: ASYNC912
+        while not came():  # noqa: ASYNC110  # the state of other processes
+            await trio.sleep(0.005)
+
+
+def as_nobody() -> list[str]:
+    """Return what to put before a command that an ordinary user is to run."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv (util-linux) is not here: nobody cannot be an ordinary user")
+    found = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    if not _is_for_all(Path(sys.executable).resolve()) or not _is_for_all(ROOT):
+        # Python lives in a home of root's: nobody may read there, and nothing more than that.
+        found += [f"--{each}=-all,+dac_read_search" for each in ("inh-caps", "ambient-caps")]
+    return found
+
+
+def _is_for_all(path: Path) -> bool:
+    return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+
+
+def open_way(place: Path) -> None:
+    """Let everybody into this directory; those above, which pytest made, are root's alone."""
+    place.mkdir(exist_ok=True)
+    for each in place.parents:
+        if not each.stat().st_mode & 0o001:
+            each.chmod(0o711)
+    place.chmod(0o777)
+
+
+@asynccontextmanager
+async def owner(
+    place: Path, user: str, *shapes: str, state: Path | None = None
+) -> AsyncGenerator[OwnerProcess, None]:
+    """Run an owner of trees of these shapes, as this user; at the end nothing of it is left."""
+    open_way(place)
+    notes = place / "notes"
+    program = (sys.executable, "-m", "tests.process.owner_program")
+    reaper = await trio.lowlevel.open_process(
+        [
+            *(sys.executable, "-I", "-S", REAPER),
+            *(as_nobody() if user == "nobody" else ()),
+            *(*program, str(state or place / "state"), str(notes), *shapes),
+        ],
+        stdin=-1,
+        stdout=-1,
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(place),
+            "TMPDIR": str(place),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+    )
+    run = OwnerProcess(reaper, notes)
+    try:
+        with trio.fail_after(PATIENCE):
+            told = await run.hear()
+        run.pid, run.launcher, run.warden = told["pid"], told["launcher"], told["warden"]
+        run.guards, run.boot = told["guards"], told["boot"]
+        yield run
+    finally:
+        with trio.CancelScope(shield=True):
+            await _clean_up(run)
+
+
+async def _clean_up(run: OwnerProcess) -> None:
+    """Kill whatever is below the reaper until that ends, for nothing is left."""
+    while run.reaper.returncode is None:
+        for pid in procfs.descendants([run.reaper.pid])[1:]:
+            for number in (signal.SIGCONT, signal.SIGKILL):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    break
+        with trio.move_on_after(0.005):
+            await run.reaper.wait()
+    assert run.reaper.stdin is not None
+    assert run.reaper.stdout is not None
+    await run.reaper.stdin.aclose()
+    await run.reaper.stdout.aclose()

@@ -1,0 +1,115 @@
+"""A program that owns trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
+
+Each SHAPES is a tree, its shapes joined by commas. When all of them run it prints a line of JSON,
+and does what it is told by lines on its standard input.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import trio
+
+from sessionmgr.process.command import Command
+from sessionmgr.process.launcher_factory import LauncherKind, open_launcher
+from sessionmgr.process.linux.launcher import SpawnerLauncher
+from sessionmgr.process.linux.tree import ReaperTree
+
+SHAPES = str(Path(__file__).with_name("shapes.py"))
+
+
+def command(notes: str, shapes: str) -> Command:
+    return Command(
+        argv=(sys.executable, "-I", "-S", SHAPES, notes, *shapes.split(",")),
+        cwd="/",
+        env={"PATH": os.environ["PATH"]},
+    )
+
+
+def say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+async def spawn_for_ever(launcher: SpawnerLauncher, notes: str) -> None:
+    while True:
+        await launcher.spawn(command(notes, "daemon,plain"))
+
+
+class CommandLines:
+    """Lines on standard input."""
+
+    def __init__(self) -> None:
+        self._stream = trio.lowlevel.FdStream(os.dup(0))
+        self._held = b""
+
+    async def next(self) -> str:
+        while b"\n" not in self._held:
+            piece = await self._stream.receive_some()
+            if not piece:
+                return "leave"
+            self._held += piece
+        line, _, self._held = self._held.partition(b"\n")
+        return line.decode()
+
+
+async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
+    """Read orders."""
+    orders = CommandLines()
+    first = launcher.spawner_pid
+    async with trio.open_nursery() as nursery:
+        while True:
+            match await orders.next():
+                case "facts":  # of all trees, when they are over
+                    facts = [await tree.wait_empty() for tree in trees]
+                    say(facts=msgspec.to_builtins(facts))
+                case "successor":  # of the first warden
+                    while launcher.spawner_pid in (0, first):  # noqa: ASYNC110
+                        await trio.sleep(0.005)
+                    say(warden=launcher.spawner_pid)
+                case "warden":
+                    while not launcher.spawner_pid:  # noqa: ASYNC110
+                        await trio.sleep(0.005)
+                    say(warden=launcher.spawner_pid)
+                case "kill":
+                    for tree in trees:
+                        tree.kill()
+                case "spawn":
+                    trees.append(await launcher.spawn(command(notes, "plain")))
+                    say(warden=launcher.spawner_pid, over=[tree.is_over for tree in trees])
+                case "storm":  # spawns without end
+                    for _ in range(3):
+                        nursery.start_soon(spawn_for_ever, launcher, notes)
+                case "fork":  # leaves a copy of itself that holds all its descriptors
+                    copy = os.fork()
+                    if not copy:
+                        hold()
+                    say(copy=copy)
+                case _:
+                    nursery.cancel_scope.cancel()
+                    return
+
+
+def hold() -> None:
+    while True:
+        os.read(os.pipe()[0], 1)
+
+
+async def main(*arguments: str) -> None:
+    state, notes, *shapes = arguments
+    async with open_launcher(state_dir=Path(state), kind=LauncherKind.WARDED) as launcher:
+        assert isinstance(launcher, SpawnerLauncher)
+        trees = [await launcher.spawn(command(notes, each)) for each in shapes]
+        say(
+            pid=os.getpid(),
+            launcher=launcher.number,
+            warden=launcher.spawner_pid,
+            guards=[tree.reaper[0] for tree in trees],
+            boot=msgspec.to_builtins(launcher.boot),
+        )
+        await obey(launcher, trees, notes)
+
+
+if __name__ == "__main__":
+    trio.run(main, *sys.argv[1:])

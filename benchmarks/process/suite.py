@@ -5,7 +5,7 @@ from typing import Final
 
 from benchmarks.contestant import Contestant
 from benchmarks.goal import Figure, Goal, Ratio, Samples, Score, figure
-from benchmarks.store.suite import Limit
+from benchmarks.store.suite import LimitGoal
 from benchmarks.suite import Suite
 
 
@@ -46,8 +46,12 @@ def _ratio(name: str, what: str, ours: str, anchor: str) -> Ratio:
     return Ratio(name, what, figure(ours), (figure(anchor),), None, unit="ms")
 
 
-def _limit(name: str, what: str, key: str, anchor: str, bound: float | None, unit: str) -> Limit:
-    return Limit(name, what, figure(f"tree.child_memory/{key}"), figure(anchor), bound, unit=unit)
+def _limit(
+    name: str, what: str, key: str, anchor: str, bound: float | None, unit: str
+) -> LimitGoal:
+    return LimitGoal(
+        name, what, figure(f"tree.child_memory/{key}"), figure(anchor), bound, unit=unit
+    )
 
 
 GOALS: Final[tuple[Goal, ...]] = (

@@ -20,7 +20,7 @@ from benchmarks.wire.measured_frame import ConsumerDelta
 from benchmarks.wire.sessionmgr_pipe import EVENTS, chunks_of
 from sessionmgr.model import Event, stamp
 from sessionmgr.model.event import encode_events
-from sessionmgr.store.sqlite.connection import Options, open_writer
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 
 TOGETHER: Final = 1024
 """Rows of a transaction."""
@@ -63,12 +63,12 @@ def record(effort: Effort, dialect: int) -> Figures:
     for _ in range(1 + effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)
         with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
-            _insert(Options(path=Path(directory, "bare.db")), events, watch)
+            _insert(SqliteOptions(path=Path(directory, "bare.db")), events, watch)
         costs.append(watch.micros / pieces)
     return {"event": median(costs[1:])}
 
 
-def _insert(options: Options, events: list[Event], watch: Stopwatch) -> None:
+def _insert(options: SqliteOptions, events: list[Event], watch: Stopwatch) -> None:
     with closing(open_writer(options)) as connection, watch:
         for first in range(0, len(events), TOGETHER):
             made = stamp(

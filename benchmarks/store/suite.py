@@ -9,7 +9,7 @@ from benchmarks.suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitGoal:
     """A figure that is judged for itself; the anchor stands beside it for comparison."""
 
     id: str
@@ -30,11 +30,11 @@ class Limit:
 
 
 def _ours(name: str) -> Contestant:
-    return Contestant(f"store.{name}", f"benchmarks.store.ours:{name}")
+    return Contestant(f"store.{name}", f"benchmarks.store.sessionmgr_store:{name}")
 
 
 def _direct(name: str) -> Contestant:
-    return Contestant(f"sqlite.{name}", f"benchmarks.store.direct:{name}")
+    return Contestant(f"sqlite.{name}", f"benchmarks.store.plain_sqlite:{name}")
 
 
 CONTESTANTS: Final = (
@@ -69,7 +69,7 @@ GOALS: Final[tuple[Goal, ...]] = (
     _ratio(
         "G-D2", "commit of 256 events, p99 ÷ p50", "store.commits/p99", "store.commits/p50", 3.0
     ),
-    Limit(
+    LimitGoal(
         "G-D3",
         "p99 of a loop's stall, storing; idle",
         figure("store.stall/busy"),
@@ -98,7 +98,7 @@ GOALS: Final[tuple[Goal, ...]] = (
         None,
     ),
     _ratio("store-3", "append wakes a waiter, p99 ÷ p50", "store.wake/p99", "store.wake/p50", None),
-    Limit(
+    LimitGoal(
         "store-4",
         "another process's append wakes, p99; p50",
         figure("store.wake_across/p99"),

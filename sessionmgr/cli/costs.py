@@ -20,7 +20,7 @@ from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.cost_gaps import CostGaps, costs_of
 from sessionmgr.manager.status import spent
 from sessionmgr.model import Provenance, Usage, decode_run
-from sessionmgr.store import Costs
+from sessionmgr.store import CostTotals
 
 if TYPE_CHECKING:
     import argparse
@@ -124,7 +124,7 @@ class Of(NamedTuple):
     cwd: str | None = None
 
 
-async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[Of, Costs]:
+async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[Of, CostTotals]:
     named = dict.fromkeys([await find(store, id, "session", "run", batch=batch) for id in ids])
     session_of_run = {id: (await store.run(id)).session_id for kind, id in named if kind == "run"}
     sessions = {id for kind, id in named if kind == "session"}
@@ -134,19 +134,19 @@ async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[Of, C
         if kind == "session" or session_of_run[id] not in sessions  # counted there
     ]
     known = await costs_of(store, whole)
-    found: dict[Of, Costs] = {}
+    found: dict[Of, CostTotals] = {}
     for id in whole:
         session = await store.session(session_of_run.get(id, id))
         found[_of(session, "session")._replace(key=id)] = known.get(id, _NOTHING)
     return found
 
 
-async def _of_all(args: argparse.Namespace, store: Store) -> dict[Of, Costs]:
+async def _of_all(args: argparse.Namespace, store: Store) -> dict[Of, CostTotals]:
     begun = int(since("--since", args.since, time.time()) * 1000) if args.since else None
     by = args.by or "session"
     if by in _OF_RUNS:
         return await _of_runs(store, by, args.of_provider, begun or 0)
-    sums: dict[Of, Costs] = {}
+    sums: dict[Of, CostTotals] = {}
     gaps = CostGaps()
     await gaps.find(store, provider=args.of_provider)
     cursor: int | None = None
@@ -165,9 +165,9 @@ async def _of_all(args: argparse.Namespace, store: Store) -> dict[Of, Costs]:
             return sums
 
 
-async def _of_runs(store: Store, by: str, provider: str | None, begun: int) -> dict[Of, Costs]:
+async def _of_runs(store: Store, by: str, provider: str | None, begun: int) -> dict[Of, CostTotals]:
     """Return the usage of runs, or of their models, whose session began since that time."""
-    sums: dict[Of, Costs] = {}
+    sums: dict[Of, CostTotals] = {}
     sessions: dict[str, StoredSession] = {}
     cursor: int | None = None
     while True:
@@ -245,18 +245,18 @@ def _directory(path: str | None, width: int | None) -> str:
     return home_path(path) if width is None or width >= WITH_DIRECTORY else last_part(path)
 
 
-def _sum(costs: Iterable[Costs]) -> Costs:
-    total = dict.fromkeys(Costs.__struct_fields__, 0)
+def _sum(costs: Iterable[CostTotals]) -> CostTotals:
+    total = dict.fromkeys(CostTotals.__struct_fields__, 0)
     for each in costs:
         for name in total:
             total[name] += getattr(each, name)
-    return Costs(**total)
+    return CostTotals(**total)
 
 
 _NOTHING: Final = _sum(())
 
 
-def _line(of: Of, costs: Costs) -> CostLine:
+def _line(of: Of, costs: CostTotals) -> CostLine:
     told = spent(costs)
     return CostLine(
         key=of.key,

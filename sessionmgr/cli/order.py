@@ -106,7 +106,7 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
 async def _withdraw(store: Store, request: Request) -> bool:
     """Take the order back; False if somebody has it already."""
     owner = Presence(new_id(IdKind.BATCH)).owner
-    if not await store.take(request.request_id, owner):
+    if not await store.claim_request(request.request_id, owner):
         return False
     await store.complete(request.request_id, encode_json({"ok": False, "error": "withdrawn"}))
     return True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Json
     from sessionmgr.store import Store
-    from sessionmgr.store.sqlite.removal import Rewritten
+    from sessionmgr.store.sqlite.retention import RewriteResult
 
 HELP: Final = """\
 Delete the streamed pieces (of messages, reasoning, tool output) of runs that ended before a
@@ -81,11 +81,11 @@ async def _prune(args: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-def _rewrite(args: argparse.Namespace) -> Rewritten:
+def _rewrite(args: argparse.Namespace) -> RewriteResult:
     """Rewrite a file of an earlier version, which cannot shrink by itself."""
-    from sessionmgr.store.sqlite.removal import rewrite
+    from sessionmgr.store.sqlite.retention import rewrite_file
 
-    return rewrite(args.configuration.store)
+    return rewrite_file(args.configuration.store)
 
 
 def _tell(args: argparse.Namespace, told: dict[str, Json], what: str, freed: int) -> None:

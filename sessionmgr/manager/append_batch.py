@@ -34,7 +34,7 @@ from sessionmgr.model import (
     stamp,
 )
 from sessionmgr.model.status import STATUS_EVENTS
-from sessionmgr.store.row import EventRow, LedgerRow
+from sessionmgr.store.rows import EventRow, LedgerRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

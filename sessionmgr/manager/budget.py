@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run, Usage
-    from sessionmgr.store.row import Costs
+    from sessionmgr.store.rows import CostTotals
 
 _NANO: Final = 10**9
 
@@ -31,7 +31,7 @@ class Account:
         self._usd = 0.0
         self._tokens = 0
 
-    def open(self, costs: Costs) -> None:
+    def open(self, costs: CostTotals) -> None:
         """Start with the recorded usage."""
         self._usd = costs.nano_usd / _NANO
         self._tokens = costs.input + costs.cache_write + costs.output

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.recorder import Recorder
     from sessionmgr.otp import TaskSupervisor
-    from sessionmgr.store.row import Append, Appended
+    from sessionmgr.store.rows import Append, AppendResult
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -213,14 +213,14 @@ class Committer:
             if recorder in self._group:  # else it has crashed meanwhile
                 self._heed(recorder, outcome)
 
-    async def _outcome(self, append: Append) -> Appended | Exception:
+    async def _outcome(self, append: Append) -> AppendResult | Exception:
         try:
             (outcome,) = await self._tables.store.append_all([append])
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
         return outcome
 
-    def _heed(self, recorder: Recorder, outcome: Appended | Exception) -> None:
+    def _heed(self, recorder: Recorder, outcome: AppendResult | Exception) -> None:
         """Adopt what is stored; what the store refuses ends the session."""
         if isinstance(outcome, Exception):
             recorder.live.commit_error = outcome

@@ -16,21 +16,21 @@ from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.errors import AdapterBroken, ProviderUnknown, UnknownId
 from sessionmgr.model import TERMINAL, UNSUPPORTED, Provenance, RunStatus, decode_run
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED
-from sessionmgr.store.row import Costs
+from sessionmgr.store.rows import CostTotals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.store import Store
-    from sessionmgr.store.row import StoredRun
+    from sessionmgr.store.rows import StoredRun
 
-NOTHING: Final = Costs(**dict.fromkeys(Costs.__struct_fields__, 0))
+NOTHING: Final = CostTotals(**dict.fromkeys(CostTotals.__struct_fields__, 0))
 
 
 async def costs_of(
     store: Store, ids: Collection[str], adapters: Mapping[str, type[ProviderAdapter]] | None = None
-) -> dict[str, Costs]:
+) -> dict[str, CostTotals]:
     """Return the sums of sessions, runs or providers' sessions; ids without costs are omitted."""
     gaps = CostGaps(adapters)
     for id in ids:
@@ -81,7 +81,7 @@ class CostGaps:
             if is_unknown and run.started_at and self._reports_costs(stored.provider):
                 self._unknown.update(ids)
 
-    def complete(self, sums: Mapping[str, Costs], ids: Iterable[str]) -> dict[str, Costs]:
+    def complete(self, sums: Mapping[str, CostTotals], ids: Iterable[str]) -> dict[str, CostTotals]:
         """Return the ledger's sums with the gaps of `ids` counted as entries without a price."""
         known = dict(sums)
         for id in ids:

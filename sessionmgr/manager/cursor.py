@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.store.row import EventPage
+    from sessionmgr.store.rows import EventPage
 
 PAGE: Final = 256
 # An event of one of these types may be the last.

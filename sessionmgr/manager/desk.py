@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
-    from sessionmgr.store.row import Request, StoredRequest
+    from sessionmgr.store.rows import Request, StoredRequest
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -95,7 +95,9 @@ class Desk:
             nursery.start_soon(self._answer, request, encode_json(_INTERRUPTED))
             return
         entries = self._about(request.target)
-        if entries and await self._tables.store.take(request.request_id, self._tables.owner):
+        if entries and await self._tables.store.claim_request(
+            request.request_id, self._tables.owner
+        ):
             self._begun.add(request.request_id)
             nursery.start_soon(self._see_to, request, entries)
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.process import procfs
-from sessionmgr.store import is_held
-from sessionmgr.store.row import Owner
+from sessionmgr.store import is_lease_held
+from sessionmgr.store.rows import LeaseOwner
 
 if TYPE_CHECKING:
-    from sessionmgr.store.row import Lease
+    from sessionmgr.store.rows import Lease
 
 # The open managers of this process. A forked copy of the process has none of them.
 _HERE: Final[set[tuple[int, str]]] = set()
@@ -39,7 +39,7 @@ class Presence:
 
     def __init__(self, name: str) -> None:
         pid = os.getpid()
-        self.owner: Final = Owner(
+        self.owner: Final = LeaseOwner(
             boot_id=view().boot_id,
             pid=pid,
             start=procfs.start_time(pid),
@@ -71,24 +71,24 @@ def view() -> View:
     return _VIEWS[pid]
 
 
-def is_gone(owner: Owner) -> bool:
+def is_gone(owner: LeaseOwner) -> bool:
     """Say whether a manager is certainly no more: it ended, or its process, or its machine."""
     return lives(owner, view()) is False
 
 
-def is_alive(owner: Owner) -> bool:
+def is_alive(owner: LeaseOwner) -> bool:
     """Return whether a manager's process certainly runs: suspended or stopped counts as running."""
     return lives(owner, view()) is True
 
 
 def is_live(lease: Lease, now: int) -> bool:
     """Return whether a lease still excludes other managers at `now`, in ms since 1970."""
-    return is_held(lease, now, is_gone, is_alive)
+    return is_lease_held(lease, now, is_gone, is_alive)
 
 
 def describe_holder(owner: object, milliseconds: int) -> str:
     """Describe the holder of a lease that has so many milliseconds left."""
-    if not isinstance(owner, Owner):
+    if not isinstance(owner, LeaseOwner):
         return str(owner)
     left = f"its lease lasts {max(milliseconds, 0) / 1000:.0f} s more, unless it is renewed"
     match lives(owner, view()):
@@ -103,7 +103,7 @@ def describe_holder(owner: object, milliseconds: int) -> str:
             )
 
 
-def lives(owner: Owner, seen: View) -> bool | None:
+def lives(owner: LeaseOwner, seen: View) -> bool | None:
     """Return whether a manager is alive, judging from here; None if uncertain."""
     if (os.getpid(), owner.name) in _HERE:
         return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sessionmgr.model import Snapshot as SnapshotValue, encode_json
-from sessionmgr.store.row import Snapshot
+from sessionmgr.store.rows import SnapshotRow
 
 if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState
@@ -24,7 +24,7 @@ class PauseOrder(msgspec.Struct, frozen=True):
     asked: dict[str, Json]
 
 
-def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> Snapshot:
+def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> SnapshotRow:
     """Make the snapshot of a paused run, whose record is `run`."""
     order = entry.pause
     assert order is not None
@@ -42,7 +42,7 @@ def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> Snapshot:
         asked=order.asked,
         created_at=created_at,
     )
-    return Snapshot(
+    return SnapshotRow(
         snapshot_id=value.id,
         session_id=run.session_id,
         run_id=run.id,

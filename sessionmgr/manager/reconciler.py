@@ -38,13 +38,13 @@ from sessionmgr.model import (
     encode_json,
     reduce,
 )
-from sessionmgr.store.row import Append, EventRow, RunRow
+from sessionmgr.store.rows import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.spool import Spool
-    from sessionmgr.store.row import Lease, StoredRun
+    from sessionmgr.store.rows import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

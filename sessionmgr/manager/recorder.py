@@ -27,7 +27,7 @@ from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import EndCause, encode_json
 from sessionmgr.otp import TaskHandle as Task
-from sessionmgr.store.row import Append, NewSession, RunRow
+from sessionmgr.store.rows import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run
-    from sessionmgr.store.row import Lease
+    from sessionmgr.store.rows import Lease
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""

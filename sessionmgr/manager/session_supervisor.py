@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.store.row import Lease
+    from sessionmgr.store.rows import Lease
 
 log: Final = logging.getLogger("sessionmgr.manager")
 T = TypeVar("T")

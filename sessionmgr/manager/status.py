@@ -14,7 +14,7 @@ from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.store.row import Costs
+    from sessionmgr.store.rows import CostTotals
 
 _NANO: Final = 10**9
 
@@ -80,7 +80,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
 
 
-def spent(costs: Costs) -> Spent:
+def spent(costs: CostTotals) -> Spent:
     """Read the store's sums. A sum is partial if a part has no price."""
     priced = costs.rows - costs.unpriced
     provenance = Provenance.PARTIAL if costs.unpriced else Provenance.REPORTED

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.store import Store
-    from sessionmgr.store.row import StoredRun, StoredSession
+    from sessionmgr.store.rows import StoredRun, StoredSession
 
 
 RETRY: Final = 0.1

@@ -27,7 +27,7 @@ from sessionmgr.model import (
     ToolCallUpdated,
     TurnCompleted,
 )
-from sessionmgr.store.redaction import Pieces
+from sessionmgr.store.redaction import StreamRedaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -54,7 +54,7 @@ class Stream:
         self.last = last
         self._named_plainly: Redactor | None = None
         """By whose secrets the id of its message is plain."""
-        self.pieces: Final = Pieces()
+        self.pieces: Final = StreamRedaction()
 
     def is_named_plainly(self, redactor: Redactor) -> bool:
         """Return whether the id of the stream's message contains no secret."""
@@ -69,7 +69,7 @@ class Stream:
         """Return the deltas in storable form."""
         self.last = deltas[-1]
         texts = list(map(_TEXT_OF[type(self.last)], deltas))
-        if self.pieces.passes("".join(texts) if len(texts) > 1 else texts[0], patterns):
+        if self.pieces.accept_unchanged("".join(texts) if len(texts) > 1 else texts[0], patterns):
             return deltas
         return self._piece_by_piece(deltas, texts, patterns)
 
@@ -101,7 +101,7 @@ class Stream:
         while end < len(texts) and len(texts[end]) <= left:
             left -= len(texts[end])
             end += 1
-        self.pieces.passed("".join(texts[begin:end]))
+        self.pieces.record_unchanged("".join(texts[begin:end]))
         return end
 
     def close(self, patterns: TextPatterns) -> Iterator[Delta]:
@@ -168,7 +168,7 @@ class Streams:
                     return None
                 texts.append(event.delta)
             text = "".join(texts)
-        if not stream.pieces.passes(text, redactor.text):
+        if not stream.pieces.accept_unchanged(text, redactor.text):
             return None
         return cast("Sequence[MessageStreamed]", events)
 
@@ -177,7 +177,7 @@ class Streams:
         if type(event) is not MessageStreamed or event.parent_tool_call_id:
             return False
         stream = self._open.get((MessageStreamed, None, event.message_id))
-        return stream is not None and stream.pieces.passes(event.delta, redactor.text)
+        return stream is not None and stream.pieces.accept_unchanged(event.delta, redactor.text)
 
     def _take(self, key: Key, deltas: Sequence[Delta], redactor: Redactor) -> Sequence[Delta]:
         stream = self._open.get(key)

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from sessionmgr.store.row import (
+    from sessionmgr.store.rows import (
         Append,
-        Appended,
-        Costs,
+        AppendResult,
+        CostTotals,
         EventPage,
         Lease,
+        LeaseOwner,
         NewSession,
-        Owner,
         Page,
-        Pruned,
-        Removed,
+        PruneResult,
+        RemovalResult,
         Request,
-        Snapshot,
+        SnapshotRow,
         StoredRequest,
         StoredRun,
         StoredSession,
@@ -37,7 +37,7 @@ Kind: TypeAlias = Literal["session", "run", "snapshot"]
 """What an id stands for."""
 
 
-class Journal(Protocol):
+class EventJournal(Protocol):
     """Sessions, their events, and the runs that are folded from these."""
 
     async def create_session(self, session: NewSession) -> None:
@@ -85,7 +85,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def append(self, append: Append) -> Appended:
+    async def append(self, append: Append) -> AppendResult:
         """Store a batch, with the runs as it leaves them, in one transaction.
 
         The same batch at the same number under the same fence is acknowledged again and changes
@@ -101,7 +101,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches of several sessions, in one transaction if none is refused.
 
         Each has an outcome of its own: one that is refused harms no other.
@@ -134,11 +134,11 @@ class Journal(Protocol):
         """Wait until the session has an event above `after`; return its last number then."""
         ...
 
-    async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
+    async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
         """Drop streamed deltas of runs that ended before then; all numbers stay as they are."""
         ...
 
-    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+    async def remove(self, *, before: int, session_id: str | None = None) -> RemovalResult:
         """Remove whole sessions that began, and all of whose runs ended, before then.
 
         This removes their events, runs, costs, snapshots and requests, and the images that no other
@@ -147,18 +147,18 @@ class Journal(Protocol):
         ...
 
 
-class Shelf(Protocol):
+class AuxiliaryStore(Protocol):
     """Things that are put somewhere and found again."""
 
     async def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
         ...
 
-    async def snapshot(self, snapshot_id: str) -> Snapshot:
+    async def snapshot(self, snapshot_id: str) -> SnapshotRow:
         """Return a snapshot."""
         ...
 
-    async def snapshots(self, session_id: str) -> Sequence[Snapshot]:
+    async def snapshots(self, session_id: str) -> Sequence[SnapshotRow]:
         """Return the session's snapshots, the oldest first."""
         ...
 
@@ -178,12 +178,12 @@ class Shelf(Protocol):
         """Return a note about the store itself."""
         ...
 
-    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+    async def costs(self, ids: Collection[str]) -> Mapping[str, CostTotals]:
         """Return sums by id of session, run or provider's session; unknown ones are left out."""
         ...
 
 
-class Leases(Protocol):
+class LeaseStore(Protocol):
     """Who may do what only one may do at a time.
 
     A lease whose name is a session's id guards that session: from the moment it is acquired, no
@@ -193,12 +193,12 @@ class Leases(Protocol):
     async def acquire(
         self,
         name: str,
-        owner: Owner,
+        owner: LeaseOwner,
         *,
         now: int,
         ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
+        alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before.
 
@@ -228,7 +228,7 @@ class Leases(Protocol):
         ...
 
 
-class Requests(Protocol):
+class RequestStore(Protocol):
     """What other processes want, and what came of it."""
 
     async def submit(self, request: Request) -> int:
@@ -243,8 +243,12 @@ class Requests(Protocol):
         """Wait until there is a request with a number above `after`; return the last number."""
         ...
 
-    async def take(
-        self, request_id: str, owner: Owner, *, gone: Callable[[Owner], bool] = lambda _: False
+    async def claim_request(
+        self,
+        request_id: str,
+        owner: LeaseOwner,
+        *,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
         """Say whether the request is now this owner's to carry out, and nobody else's."""
         ...
@@ -261,5 +265,5 @@ class Requests(Protocol):
         ...
 
 
-class Store(Journal, Shelf, Leases, Requests, Protocol):
+class Store(EventJournal, AuxiliaryStore, LeaseStore, RequestStore, Protocol):
     """All that a manager keeps."""

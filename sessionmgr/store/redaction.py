@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.store.key_shapes import (
+from sessionmgr.store.key_patterns import (
     BEGUN,
     BEGUN_TOKEN,
     CONTEXT,
@@ -29,12 +29,12 @@ from sessionmgr.store.key_shapes import (
     FOOTER,
     HEADER,
     HINTS,
+    KEY_PATTERNS,
     LONGEST_BEGINNING,
     LONGEST_FOOTER,
     PRIVATE_KEY,
-    SHAPES,
     WORD,
-    Shape,
+    KeyPattern,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ _FIRST: Final = re.compile(FIRST)
 _FIRST_CHARACTER: Final = re.compile("[-sgAx]")  # a match of it is much faster than one of FIRST
 _BEGUN: Final = re.compile(BEGUN)
 _BEGUN_TOKEN: Final = re.compile(BEGUN_TOKEN)
-_MORE: Final = {shape: re.compile(f"{shape.more}*") for shape in SHAPES if shape.more is not None}
+_MORE: Final = {
+    shape: re.compile(f"{shape.more}*") for shape in KEY_PATTERNS if shape.more is not None
+}
 _HEADER: Final = re.compile(HEADER)
 _FOOTER: Final = re.compile(FOOTER)
 _AT_FOOTER: Final = re.compile(rf"{FOOTER}\Z")
@@ -69,7 +71,7 @@ class TextPatterns:
         self._longest = max(map(len, self._literals), default=0)
         firsts = "".join(sorted({form[0] for form in self._literals}))
         self._begin = re.compile(f"[{re.escape(firsts)}]") if firsts else None
-        shapes = [f"({shape.in_text})" for shape in SHAPES]
+        shapes = [f"({shape.in_text})" for shape in KEY_PATTERNS]
         self.pattern: Final = re.compile(
             "|".join([*_longest_first(self._literals), *shapes]), re.DOTALL
         )
@@ -92,7 +94,7 @@ class TextPatterns:
                         return False
         return True
 
-    def begun(self, text: str, start: int = 0) -> int:
+    def incomplete_from(self, text: str, start: int = 0) -> int:
         """Return the index from which a text's end may become a secret; its length if none."""
         end = length = len(text)
         if self._begin is not None:
@@ -123,7 +125,7 @@ class TextPatterns:
         return end
 
 
-class Pieces:
+class StreamRedaction:
     """Redaction of one text that arrives in pieces.
 
     The cuts between pieces do not matter: the concatenated output equals the redaction of the whole
@@ -139,7 +141,7 @@ class Pieces:
         self._before: str = ""
         """The last characters passed on, unredacted: they determine where a key may begin."""
         self._held: str = ""
-        self._inside: Shape | None = None
+        self._inside: KeyPattern | None = None
         """The key that was replaced and may continue."""
 
     @property
@@ -152,12 +154,14 @@ class Pieces:
         """Whether nothing is held back or being dropped."""
         return not self._held and self._inside is None
 
-    def passes(self, text: str, patterns: TextPatterns) -> bool:
+    def accept_unchanged(self, text: str, patterns: TextPatterns) -> bool:
         """Return whether the whole text may be passed on unchanged; if so, record that."""
         if self._held or self._inside is not None:
             return False
         whole = self._before + text
-        if not patterns.is_clean(whole) or patterns.begun(whole, len(self._before)) < len(whole):
+        if not patterns.is_clean(whole) or patterns.incomplete_from(whole, len(self._before)) < len(
+            whole
+        ):
             return False
         self._before = whole[-CONTEXT:]
         return True
@@ -167,9 +171,9 @@ class Pieces:
         whole = self._before + text
         if not patterns.is_clean(whole):
             return 0
-        return patterns.begun(whole, len(self._before)) - len(self._before)
+        return patterns.incomplete_from(whole, len(self._before)) - len(self._before)
 
-    def passed(self, text: str) -> None:
+    def record_unchanged(self, text: str) -> None:
         """Record that so much was passed on unchanged."""
         self._before = (self._before + text)[-CONTEXT:]
 
@@ -178,19 +182,19 @@ class Pieces:
         text = self._held + text
         self._held = ""
         if self._inside is not None:
-            text = self._go_on(text)
+            text = self._drop_rest(text)
         if not text:
             return ""
         whole, start, made = self._before + text, len(self._before), list[str]()
         while True:
             found = patterns.pattern.search(whole, start)
-            begun = patterns.begun(whole, start)
+            begun = patterns.incomplete_from(whole, start)
             if found is None or found.start() >= begun:
                 break
             made += (whole[start : found.start()], REDACTED)
             start = found.end()
             if start == len(whole):
-                self._inside = _unended(found)
+                self._inside = _unterminated_pattern(found)
                 begun = start
                 break
         made.append(whole[start:begun])
@@ -210,7 +214,7 @@ class Pieces:
             start = found.end()
         return "".join([*made, whole[start:]])
 
-    def _go_on(self, text: str) -> str:
+    def _drop_rest(self, text: str) -> str:
         """Drop the rest of the replaced key; return the text after it."""
         inside = self._inside
         assert inside is not None
@@ -231,11 +235,11 @@ class Pieces:
         return text[end:]
 
 
-def _unended(found: re.Match[str]) -> Shape | None:
+def _unterminated_pattern(found: re.Match[str]) -> KeyPattern | None:
     """Return the shape of a key that may continue after the end of a text."""
     if found.lastindex is None:
         return None  # the value of a variable
-    shape = SHAPES[found.lastindex - 1]
+    shape = KEY_PATTERNS[found.lastindex - 1]
     if shape is PRIVATE_KEY:
         return None if _AT_FOOTER.search(found[0]) else shape
     return shape if shape.more is not None else None
@@ -255,10 +259,10 @@ class Redactor:
             for byte, some in hints.items()
             for hint in some
         )
-        in_json = [*_longest_first(forms), *(shape.in_json for shape in SHAPES)]
+        in_json = [*_longest_first(forms), *(shape.in_json for shape in KEY_PATTERNS)]
         self._pattern = re.compile(b"|".join(map(_encoded, in_json)), re.DOTALL)
         self._text = re.compile(
-            "|".join([*_longest_first(used), *(shape.in_json for shape in SHAPES)]), re.DOTALL
+            "|".join([*_longest_first(used), *(shape.in_json for shape in KEY_PATTERNS)]), re.DOTALL
         )
         self.text: Final = TextPatterns(used)
         """The secrets to find in a text that arrives in pieces."""
@@ -288,9 +292,9 @@ class Redactor:
         if not count or _is_json(redacted) or not _is_json(body):
             return redacted
         # A secret stood where JSON has no string, in a number: rare enough to take it apart.
-        return msgspec.json.encode(self._without(json.loads(body)))
+        return msgspec.json.encode(self._redact_record(json.loads(body)))
 
-    def _without(self, value: object) -> object:
+    def _redact_record(self, value: object) -> object:
         match value:
             case str():
                 return self._text.sub(REDACTED, value)
@@ -298,10 +302,12 @@ class Redactor:
                 plain = json.dumps(value)
                 return REDACTED if self._text.search(plain) else value
             case list():
-                return [self._without(each) for each in cast("list[object]", value)]
+                return [self._redact_record(each) for each in cast("list[object]", value)]
             case dict():
                 members = cast("dict[str, object]", value)
-                return {self._text.sub(REDACTED, k): self._without(v) for k, v in members.items()}
+                return {
+                    self._text.sub(REDACTED, k): self._redact_record(v) for k, v in members.items()
+                }
             case _:
                 return value
 

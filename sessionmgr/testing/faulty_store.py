@@ -14,7 +14,7 @@ from sessionmgr.store import MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.store import Append, Appended
+    from sessionmgr.store import Append, AppendResult
 
 ANY: Final = "*"
 """Matches every append."""
@@ -100,17 +100,17 @@ class FaultyStore(MemoryStore):
                 finally:
                     self.closed = False
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches, unless a fault is in the way.
 
         Args:
             appends: The batches.
         """
-        await self._reach()
+        await self._check_leases_reachable()
         await trio.sleep(max(map(self.delay, appends)))
         return [await self._outcome_of(append) for append in appends]
 
-    async def _outcome_of(self, append: Append) -> Appended | Exception:
+    async def _outcome_of(self, append: Append) -> AppendResult | Exception:
         fault = _fault_of(self.raises, append)
         if fault is not None:
             return fault
@@ -120,7 +120,7 @@ class FaultyStore(MemoryStore):
             return outcome
         return _fault_of(self.after, append) or outcome
 
-    async def _reach(self) -> None:
+    async def _check_leases_reachable(self) -> None:
         """Wait while it is frozen; refuse while it is closed."""
         await self.thawed.wait()
         if self.closed:

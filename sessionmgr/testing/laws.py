@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessionmgr.model import Json
-    from sessionmgr.store import Costs, EventRow, Store, StoredRun, StoredSession
+    from sessionmgr.store import CostTotals, EventRow, Store, StoredRun, StoredSession
 
 _END: Final = {
     "run_completed": "completed",
@@ -192,7 +192,7 @@ def _used(name: str, record: Run, rows: list[EventRow]) -> Iterator[str]:
         yield f"{name}: it has used {dict(tokens)} by its events, and {recorded} by its record"
 
 
-def _ledger(run_id: str, booked: Costs | None, rows: list[EventRow]) -> Iterator[str]:
+def _ledger(run_id: str, booked: CostTotals | None, rows: list[EventRow]) -> Iterator[str]:
     told: Counter[str] = Counter()
     for row in rows:
         if row.type != "token_usage_updated":

@@ -12,7 +12,7 @@ from sessionmgr.batch import InProcessHost, Work
 from sessionmgr.errors import BatchDown, HostLost
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
-from sessionmgr.store.row import Page, StoredRun
+from sessionmgr.store.rows import Page, StoredRun
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
 from tests.batch.hall import collect, job, open_hall, results_of
 

@@ -18,7 +18,7 @@ from sessionmgr.batch.place import Place
 from sessionmgr.cli.stored import owner_of
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import PermissionMode
-from sessionmgr.store.row import Lease
+from sessionmgr.store.rows import Lease
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
 from tests.cli.actor import install
 from tests.cli.terminal import Terminal

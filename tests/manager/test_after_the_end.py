@@ -9,8 +9,8 @@ from trio.testing import MockClock
 from sessionmgr.errors import StoreSilent
 from sessionmgr.manager import Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
-from sessionmgr.store import MemoryStore, Snapshot
-from sessionmgr.store.row import EventPage
+from sessionmgr.store import MemoryStore, SnapshotRow
+from sessionmgr.store.rows import EventPage
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Finish, Hang, Say
 from tests.manager.house import collect, open_house, types
@@ -20,17 +20,17 @@ class SilentStore(FaultyStore):
     """A store that keeps even those waiting who only read, while it is frozen."""
 
     async def events(self, *args: object, **kwargs: object) -> EventPage:
-        await self._reach()
+        await self._check_leases_reachable()
         return await MemoryStore.events(self, *args, **kwargs)  # type: ignore[arg-type]
 
     async def resolve(
         self, prefix: str, kind: Literal["session", "run", "snapshot"] | None = None
     ) -> str:
-        await self._reach()
+        await self._check_leases_reachable()
         return await super().resolve(prefix, kind)
 
-    async def snapshot(self, snapshot_id: str) -> Snapshot:
-        await self._reach()
+    async def snapshot(self, snapshot_id: str) -> SnapshotRow:
+        await self._check_leases_reachable()
         return await super().snapshot(snapshot_id)
 
 

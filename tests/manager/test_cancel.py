@@ -19,7 +19,7 @@ from sessionmgr.model import (
     RunStatus,
     Usage,
 )
-from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
@@ -302,7 +302,7 @@ class FrozenStore(MemoryStore):
         self.thawed = trio.Event()
         self.thawed.set()
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         await self.thawed.wait()
         return await super().append_all(appends)
 

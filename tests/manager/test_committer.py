@@ -30,7 +30,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.otp import Continue
-from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
 from tests.manager.house import House, open_house, play, types
 
@@ -75,7 +75,7 @@ class Watched(MemoryStore):
         self.lost = 0
         """How many groups are stored without an answer."""
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         self.groups.append((trio.current_time(), list(appends)))
         await self.thawed.wait()
         await trio.sleep(self.delay)
@@ -294,7 +294,7 @@ async def test_an_unexpected_exception_of_the_store_costs_only_who_causes_it(
     autojump_clock: MockClock,
 ) -> None:
     class Picky(Watched):
-        async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
             if any(b'"poison"' in row.body for each in appends for row in each.rows):
                 await trio.lowlevel.checkpoint()
                 raise ZeroDivisionError

@@ -11,7 +11,7 @@ from sessionmgr.adapter import ApprovalRequest, Decision, Deny, RunContext
 from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import NATIVE, Capabilities, EndReason, MessageSent, RunStatus
-from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.scripted import (
     Ask,
     Crash,
@@ -221,7 +221,7 @@ class LateStore(MemoryStore):
         super().__init__()
         self.delay = delay
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         await trio.sleep(self.delay)
         return await super().append_all(appends)
 

@@ -13,18 +13,18 @@ from sessionmgr.errors import BatchBusy, SessionBusy, StoreFailed
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.identity import Presence, view
 from sessionmgr.model import RunStatus
-from sessionmgr.store import MemoryStore, Owner
-from sessionmgr.store.row import Costs, Lease
+from sessionmgr.store import LeaseOwner, MemoryStore
+from sessionmgr.store.rows import CostTotals, Lease
 from sessionmgr.testing.scripted import Say, Wait, scripted
 from tests.manager.house import House, open_house, play, virtual_now
 from tests.manager.test_supervision import begun
 
 HERE = view()
-HIDDEN = Owner(HERE.boot_id, 7, 7, "hidden", "pid:[1]")
+HIDDEN = LeaseOwner(HERE.boot_id, 7, 7, "hidden", "pid:[1]")
 """The owner for a manager in another container."""
 
 
-async def leave_open(store: MemoryStore, owner: Owner) -> None:
+async def leave_open(store: MemoryStore, owner: LeaseOwner) -> None:
     """Have an owner begin a run now."""
     now = int(virtual_now() * 1000)
     lease = await store.acquire("ses_theirs", owner, now=now, ttl=90_000)
@@ -144,7 +144,7 @@ class Failing(MemoryStore):
 
     fails = True
 
-    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+    async def costs(self, ids: Collection[str]) -> Mapping[str, CostTotals]:
         if self.fails:
             self.fails = False
             raise StoreFailed("the costs cannot be read")
@@ -159,12 +159,12 @@ class Slow(MemoryStore):
     async def acquire(
         self,
         name: str,
-        owner: Owner,
+        owner: LeaseOwner,
         *,
         now: int,
         ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
+        alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
         lease = await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
         if self.is_slow:  # as a thread would: the lease is taken when the answer is given up

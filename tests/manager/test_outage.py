@@ -8,7 +8,7 @@ from sessionmgr.errors import StoreClosed
 from sessionmgr.manager import Clocks
 from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.store import MemoryStore
-from sessionmgr.store.row import Lease, Owner
+from sessionmgr.store.rows import Lease, LeaseOwner
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, Say, Wait
 from tests.manager.crashing import crash_where_it_waits
@@ -140,7 +140,7 @@ async def test_a_lease_that_was_given_back_is_not_said_to_be_lost(
         await trio.sleep(1)
         await house.store.acquire(
             run.session_id,
-            Owner(boot_id="b", pid=1, start=1, name="another"),
+            LeaseOwner(boot_id="b", pid=1, start=1, name="another"),
             now=0,
             ttl=1,
             gone=lambda _: True,

@@ -21,17 +21,17 @@ from sessionmgr.manager.identity import (
     view,
 )
 from sessionmgr.process import procfs
-from sessionmgr.store import Lease, Owner
+from sessionmgr.store import Lease, LeaseOwner
 
 HERE = view()
 
 
-def of_process(pid: int) -> Owner:
-    return Owner(HERE.boot_id, pid, procfs.start_time(pid), "another", HERE.namespace)
+def of_process(pid: int) -> LeaseOwner:
+    return LeaseOwner(HERE.boot_id, pid, procfs.start_time(pid), "another", HERE.namespace)
 
 
 @contextmanager
-def neighbour() -> Generator[Owner]:
+def neighbour() -> Generator[LeaseOwner]:
     """Run another process, and return the owner for a manager in it."""
     with subprocess.Popen(["sleep", "1000"]) as process:
         try:

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import MessageReceived, Run, RunStatus, encode_event, encode_json
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
-from sessionmgr.store.row import Append, EventRow, RunRow
+from sessionmgr.store.rows import Append, EventRow, RunRow
 from sessionmgr.testing.scripted import Say
 from tests.manager.house import open_house, play
 from tests.manager.test_supervision import begun

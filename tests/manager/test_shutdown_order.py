@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import RunStarted, RunStatus
 from sessionmgr.otp import child
-from sessionmgr.store.row import Append, Appended
+from sessionmgr.store.rows import Append, AppendResult
 from sessionmgr.testing.faulty_store import FaultyStore
 from tests.manager.house import open_house
 
@@ -41,7 +41,7 @@ async def test_a_manager_is_stopped_in_the_reverse_of_what_depends_on_what(
     order = Order()
 
     class Noting(FaultyStore):
-        async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
             taken = await super().append_all(appends)
             types = [row.type for append in appends for row in append.rows]
             order.ended += [each for each in types if each == "run_cancelled"]

@@ -14,7 +14,7 @@ from sessionmgr.errors import StartRefused, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.inbox import ROOM
 from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
-from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
 from tests.manager.house import House, open_house, play, stored
@@ -32,7 +32,7 @@ class StumblingStore(MemoryStore):
         self.when = when
         self.error = error
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         self.left -= 1
         stumbles = self.left == 0
         if stumbles and self.when == "before":

@@ -36,12 +36,12 @@ from sessionmgr.model import (
 )
 from sessionmgr.otp import Continue
 from sessionmgr.store import MemoryStore
-from sessionmgr.store.row import (
+from sessionmgr.store.rows import (
     Append,
     EventRow,
+    LeaseOwner,
     LedgerRow,
     NewSession,
-    Owner,
     RunRow,
     StoredSession,
 )
@@ -444,7 +444,7 @@ async def test_runs_of_a_manager_that_is_gone_are_ended_by_one_that_lives_on(
     async with open_house(store=store) as house:
         await house.result(Say(text="x"))
         # Another one, in a process that is no more, has begun a run just now.
-        gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+        gone = LeaseOwner(boot_id="another", pid=1, start=1, name="gone")
         lease = await store.acquire("ses_of_the_dead", gone, now=0, ttl=90_000)
         await store.append(begun("ses_of_the_dead", "run_of_the_dead", lease.fence))
         await trio.sleep(31)
@@ -455,7 +455,7 @@ async def test_interrupted_runs_are_reported_in_a_sentence(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore()
-    gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+    gone = LeaseOwner(boot_id="another", pid=1, start=1, name="gone")
     for number in range(2):
         lease = await store.acquire(f"ses_{number}", gone, now=0, ttl=90_000)
         await store.append(begun(f"ses_{number}", f"run_{number}", lease.fence))
@@ -471,7 +471,7 @@ async def test_the_cost_of_a_killed_run_is_partial_in_its_result_and_in_the_cost
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+    gone = LeaseOwner(boot_id="another", pid=1, start=1, name="gone")
     lease = await store.acquire("ses_of_the_dead", gone, now=0, ttl=90_000)
     first = begun("ses_of_the_dead", "run_of_the_dead", lease.fence)
     await store.append(first)

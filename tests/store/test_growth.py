@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from sessionmgr.store import Append, EventRow, NewSession, RunRow, open_sqlite_store
-from sessionmgr.store.sqlite import journal, reading, removal
-from sessionmgr.store.sqlite.connection import Options, open_reader
+from sessionmgr.store.sqlite import journal, queries, retention
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader
 from sessionmgr.testing.store_conformance.batch import numbers
 
 EVENTS = 200_000
@@ -57,7 +57,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_reader(Options(path=path))) as connection:
+    with closing(open_reader(SqliteOptions(path=path))) as connection:
         yield connection
 
 
@@ -76,7 +76,7 @@ def page(
     run_id: str | None = None,
     types: list[str] | None = None,
 ) -> Callable[[], object]:
-    return lambda: reading.events(
+    return lambda: queries.events(
         connection, LONG, after=after, run_id=run_id, types=types, limit=500
     )
 
@@ -113,19 +113,19 @@ def test_no_read_or_append_looks_at_a_whole_table(path: Path) -> None:
         connection.set_trace_callback(statements.append)
         for run_id in (None, "run_1"):
             for types in (None, ["message_streamed", "run_failed"]):
-                reading.events(
+                queries.events(
                     connection, LONG, after=100, until=5000, run_id=run_id, types=types, limit=10
                 )
-        reading.session(connection, LONG)
-        reading.run(connection, "run_1")
+        queries.session(connection, LONG)
+        queries.run(connection, "run_1")
         statuses = ["running", "completed"]
-        reading.runs(connection, session_id=LONG, statuses=statuses, limit=10, cursor=50)
-        reading.runs(connection, statuses=["pending", "running"], limit=10)
-        reading.resolve(connection, "run_1", None)
+        queries.runs(connection, session_id=LONG, statuses=statuses, limit=10, cursor=50)
+        queries.runs(connection, statuses=["pending", "running"], limit=10)
+        queries.resolve(connection, "run_1", None)
         connection.execute("BEGIN")
         journal.append_one(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
         journal.append_one(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
-        removal.prune_some(connection, 5, None)
+        retention.prune_some(connection, 5, None)
         connection.execute("ROLLBACK")
         connection.set_trace_callback(None)
         plans = [
@@ -159,7 +159,7 @@ async def test_pruning_a_long_log_leaves_reading_it_as_cheap(path: Path, tmp_pat
             "message_received",
         ]
         assert numbers(last)[-1] == EVENTS + 1
-    with closing(open_reader(Options(path=copy))) as connection:
+    with closing(open_reader(SqliteOptions(path=copy))) as connection:
         at_start = effort(connection, page(connection, 0))
         at_end = effort(connection, page(connection, EVENTS - 1000))
     assert at_end <= 1.5 * at_start

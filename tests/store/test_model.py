@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import StoreError
 from sessionmgr.store import (
+    LeaseOwner,
     LedgerRow,
     MemoryStore,
     NewSession,
-    Owner,
     Request,
     RunRow,
-    Snapshot,
+    SnapshotRow,
     Store,
     open_sqlite_store,
 )
@@ -31,7 +31,7 @@ RUNS: Final = ("run_a", "run_ab", "run_b")
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
 TYPES: Final = (*DELTAS, *DELTAS, "message_received", "run_started")
 ENDS: Final = ("completed", "failed", "paused")
-OWNERS: Final = (Owner("boot", 1, 1), Owner("boot", 2, 2))
+OWNERS: Final = (LeaseOwner("boot", 1, 1), LeaseOwner("boot", 2, 2))
 NAMES: Final = (*SESSIONS, "sweeper")
 
 session = st.sampled_from(SESSIONS)
@@ -201,7 +201,7 @@ async def carry_out_more(store: Store, step: Step) -> object:
         case "resolve", str(prefix), "snapshot":
             return await store.resolve(prefix, "snapshot")
         case "put_snapshot", int(n), str(session_id), run_id, int(variant):
-            snapshot = Snapshot(
+            snapshot = SnapshotRow(
                 snapshot_id=f"snp_{n}",
                 session_id=session_id,
                 run_id=run_id if isinstance(run_id, str) else None,
@@ -234,7 +234,7 @@ async def carry_out_the_rest(store: Store, step: Step) -> object:
             request = Request(request_id=f"req_{n}", kind=kind, target="run_a", at=n)
             return await store.submit(request)
         case "take", int(n), int(who), bool(gone):
-            return await store.take(f"req_{n}", OWNERS[who], gone=lambda _: gone)
+            return await store.claim_request(f"req_{n}", OWNERS[who], gone=lambda _: gone)
         case "complete", int(n), bytes(result):
             await store.complete(f"req_{n}", result)
             return await store.wait_result(f"req_{n}")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import trio
 
-from sessionmgr.store import Owner, Request, open_sqlite_store
+from sessionmgr.store import LeaseOwner, Request, open_sqlite_store
 from sessionmgr.store.sqlite.schema import ADDED
 
 OLD = ("boot", 5, 6, "another")
-ME = Owner("boot", 1, 2, "me", "pid:[3]")
+ME = LeaseOwner("boot", 1, 2, "me", "pid:[3]")
 
 
 async def an_older_file(path: Path) -> None:
@@ -33,13 +33,13 @@ async def test_an_owner_of_an_older_file_has_no_namespace(tmp_path: Path) -> Non
     await an_older_file(path)
     async with open_sqlite_store(path) as store:
         (lease,) = await store.leases()
-        assert lease.owner == Owner(*OLD)
+        assert lease.owner == LeaseOwner(*OLD)
         assert lease.owner.namespace == ""
         (request,) = await store.requests()
-        assert request.owner == Owner(*OLD)
+        assert request.owner == LeaseOwner(*OLD)
         taken = await store.acquire("ses_1", ME, now=101, ttl=10)
         assert (taken.fence, taken.owner) == (5, ME)
-        assert await store.take("req_1", ME, gone=lambda _: True)
+        assert await store.claim_request("req_1", ME, gone=lambda _: True)
     async with open_sqlite_store(path) as store:
         assert [each.owner for each in await store.leases()] == [ME]
         assert [each.owner for each in await store.requests()] == [ME]

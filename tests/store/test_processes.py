@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_eight_processes_make_one_store_at_once_and_write_into_it(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.store.racing", str(path), "8", "10"],
+        [sys.executable, "-m", "tests.store.concurrent_open", str(path), "8", "10"],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
@@ -49,7 +49,7 @@ async def test_a_subscriber_wakes_within_a_quarter_second_of_another_processs_ap
         neighbour: trio.Process = await nursery.start(
             partial(
                 trio.run_process,
-                [sys.executable, "-m", "tests.store.neighbour", str(path), SESSION],
+                [sys.executable, "-m", "tests.store.other_process", str(path), SESSION],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

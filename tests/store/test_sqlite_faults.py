@@ -27,8 +27,8 @@ from sessionmgr.errors import (
     StoreUnusable,
 )
 from sessionmgr.store import EventRow, open_sqlite_store
-from sessionmgr.store.sqlite.connection import Options, open_reader
-from sessionmgr.store.sqlite.fault import fault
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader
+from sessionmgr.store.sqlite.error_translation import translate_error
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
 from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session, numbers
 
@@ -207,7 +207,7 @@ async def filled_further(path: Path) -> None:
 
 def test_a_file_that_is_nowhere_cannot_be_read(path: Path) -> None:
     with pytest.raises(StoreFailed) as caught:
-        open_reader(Options(path=path.with_name("missing") / "s.db"))
+        open_reader(SqliteOptions(path=path.with_name("missing") / "s.db"))
     assert "missing" in str(caught.value)
 
 
@@ -226,10 +226,10 @@ def test_what_the_system_says_is_told_apart() -> None:
     ):
         error = sqlite3.OperationalError("said")
         error.sqlite_errorcode = code
-        found = fault(path, error)
+        found = translate_error(path, error)
         assert type(found) is expected, code
         assert str(path) in str(found)
-    assert type(fault(path, sqlite3.ProgrammingError("said"))) is StoreFailed
+    assert type(translate_error(path, sqlite3.ProgrammingError("said"))) is StoreFailed
 
 
 async def test_a_closed_store_says_that_it_is_closed(path: Path) -> None:
@@ -264,7 +264,7 @@ def shared() -> Iterator[Path]:
 
 def unprivileged(path: Path, *limit: int) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.store.unprivileged", str(path), *map(str, limit)],
+        [sys.executable, "-m", "tests.store.unprivileged_program", str(path), *map(str, limit)],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",

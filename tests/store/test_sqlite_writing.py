@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from sessionmgr.errors import NumberGap, StoreBusy, StoreError
 from sessionmgr.store import Append, EventRow, NewSession, SqliteStore, open_sqlite_store
 from sessionmgr.store.sqlite import store as sqlite_store
-from sessionmgr.store.sqlite.connection import Options
-from sessionmgr.store.sqlite.executor import Job, ThreadExecutor, Writer
+from sessionmgr.store.sqlite.blobs import put_blob
+from sessionmgr.store.sqlite.connection import SqliteOptions
+from sessionmgr.store.sqlite.executor import DatabaseJob, ThreadExecutor, WriteWorker
 from sessionmgr.store.sqlite.journal import append_one, create_session
-from sessionmgr.store.sqlite.shelf import put_blob
 from sessionmgr.testing.store_conformance.batch import (
     SESSION,
     batch,
@@ -75,16 +75,16 @@ async def test_a_cancelled_append_that_waits_behind_a_hung_one_is_withdrawn(path
         assert thaw.wait(30)
 
     done: list[str] = []
-    executor = ThreadExecutor("writer", [Writer(Options(path=path))], lambda _: None)
+    executor = ThreadExecutor("writer", [WriteWorker(SqliteOptions(path=path))], lambda _: None)
     await executor.start()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(executor.do, Job(hang))
+        nursery.start_soon(executor.do, DatabaseJob(hang))
         await hung.wait()
         with trio.move_on_after(0.01) as scope:
-            await executor.do(Job(lambda _: done.append("withdrawn")))
+            await executor.do(DatabaseJob(lambda _: done.append("withdrawn")))
         assert scope.cancelled_caught
         thaw.set()
-    await executor.do(Job(lambda _: done.append("last")))
+    await executor.do(DatabaseJob(lambda _: done.append("last")))
     await executor.close()
     assert done == ["last"]
 
@@ -142,17 +142,17 @@ async def test_the_log_is_moved_into_the_file_at_the_end(path: Path) -> None:
 async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(path: Path) -> None:
     rested = trio.Event()
 
-    class Resting(Writer):
+    class Resting(WriteWorker):
         def rest(self) -> bool:
-            more = super().rest()
+            more = super().run_idle_work()
             if path.stat().st_size > 50_000:  # it may rest before there is anything to be done
                 trio.from_thread.run_sync(rested.set, trio_token=token)
             return more
 
     token = trio.lowlevel.current_trio_token()
-    executor = ThreadExecutor("writer", [Resting(Options(path=path))], lambda _: None)
+    executor = ThreadExecutor("writer", [Resting(SqliteOptions(path=path))], lambda _: None)
     await executor.start()
-    await executor.do(Job(lambda connection: put_blob(connection, "key", bytes(50_000))))
+    await executor.do(DatabaseJob(lambda connection: put_blob(connection, "key", bytes(50_000))))
     with trio.fail_after(60):
         await rested.wait()
     await executor.close()
@@ -160,7 +160,9 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
 
 async def test_power_durability_flushes_each_commit(path: Path) -> None:
     for durability, level in (("power", 2), ("process", 1)):
-        writer = Writer(Options(path=path, durability="power" if level == 2 else "process"))
+        writer = WriteWorker(
+            SqliteOptions(path=path, durability="power" if level == 2 else "process")
+        )
         writer.open()
         (found,) = writer.connection.execute("PRAGMA synchronous").fetchone()
         writer.close()
@@ -171,43 +173,43 @@ async def test_power_durability_flushes_each_commit(path: Path) -> None:
 
 
 @pytest.fixture
-def writer(path: Path) -> Iterator[Writer]:
-    writer = Writer(Options(path=path))
+def writer(path: Path) -> Iterator[WriteWorker]:
+    writer = WriteWorker(SqliteOptions(path=path))
     writer.open()
     new = NewSession(session_id=SESSION, provider="p", at=1, body=b"")
-    writer.work([Job(lambda connection: create_session(connection, new))])
+    writer.run_jobs([DatabaseJob(lambda connection: create_session(connection, new))])
     yield writer
     writer.close()
 
 
-def job(append: Append) -> Job:
-    return Job(lambda connection: append_one(connection, append), rows=len(append.rows))
+def job(append: Append) -> DatabaseJob:
+    return DatabaseJob(lambda connection: append_one(connection, append), rows=len(append.rows))
 
 
-def result(job: Job) -> object:
+def result(job: DatabaseJob) -> object:
     assert job.outcome is not None
     return job.outcome.unwrap()
 
 
-def last_seq(writer: Writer) -> int:
+def last_seq(writer: WriteWorker) -> int:
     (last,) = writer.connection.execute("SELECT last FROM sessions").fetchone()
     (count,) = writer.connection.execute("SELECT count(*) FROM events").fetchone()
     assert count == last
     return int(last)
 
 
-def test_a_group_is_one_transaction(writer: Writer) -> None:
+def test_a_group_is_one_transaction(writer: WriteWorker) -> None:
     commits: list[str] = []
     writer.connection.set_trace_callback(commits.append)
-    writer.work([job(batch(n, "a")) for n in range(1, 101)])
+    writer.run_jobs([job(batch(n, "a")) for n in range(1, 101)])
     writer.connection.set_trace_callback(None)
     assert sum(each.startswith("COMMIT") for each in commits) == 1
     assert last_seq(writer) == 100
 
 
-def test_a_refused_job_leaves_its_group_alone(writer: Writer) -> None:
+def test_a_refused_job_leaves_its_group_alone(writer: WriteWorker) -> None:
     jobs = [job(batch(1, "a")), job(batch(9, "a")), job(batch(2, "a"))]
-    writer.work(jobs)
+    writer.run_jobs(jobs)
     outcomes = [type(each.outcome).__name__ for each in jobs]
     assert outcomes == ["Value", "Error", "Value"]
     with pytest.raises(NumberGap):
@@ -215,7 +217,7 @@ def test_a_refused_job_leaves_its_group_alone(writer: Writer) -> None:
     assert last_seq(writer) == 2
 
 
-def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: Writer) -> None:
+def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: WriteWorker) -> None:
     def half(connection: sqlite3.Connection) -> None:
         append_one(connection, batch(1, "a"))
         raise ZeroDivisionError
@@ -223,13 +225,13 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: Writer) -> None:
     wrong = EventRow(2, None, "a", "no bytes")  # type: ignore[arg-type]
     too_big = batch(2, "a", at=1 << 70)
     jobs = [
-        Job(half),
+        DatabaseJob(half),
         job(batch(1, "a")),
-        Job(lambda connection: connection.execute("SELECT nothing")),
+        DatabaseJob(lambda connection: connection.execute("SELECT nothing")),
         job(replace(too_big, rows=(wrong,), fence=1 << 70)),
         job(batch(2, "a")),
     ]
-    writer.work(jobs)
+    writer.run_jobs(jobs)
     assert [type(each.outcome).__name__ for each in jobs] == [
         "Error",
         "Value",
@@ -241,22 +243,22 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: Writer) -> None:
 
 
 async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
-    class Mistaken(Writer):
-        def work(self, jobs: Sequence[Job]) -> None:
+    class Mistaken(WriteWorker):
+        def work(self, jobs: Sequence[DatabaseJob]) -> None:
             raise ZeroDivisionError
 
-    executor = ThreadExecutor("writer", [Mistaken(Options(path=path))], lambda _: None)
+    executor = ThreadExecutor("writer", [Mistaken(SqliteOptions(path=path))], lambda _: None)
     await executor.start()
     for _ in range(2):
         with trio.fail_after(60), pytest.raises(ZeroDivisionError):
-            await executor.do(Job(lambda _: None))
+            await executor.do(DatabaseJob(lambda _: None))
     await executor.close()
 
 
-def test_an_abandoned_job_is_not_done(writer: Writer) -> None:
+def test_an_abandoned_job_is_not_done(writer: WriteWorker) -> None:
     jobs = [job(batch(1, "a")), job(batch(2, "b"))]
     jobs[1].abandoned = True
-    writer.work(jobs)
+    writer.run_jobs(jobs)
     assert jobs[1].outcome is None
     assert last_seq(writer) == 1
 
@@ -264,18 +266,20 @@ def test_an_abandoned_job_is_not_done(writer: Writer) -> None:
 def test_when_the_disk_refuses_the_whole_group_fails_and_the_next_one_does_not(
     path: Path,
 ) -> None:
-    writer = Writer(Options(path=path, patience=0.05))
+    writer = WriteWorker(SqliteOptions(path=path, patience=0.05))
     writer.open()
     with held(path):
         jobs = [job(batch(n, "a")) for n in range(1, 4)]
-        writer.work(jobs)
+        writer.run_jobs(jobs)
     for each in jobs:
         with pytest.raises(StoreBusy):
             result(each)
     errors = {id(each.outcome) for each in jobs}
     assert len(errors) == 3
-    again = Job(lambda connection: connection.execute("INSERT INTO meta VALUES ('a', x'00')"))
-    writer.work([again])
+    again = DatabaseJob(
+        lambda connection: connection.execute("INSERT INTO meta VALUES ('a', x'00')")
+    )
+    writer.run_jobs([again])
     assert type(again.outcome).__name__ == "Value"
     writer.close()
 

@@ -23,7 +23,7 @@ from sessionmgr.model import (
     reduce_all,
 )
 from sessionmgr.store import EventRow, LedgerRow, MemoryStore
-from sessionmgr.store.row import NewSession, Page, StoredRun, StoredSession
+from sessionmgr.store.rows import NewSession, Page, StoredRun, StoredSession
 from sessionmgr.testing.laws import broken_laws
 
 

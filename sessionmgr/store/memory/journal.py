@@ -8,35 +8,35 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from trio.lowlevel import checkpoint
 
 from sessionmgr.errors import IdTaken, UnknownId
-from sessionmgr.store.admission import (
+from sessionmgr.store.append_checks import (
     DELTAS,
-    RunFacts,
+    KnownRun,
+    append_runs,
+    batch_identity,
     check_fence,
     check_runs,
-    endings,
-    identity,
     is_duplicate,
-    named_runs,
+    terminal_events,
 )
-from sessionmgr.store.bells import Bells
-from sessionmgr.store.images import IMAGE, named_in
-from sessionmgr.store.memory.state import Gone, MemoryRun, MemorySession
-from sessionmgr.store.page import Hole, paginate
-from sessionmgr.store.prefix import only_one
-from sessionmgr.store.row import (
+from sessionmgr.store.change_notifier import ChangeNotifier
+from sessionmgr.store.event_page import PrunedRange, paginate
+from sessionmgr.store.id_prefix import single_match
+from sessionmgr.store.image_references import IMAGE, image_blobs
+from sessionmgr.store.memory.state import MemoryRun, MemorySession, PrunedEvent
+from sessionmgr.store.rows import (
     Append,
-    Appended,
+    AppendResult,
     EventPage,
     EventRow,
     LedgerRow,
     NewSession,
     Page,
-    Pruned,
-    Removed,
-    Snapshot,
+    PruneResult,
+    RemovalResult,
+    SnapshotRow,
     StoredRun,
     StoredSession,
-    appended,
+    append_result,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class MemoryJournal:
     """The part of the memory store that keeps sessions, runs and events."""
 
     def __init__(self) -> None:
-        self._bells = Bells()
+        self._bells = ChangeNotifier()
         self._sessions: dict[str, MemorySession] = {}
         self._runs: dict[str, MemoryRun] = {}
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, SnapshotRow] = {}
         self._ledger: list[tuple[str, LedgerRow]] = []
         self._fences: dict[str, int] = {}
         self._blobs: dict[str, bytes] = {}
@@ -68,9 +68,9 @@ class MemoryJournal:
     async def create_session(self, session: NewSession) -> None:
         """Store a new session, unless the very same is there."""
         await checkpoint()
-        self._sessions[session.session_id] = self._found_or_made(session)
+        self._sessions[session.session_id] = self._find_or_create(session)
 
-    def _found_or_made(self, new: NewSession) -> MemorySession:
+    def _find_or_create(self, new: NewSession) -> MemorySession:
         found = self._sessions.get(new.session_id)
         if found is None:
             fence = self._fences.get(new.session_id, 0)
@@ -143,37 +143,37 @@ class MemoryJournal:
             "snapshot": self._snapshots,
         }
         ids = [each for name in known if kind in (None, name) for each in known[name]]
-        return only_one(prefix, kind, [each for each in ids if each.startswith(prefix)])
+        return single_match(prefix, kind, [each for each in ids if each.startswith(prefix)])
 
-    async def append(self, append: Append) -> Appended:
+    async def append(self, append: Append) -> AppendResult:
         """Store a batch, or refuse it before anything has changed."""
         (outcome,) = await self.append_all([append])
-        return appended(outcome)
+        return append_result(outcome)
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches, each of them or not."""
         await checkpoint()
         return [self._outcome(append) for append in appends]
 
-    def _outcome(self, append: Append) -> Appended | Exception:
+    def _outcome(self, append: Append) -> AppendResult | Exception:
         try:
             return self._append(append)
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
 
-    def _append(self, append: Append) -> Appended:
-        ends = endings(append)
+    def _append(self, append: Append) -> AppendResult:
+        ends = terminal_events(append)
         if append.new_session is None:
             session = self._find(append.session_id)
         else:
-            session = self._found_or_made(append.new_session)
+            session = self._find_or_create(append.new_session)
         check_fence(append, session.fence)
         begun = session.batches.get(append.first)
         if is_duplicate(append, len(session.events), begun):
-            return Appended(append.rows[-1].seq, duplicate=True)
+            return AppendResult(append.rows[-1].seq, duplicate=True)
         facts = {
-            run_id: RunFacts(run.session.new.session_id, run.status)
-            for run_id in named_runs(append)
+            run_id: KnownRun(run.session.new.session_id, run.status)
+            for run_id in append_runs(append)
             for run in [self._runs.get(run_id)]
             if run is not None
         }
@@ -184,7 +184,7 @@ class MemoryJournal:
         self._snapshots.update({each.snapshot_id: each for each in append.snapshots})
         self._sessions[append.session_id] = session
         session.fence = append.fence
-        session.batches[append.first] = identity(append.fence, len(append.rows), append.batch)
+        session.batches[append.first] = batch_identity(append.fence, len(append.rows), append.batch)
         session.events += append.rows
         for data in append.blobs:
             self._blobs.setdefault(hashlib.sha256(data).hexdigest(), data)
@@ -196,8 +196,8 @@ class MemoryJournal:
             session.closed = None
         if append.closes and session.closed is None:
             session.closed = append.at
-        self._bells.ring(("session", append.session_id), len(session.events))
-        return Appended(len(session.events))
+        self._bells.notify(("session", append.session_id), len(session.events))
+        return AppendResult(len(session.events))
 
     def _update_runs(self, append: Append, session: MemorySession, ends: Mapping[str, int]) -> None:
         for row in append.runs:
@@ -231,13 +231,13 @@ class MemoryJournal:
         events = self._find(session_id).events
         end = len(events) if until is None else min(until, len(events))
 
-        def items() -> Iterator[EventRow | Hole]:
+        def items() -> Iterator[EventRow | PrunedRange]:
             for seq in range(max(after, 0) + 1, end + 1):
                 event = events[seq - 1]
                 if run_id not in (None, event.run_id):
                     continue
                 if types is None or event.type in types:
-                    yield Hole(seq, seq) if isinstance(event, Gone) else event
+                    yield PrunedRange(seq, seq) if isinstance(event, PrunedEvent) else event
 
         return paginate(session_id, items(), limit=limit, end=max(after, end))
 
@@ -247,7 +247,7 @@ class MemoryJournal:
         last = len(self._find(session_id).events)
         return last if last > after else await self._bells.wait(("session", session_id), after)
 
-    async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
+    async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
         """Drop streamed deltas of runs that ended before then."""
         await checkpoint()
         sizes: list[int] = []
@@ -256,19 +256,23 @@ class MemoryJournal:
             if session_id not in (None, session.new.session_id):
                 continue
             for place, event in enumerate(session.events):
-                if isinstance(event, Gone) or event.type not in DELTAS or event.run_id is None:
+                if (
+                    isinstance(event, PrunedEvent)
+                    or event.type not in DELTAS
+                    or event.run_id is None
+                ):
                     continue
                 ended = self._runs[event.run_id].ended
                 if ended is not None and ended < before:
-                    session.events[place] = Gone(event.run_id, event.type)
+                    session.events[place] = PrunedEvent(event.run_id, event.type)
                     session.batches.pop(event.seq, None)
                     touched.add(event.run_id)
                     sizes.append(len(event.body))
-        return Pruned(len(sizes), len(touched), sum(sizes))
+        return PruneResult(len(sizes), len(touched), sum(sizes))
 
     def _remove_sessions(
         self, before: int, session_id: str | None, held: Collection[str]
-    ) -> tuple[Removed, set[str], set[str]]:
+    ) -> tuple[RemovalResult, set[str], set[str]]:
         """Remove sessions; return the totals, their ids, and the images that no event names now."""
         events = size = 0
         gone, named = set[str](), set[str]()
@@ -279,7 +283,7 @@ class MemoryJournal:
         ]
         for name in old:
             session = self._sessions.pop(name)
-            kept = [event for event in session.events if not isinstance(event, Gone)]
+            kept = [event for event in session.events if not isinstance(event, PrunedEvent)]
             events, size = events + len(kept), size + sum(len(event.body) for event in kept)
             named |= _images(kept)
             runs = [run.run_id for run in self._runs.values() if run.session is session]
@@ -290,8 +294,10 @@ class MemoryJournal:
             for snapshot in [s for s in self._snapshots.values() if s.session_id == name]:
                 del self._snapshots[snapshot.snapshot_id]
         for session in self._sessions.values():
-            named -= _images(event for event in session.events if not isinstance(event, Gone))
-        return Removed(sessions=len(old), events=events, size=size), gone, named
+            named -= _images(
+                event for event in session.events if not isinstance(event, PrunedEvent)
+            )
+        return RemovalResult(sessions=len(old), events=events, size=size), gone, named
 
     def _is_old(self, session: MemorySession, before: int) -> bool:
         ends = [run.ended for run in self._runs.values() if run.session is session]
@@ -299,7 +305,7 @@ class MemoryJournal:
 
 
 def _images(events: Iterable[EventRow]) -> set[str]:
-    return {sha for event in events if event.type == IMAGE for sha in named_in(event.body)}
+    return {sha for event in events if event.type == IMAGE for sha in image_blobs(event.body)}
 
 
 def _page(found: Iterable[tuple[int, T]], limit: int, cursor: int | None) -> Page[T]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from sessionmgr.store.row import EventRow, NewSession, StoredRun, StoredSession
+from sessionmgr.store.rows import EventRow, NewSession, StoredRun, StoredSession
 
 
-class Gone(Struct, frozen=True, gc=False):
+class PrunedEvent(Struct, frozen=True, gc=False):
     """Stands where an event was pruned."""
 
     run_id: str | None
@@ -22,7 +22,7 @@ class MemorySession(Struct):
     body: bytes
     fence: int
     closed: int | None = None
-    events: list[EventRow | Gone] = field(default_factory=list[EventRow | Gone])
+    events: list[EventRow | PrunedEvent] = field(default_factory=list[EventRow | PrunedEvent])
     batches: dict[int, str] = field(default_factory=dict[int, str])
 
     def stored(self) -> StoredSession:

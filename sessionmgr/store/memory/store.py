@@ -9,23 +9,23 @@ from msgspec.structs import replace
 from trio.lowlevel import checkpoint
 
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
-from sessionmgr.store.admission import is_held
+from sessionmgr.store.append_checks import is_lease_held
 from sessionmgr.store.memory.journal import MemoryJournal
-from sessionmgr.store.row import (
-    Costs,
+from sessionmgr.store.rows import (
+    CostTotals,
     Lease,
-    Owner,
-    Removed,
+    LeaseOwner,
+    RemovalResult,
     Request,
-    Snapshot,
+    SnapshotRow,
     StoredRequest,
-    carried_out,
+    without_body,
 )
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
-    from sessionmgr.store.row import LedgerRow
+    from sessionmgr.store.rows import LedgerRow
 
 
 class MemoryStore(MemoryJournal):
@@ -48,7 +48,7 @@ class MemoryStore(MemoryJournal):
         except KeyError:
             raise UnknownId("blob", sha256) from None
 
-    async def snapshot(self, snapshot_id: str) -> Snapshot:
+    async def snapshot(self, snapshot_id: str) -> SnapshotRow:
         """Return a snapshot."""
         await checkpoint()
         try:
@@ -56,7 +56,7 @@ class MemoryStore(MemoryJournal):
         except KeyError:
             raise UnknownId("snapshot", snapshot_id) from None
 
-    async def snapshots(self, session_id: str) -> Sequence[Snapshot]:
+    async def snapshots(self, session_id: str) -> Sequence[SnapshotRow]:
         """Return the session's snapshots, the oldest first."""
         await checkpoint()
         self._find(session_id)
@@ -82,10 +82,10 @@ class MemoryStore(MemoryJournal):
         await checkpoint()
         return self._meta.get(key)
 
-    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+    async def costs(self, ids: Collection[str]) -> Mapping[str, CostTotals]:
         """Return the sums for these ids; unknown ones are left out."""
         await checkpoint()
-        sums: dict[str, Costs] = {}
+        sums: dict[str, CostTotals] = {}
         for each in ids:
             rows = [
                 row
@@ -98,24 +98,24 @@ class MemoryStore(MemoryJournal):
 
     # --- leases ------------------------------------------------------------------------------
 
-    async def _reach(self) -> None:
+    async def _check_leases_reachable(self) -> None:
         """Get to where the leases are kept; a store with faults may not."""
         await checkpoint()
 
     async def acquire(
         self,
         name: str,
-        owner: Owner,
+        owner: LeaseOwner,
         *,
         now: int,
         ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
+        alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before."""
-        await self._reach()
+        await self._check_leases_reachable()
         held = self._leases.get(name)
-        if held and held.owner != owner and is_held(held, now, gone, alive):
+        if held and held.owner != owner and is_lease_held(held, now, gone, alive):
             raise LeaseHeld(name, held.owner, held.fence, held.expires)
         fence = self._fences[name] = self._fences.get(name, 0) + 1
         session = self._sessions.get(name)
@@ -148,7 +148,7 @@ class MemoryStore(MemoryJournal):
         await checkpoint()
         return [self._leases[name] for name in sorted(self._leases) if name.startswith(prefix)]
 
-    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+    async def remove(self, *, before: int, session_id: str | None = None) -> RemovalResult:
         """Remove sessions all of whose runs ended before then."""
         await checkpoint()
         removed, gone, named = self._remove_sessions(before, session_id, self._leases)
@@ -175,8 +175,8 @@ class MemoryStore(MemoryJournal):
         if found is None:
             found = StoredRequest(number=len(self._requests) + 1, request=request)
             self._requests[request.request_id] = found
-            self._bells.ring(("requests", ""), found.number)
-        elif found.request != (request if found.result is None else carried_out(request)):
+            self._bells.notify(("requests", ""), found.number)
+        elif found.request != (request if found.result is None else without_body(request)):
             raise IdTaken("request", request.request_id)
         return found.number
 
@@ -192,8 +192,12 @@ class MemoryStore(MemoryJournal):
         last = len(self._requests)
         return last if last > after else await self._bells.wait(("requests", ""), after)
 
-    async def take(
-        self, request_id: str, owner: Owner, *, gone: Callable[[Owner], bool] = lambda _: False
+    async def claim_request(
+        self,
+        request_id: str,
+        owner: LeaseOwner,
+        *,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
         """Say whether the request is now this owner's to carry out."""
         await checkpoint()
@@ -213,11 +217,11 @@ class MemoryStore(MemoryJournal):
         if found.result is None:
             self._requests[request_id] = StoredRequest(
                 number=found.number,
-                request=carried_out(found.request),
+                request=without_body(found.request),
                 owner=found.owner,
                 result=result,
             )
-            self._bells.ring(("result", request_id), 1)
+            self._bells.notify(("result", request_id), 1)
 
     async def wait_result(self, request_id: str) -> bytes:
         """Wait until the request is completed; return what came of it."""
@@ -236,8 +240,8 @@ def _put(shelf: dict[str, bytes], key: str, body: bytes | None) -> None:
         shelf[key] = body
 
 
-def _sum(rows: Sequence[LedgerRow]) -> Costs:
-    return Costs(
+def _sum(rows: Sequence[LedgerRow]) -> CostTotals:
+    return CostTotals(
         rows=len(rows),
         input=sum(row.input for row in rows),
         cached_input=sum(row.cached_input for row in rows),

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
 from sessionmgr.process.private_modes import make_private_file
-from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
+from sessionmgr.store.sqlite.error_translation import BUSY, check_path, error_code, translate_error
 from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
 
 Durability: TypeAlias = Literal["process", "power"]
@@ -24,7 +24,7 @@ CHECKPOINT_PAGES: Final = 16_384
 LOG_BYTES: Final = 64 * 1024 * 1024
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class SqliteOptions(Struct, frozen=True, kw_only=True):
     """How the file is used."""
 
     path: Path
@@ -35,7 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """The file may not grow beyond that."""
 
 
-def connect(options: Options) -> sqlite3.Connection:
+def connect(options: SqliteOptions) -> sqlite3.Connection:
     """Open the file, regardless of its contents."""
     return sqlite3.connect(
         options.path.absolute().as_uri(),
@@ -47,25 +47,25 @@ def connect(options: Options) -> sqlite3.Connection:
     )
 
 
-def open_writer(options: Options) -> sqlite3.Connection:
+def open_writer(options: SqliteOptions) -> sqlite3.Connection:
     """Open the file for writing; make it a store if it is none yet.
 
     Raises:
         StoreUnusable: It cannot be one; nothing was changed.
     """
     path = options.path
-    check_place(path)
+    check_path(path)
     # Log and index take the mode of the database file.
     with suppress(OSError):  # SQLite meets the same error and reports it
         make_private_file(path)
     try:
         connection = connect(options)
     except sqlite3.Error as error:
-        raise fault(path, error) from error
+        raise translate_error(path, error) from error
     try:
         synchronous = "FULL" if options.durability == "power" else "NORMAL"
         connection.execute(f"PRAGMA synchronous={synchronous}")
-        _be_ready_to_give_back(connection)
+        _enable_incremental_vacuum(connection)
         _prepare(connection, options)
         # Deleted or overwritten data does not stay in the free parts of a page.
         connection.execute("PRAGMA secure_delete=FAST").close()
@@ -77,31 +77,31 @@ def open_writer(options: Options) -> sqlite3.Connection:
             connection.execute(f"PRAGMA max_page_count={options.max_bytes // page_size}")
     except sqlite3.Error as error:
         connection.close()
-        raise fault(path, error) from error
+        raise translate_error(path, error) from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _be_ready_to_give_back(connection: sqlite3.Connection) -> None:
+def _enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
     """Enable incremental vacuum in a new file, so that free pages can be returned."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     if not pages:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
 
 
-def open_reader(options: Options) -> sqlite3.Connection:
+def open_reader(options: SqliteOptions) -> sqlite3.Connection:
     """Open the file for reading; it is a store already."""
     try:
         connection = connect(options)
         connection.execute("PRAGMA query_only=ON")
     except sqlite3.Error as error:
-        raise fault(options.path, error) from error
+        raise translate_error(options.path, error) from error
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, options: Options) -> None:
+def _prepare(connection: sqlite3.Connection, options: SqliteOptions) -> None:
     """Make it a store, however many others try the same at once.
 
     Setting up the log does not wait for others' locks as statements do, so it is tried again.
@@ -110,19 +110,19 @@ def _prepare(connection: sqlite3.Connection, options: Options) -> None:
     while True:
         try:
             is_store = _is_store_already(connection, options)
-            _use_log(connection, options)
+            _enable_wal(connection, options)
             if not is_store:
                 _create(connection, options)
-            elif _lacking(connection):
+            elif _missing_columns(connection):
                 _add_columns(connection)
             return
         except sqlite3.OperationalError as error:
-            if code_of(error) not in BUSY or time.monotonic() >= deadline:
+            if error_code(error) not in BUSY or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(0.001, 0.02))
 
 
-def _is_store_already(connection: sqlite3.Connection, options: Options) -> bool:
+def _is_store_already(connection: sqlite3.Connection, options: SqliteOptions) -> bool:
     # One state of the file: somebody else may be making it a store at this moment.
     connection.execute("BEGIN")
     try:
@@ -132,8 +132,8 @@ def _is_store_already(connection: sqlite3.Connection, options: Options) -> bool:
             connection.execute("ROLLBACK")
 
 
-def _is_store(connection: sqlite3.Connection, options: Options) -> bool:
-    application_id, version = _marks(connection)
+def _is_store(connection: sqlite3.Connection, options: SqliteOptions) -> bool:
+    application_id, version = _store_marks(connection)
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     path = str(options.path)
     if application_id == APPLICATION_ID and version > SCHEMA_VERSION:
@@ -145,13 +145,13 @@ def _is_store(connection: sqlite3.Connection, options: Options) -> bool:
     return False
 
 
-def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+def _store_marks(connection: sqlite3.Connection) -> tuple[int, int]:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application_id, version
 
 
-def _use_log(connection: sqlite3.Connection, options: Options) -> None:
+def _enable_wal(connection: sqlite3.Connection, options: SqliteOptions) -> None:
     with closing(connection.execute("PRAGMA journal_mode")) as answer:
         (mode,) = answer.fetchone()
     if mode != "wal":
@@ -162,7 +162,7 @@ def _use_log(connection: sqlite3.Connection, options: Options) -> None:
         raise StoreFailed(str(options.path), why)
 
 
-def _create(connection: sqlite3.Connection, options: Options) -> None:
+def _create(connection: sqlite3.Connection, options: SqliteOptions) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _is_store(connection, options):  # nobody was faster
@@ -176,7 +176,7 @@ def _create(connection: sqlite3.Connection, options: Options) -> None:
             connection.execute("ROLLBACK")
 
 
-def _lacking(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+def _missing_columns(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     """Return the columns that a file of an earlier version lacks."""
     query = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
     return [
@@ -189,7 +189,7 @@ def _lacking(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
 def _add_columns(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for table, name, of in _lacking(connection):  # another process may have been faster
+        for table, name, of in _missing_columns(connection):  # another process may have been faster
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {of}")
         connection.execute("COMMIT")
     finally:

@@ -27,8 +27,8 @@ from trio.lowlevel import (
     wait_task_rescheduled,
 )
 
-from sessionmgr.store.sqlite.connection import Options, open_reader, open_writer
-from sessionmgr.store.sqlite.fault import FATAL, code_of, fault
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader, open_writer
+from sessionmgr.store.sqlite.error_translation import FATAL, error_code, translate_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ GROUP_ROWS: Final = 4096
 """Maximum number of rows that are committed together."""
 
 
-class Job:
+class DatabaseJob:
     """Some work on a connection, how much it is, and the task that waits for it."""
 
     __slots__ = ("abandoned", "outcome", "rings", "rows", "size", "task", "work")
@@ -66,13 +66,13 @@ class Job:
 # --- the owners of connections -------------------------------------------------------------------
 
 
-class Worker:
+class ConnectionWorker:
     """One connection's owner. All but `rows` runs in the executor's thread."""
 
     rows: int = 1
     """How many rows of jobs are taken together."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SqliteOptions) -> None:
         self.options: Final = options
         self._connection: sqlite3.Connection | None = None
 
@@ -86,11 +86,11 @@ class Worker:
         """Open the file."""
         raise NotImplementedError
 
-    def work(self, jobs: Sequence[Job]) -> None:
+    def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
         """Do the jobs and note their outcomes; what it raises is the outcome of all of them."""
         raise NotImplementedError
 
-    def rest(self) -> bool:
+    def run_idle_work(self) -> bool:
         """Do something that can wait; return whether more of it is left."""
         return False
 
@@ -101,7 +101,7 @@ class Worker:
     def error(self, error: BaseException) -> outcome.Error:
         """Return the outcome of a job that raised this."""
         if isinstance(error, sqlite3.Error):
-            translated = fault(self.options.path, error)
+            translated = translate_error(self.options.path, error)
             translated.__cause__ = error
             return outcome.Error(translated)
         return outcome.Error(error)
@@ -112,7 +112,7 @@ class Worker:
             outcome.capture(self.connection.execute, "ROLLBACK")
 
 
-class Writer(Worker):
+class WriteWorker(ConnectionWorker):
     """Commits jobs in groups: one transaction for all that is there.
 
     A job that is refused leaves the others of its group alone: then all of them are done once more,
@@ -122,7 +122,9 @@ class Writer(Worker):
 
     rows = GROUP_ROWS
 
-    def __init__(self, options: Options, rolled_back: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, options: SqliteOptions, rolled_back: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(options)
         self._rolled_back: Final = rolled_back
         """Called when what was written is not stored."""
@@ -132,7 +134,7 @@ class Writer(Worker):
         """Open the file, or make it."""
         self._connection = open_writer(self.options)
 
-    def work(self, jobs: Sequence[Job]) -> None:
+    def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
         """Commit what the jobs do."""
         wanted = [job for job in jobs if not job.abandoned]
         committed = outcome.capture(self._commit, wanted)
@@ -143,11 +145,11 @@ class Writer(Worker):
             for job in wanted:
                 job.outcome = self.error(committed.error)
 
-    def _commit(self, jobs: Sequence[Job]) -> None:
+    def _commit(self, jobs: Sequence[DatabaseJob]) -> None:
         # Refusals are rare, and savepoints are a third of all statements otherwise.
         execute = self.connection.execute
         execute("BEGIN IMMEDIATE")
-        if all(self._does(job) for job in jobs):
+        if all(self._run_job(job) for job in jobs):
             execute("COMMIT")
             return
         execute("ROLLBACK")
@@ -157,24 +159,24 @@ class Writer(Worker):
         execute("BEGIN IMMEDIATE")
         for job in jobs:
             execute("SAVEPOINT job")
-            if not self._does(job):
+            if not self._run_job(job):
                 execute("ROLLBACK TO job")
                 self._rolled_back()
             execute("RELEASE job")
         execute("COMMIT")
 
-    def _does(self, job: Job) -> bool:
+    def _run_job(self, job: DatabaseJob) -> bool:
         """Do a job; False if it was refused."""
         job.outcome = outcome.capture(job.work, self.connection)
         if isinstance(job.outcome, outcome.Value):
             return True
         error = job.outcome.error
-        if isinstance(error, sqlite3.Error) and code_of(error) in FATAL:
+        if isinstance(error, sqlite3.Error) and error_code(error) in FATAL:
             raise error
         job.outcome = self.error(error)
         return False
 
-    def rest(self) -> bool:
+    def run_idle_work(self) -> bool:
         """Move what was written from the log into the file, so that no commit has to."""
         if self._dirty:
             self._dirty = False
@@ -188,14 +190,14 @@ class Writer(Worker):
         super().close()
 
 
-class Reader(Worker):
+class ReadWorker(ConnectionWorker):
     """Does one job after the other, each on one state of the file."""
 
     def open(self) -> None:
         """Open the file."""
         self._connection = open_reader(self.options)
 
-    def work(self, jobs: Sequence[Job]) -> None:
+    def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
         """Read what the jobs want."""
         for job in jobs:
             if not job.abandoned:
@@ -204,13 +206,13 @@ class Reader(Worker):
                     job.outcome = self.error(job.outcome.error)
             self.roll_back()
 
-    def _read(self, job: Job) -> object:
+    def _read(self, job: DatabaseJob) -> object:
         self.connection.execute("BEGIN")
         return job.work(self.connection)
 
 
-def _work(worker: Worker, jobs: Sequence[Job]) -> None:
-    worked = outcome.capture(worker.work, jobs)
+def _work(worker: ConnectionWorker, jobs: Sequence[DatabaseJob]) -> None:
+    worked = outcome.capture(worker.run_jobs, jobs)
     if isinstance(worked, outcome.Error):  # a mistake of ours: no task is to wait for ever
         for job in jobs:
             job.outcome = outcome.Error(worked.error)
@@ -222,7 +224,7 @@ def _work(worker: Worker, jobs: Sequence[Job]) -> None:
 class InlineExecutor:
     """Does each job at once, in the task that wants it."""
 
-    def __init__(self, worker: Worker, done: Done) -> None:
+    def __init__(self, worker: ConnectionWorker, done: Done) -> None:
         self._worker: Final = worker
         self._done: Final = done
         self._is_open = False
@@ -233,7 +235,7 @@ class InlineExecutor:
         self._worker.open()
         self._is_open = True
 
-    async def do(self, job: Job) -> object:
+    async def do(self, job: DatabaseJob) -> object:
         """Do the job."""
         _work(self._worker, [job])
         self._done([job])
@@ -251,11 +253,11 @@ class InlineExecutor:
 class ThreadExecutor:
     """Does jobs in one thread per worker, in the order they came."""
 
-    def __init__(self, name: str, workers: Sequence[Worker], done: Done) -> None:
+    def __init__(self, name: str, workers: Sequence[ConnectionWorker], done: Done) -> None:
         self._name: Final = name
         self._workers: Final = workers
         self._done: Final = done
-        self._queue: Final[queue.SimpleQueue[Job | None]] = queue.SimpleQueue()
+        self._queue: Final[queue.SimpleQueue[DatabaseJob | None]] = queue.SimpleQueue()
         self._token: TrioToken | None = None
         self._running = 0
         self._ended: Final = trio.Event()
@@ -263,9 +265,9 @@ class ThreadExecutor:
     async def start(self) -> None:
         """Start the threads, and open what they work on."""
         self._token = current_trio_token()
-        opening: list[Job] = []
+        opening: list[DatabaseJob] = []
         for worker in self._workers:
-            job = Job(lambda _: None)
+            job = DatabaseJob(lambda _: None)
             opening.append(job)
             # A daemon: a disk that hangs must not keep the program from ending.
             target = threading.Thread(
@@ -279,7 +281,7 @@ class ThreadExecutor:
             else:
                 job.outcome.unwrap()
 
-    async def do(self, job: Job) -> object:
+    async def do(self, job: DatabaseJob) -> object:
         """Return what the job's work returns, or raise what it raises.
 
         If this is cancelled, the work may have been done, or may yet be.
@@ -287,7 +289,7 @@ class ThreadExecutor:
         self._queue.put(job)
         return await self._sleep(job)
 
-    async def _sleep(self, job: Job) -> object:
+    async def _sleep(self, job: DatabaseJob) -> object:
         def abort(_: object) -> Abort:
             job.task = None
             job.abandoned = True
@@ -305,23 +307,23 @@ class ThreadExecutor:
 
     # --- in the thread ---------------------------------------------------------------------------
 
-    def _serve(self, worker: Worker, opening: Job) -> None:
+    def _serve(self, worker: ConnectionWorker, opening: DatabaseJob) -> None:
         opening.outcome = outcome.capture(worker.open)
-        self._post(self._wake, [opening])
+        self._post_outcomes(self._wake, [opening])
         if isinstance(opening.outcome, outcome.Value):
             more_to_come = True
             while more_to_come:
-                jobs, more_to_come = self._take(worker)
+                jobs, more_to_come = self._next_jobs(worker)
                 if jobs:
                     _work(worker, jobs)
-                    self._post(self._answer, jobs)
+                    self._post_outcomes(self._answer, jobs)
             outcome.capture(worker.close)
-        self._post(self._end)
+        self._post_outcomes(self._end)
 
-    def _take(self, worker: Worker) -> tuple[list[Job], bool]:
+    def _next_jobs(self, worker: ConnectionWorker) -> tuple[list[DatabaseJob], bool]:
         """Wait for a job; return it with those that came meanwhile."""
         job = self._next(worker)
-        jobs: list[Job] = []
+        jobs: list[DatabaseJob] = []
         rows = 0
         while job is not None:
             jobs.append(job)
@@ -334,27 +336,27 @@ class ThreadExecutor:
                 return jobs, True
         return jobs, False
 
-    def _next(self, worker: Worker) -> Job | None:
+    def _next(self, worker: ConnectionWorker) -> DatabaseJob | None:
         more = True
         while more:
             try:
                 return self._queue.get(timeout=IDLE)
             except queue.Empty:
-                more = worker.rest()
+                more = worker.run_idle_work()
         return self._queue.get()
 
-    def _post(self, sync: Callable[..., object], *args: object) -> None:
+    def _post_outcomes(self, sync: Callable[..., object], *args: object) -> None:
         assert self._token is not None
         with suppress(trio.RunFinishedError):  # no task is left to be told
             self._token.run_sync_soon(sync, *args)
 
     # --- back in trio ----------------------------------------------------------------------------
 
-    def _answer(self, jobs: Sequence[Job]) -> None:
+    def _answer(self, jobs: Sequence[DatabaseJob]) -> None:
         self._done(jobs)
         self._wake(jobs)
 
-    def _wake(self, jobs: Sequence[Job]) -> None:
+    def _wake(self, jobs: Sequence[DatabaseJob]) -> None:
         for job in jobs:
             if job.task is not None:
                 assert job.outcome is not None

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import IdTaken, UnknownId
 from sessionmgr.model.status import TERMINAL_TYPES
-from sessionmgr.store.admission import (
-    RunFacts,
+from sessionmgr.store.append_checks import (
+    KnownRun,
+    append_runs,
+    batch_identity,
     check_fence,
     check_runs,
-    endings,
-    identity,
     is_duplicate,
-    named_runs,
+    terminal_events,
 )
-from sessionmgr.store.row import Append, Appended, LedgerRow, NewSession
-from sessionmgr.store.sqlite.shelf import put_blob, put_snapshot
+from sessionmgr.store.rows import Append, AppendResult, LedgerRow, NewSession
+from sessionmgr.store.sqlite.blobs import put_blob, put_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -41,7 +41,7 @@ class GroupWriter:
     """Writes groups of appends, in the writer's thread and within its transaction."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Stored] = {}
+        self._known: dict[str, StoredState] = {}
         self._version: tuple[int, int] | None = None
         """The file's version and our own changes after the last group."""
         self._seen: int | None = None
@@ -49,12 +49,12 @@ class GroupWriter:
         self._others_wrote = False
         self._has_looked = False
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Remember nothing: a transaction was rolled back."""
         self._known.clear()
         self._version = None
 
-    def saw_no_others(self) -> bool:
+    def saw_no_other_commits(self) -> bool:
         """Return whether a group was written since this was last asked, and no other's commit seen.
 
         Then whoever looks for what others have written need not look. A commit that came after the
@@ -66,11 +66,11 @@ class GroupWriter:
             return False
         return has_looked
 
-    def look_again(self) -> None:
+    def mark_unseen_commits(self) -> None:
         """Have the next who asks look: what others have written was not passed on."""
         self._others_wrote = True
 
-    def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
+    def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[AppendResult]:
         """Store all of these batches.
 
         Raises:
@@ -80,21 +80,21 @@ class GroupWriter:
         self._others_wrote |= self._seen != version
         self._seen, self._has_looked = version, True
         if self._version != (version, connection.total_changes) or len(self._known) > REMEMBERED:
-            self.forget()
+            self.clear_cache()
         try:
             outcomes = self._append_all(connection, appends)
         except BaseException:
-            self.forget()
+            self.clear_cache()
             raise
         self._version = version, connection.total_changes
         return outcomes
 
-    def _append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
-        plain = _Plain(connection)
-        outcomes: list[Appended] = []
+    def _append_all(self, connection: Connection, appends: Sequence[Append]) -> list[AppendResult]:
+        plain = _PlainBatches(connection)
+        outcomes: list[AppendResult] = []
         for append in appends:
             if _is_plain(append) and self._add(plain, append):
-                outcomes.append(Appended(append.rows[-1].seq))
+                outcomes.append(AppendResult(append.rows[-1].seq))
             else:
                 plain.write()
                 self._known.pop(append.session_id, None)
@@ -102,7 +102,7 @@ class GroupWriter:
         plain.write()
         return outcomes
 
-    def _add(self, plain: _Plain, append: Append) -> bool:
+    def _add(self, plain: _PlainBatches, append: Append) -> bool:
         """Add a plain batch; False if it is to be looked at more closely."""
         known = self._known.get(append.session_id)
         if known is not None and plain.add(append, known):
@@ -133,7 +133,7 @@ def _is_plain(append: Append) -> bool:
     )
 
 
-class _Plain:
+class _PlainBatches:
     """Events of several sessions, until they are written.
 
     The values of all rows are in one list, and no row is a tuple: several hundred of these at a
@@ -149,7 +149,7 @@ class _Plain:
         self._begun: dict[int, int] = {}
         """its first one in here."""
 
-    def add(self, append: Append, stored: Stored) -> bool:
+    def add(self, append: Append, stored: StoredState) -> bool:
         """Add the events of a batch if they follow what is stored, and end no run."""
         seq, keys = append.first, stored.keys
         if append.fence != stored.fence or seq != stored.last + 1 or not append.rows:
@@ -159,7 +159,7 @@ class _Plain:
                 return False
             seq += 1
         session, events = stored.session, self._events
-        batch: str | None = identity(append.fence, len(append.rows), append.batch)
+        batch: str | None = batch_identity(append.fence, len(append.rows), append.batch)
         for row in append.rows:
             key = keys[row.run_id]
             events += (session, batch, row.seq, key, row.type, row.body)
@@ -213,18 +213,18 @@ def create_session(connection: Connection, session: NewSession) -> None:
         raise IdTaken("session", session.session_id)
 
 
-def append_one(connection: Connection, append: Append) -> Appended:
+def append_one(connection: Connection, append: Append) -> AppendResult:
     """Store a batch, or refuse it before anything has changed."""
-    ends = endings(append)
+    ends = terminal_events(append)
     if append.new_session is not None:
         create_session(connection, append.new_session)
-    stored = find_stored(connection, append.session_id, named_runs(append))
+    stored = find_stored(connection, append.session_id, append_runs(append))
     if stored is None:
         raise UnknownId("session", append.session_id)
     session, last, keys = stored.session, stored.last, stored.keys
     check_fence(append, stored.fence)
-    if is_duplicate(append, last, _begun(connection, session, append.first, last)):
-        return Appended(append.rows[-1].seq, duplicate=True)
+    if is_duplicate(append, last, _batch_starting_at(connection, session, append.first, last)):
+        return AppendResult(append.rows[-1].seq, duplicate=True)
     check_runs(append, ends, stored.facts)
     for data in append.blobs:
         put_blob(connection, hashlib.sha256(data).hexdigest(), data)
@@ -241,11 +241,11 @@ def append_one(connection: Connection, append: Append) -> Appended:
         ),
     )
     if append.ledger:
-        _book(connection, append, session, keys)
-    return Appended(append.rows[-1].seq)
+        _insert_usage(connection, append, session, keys)
+    return AppendResult(append.rows[-1].seq)
 
 
-def _begun(connection: Connection, session: int, first: int, last: int) -> str | None:
+def _batch_starting_at(connection: Connection, session: int, first: int, last: int) -> str | None:
     """Return the identity of the batch that begins with a number, if one does."""
     if first > last:
         return None
@@ -255,7 +255,7 @@ def _begun(connection: Connection, session: int, first: int, last: int) -> str |
     return None if found is None else found[0]
 
 
-class Stored:
+class StoredState:
     """What is stored of an append's session, and of the runs that it names."""
 
     __slots__ = ("facts", "fence", "keys", "last", "session")
@@ -265,12 +265,12 @@ class Stored:
         self.fence: Final = fence
         self.last = last
         self.keys: Final[dict[str | None, int | None]] = {None: None}
-        self.facts: Final[dict[str, RunFacts]] = {}
+        self.facts: Final[dict[str, KnownRun]] = {}
 
 
 def find_stored(
     connection: Connection, session_id: str, named: Collection[str | None]
-) -> Stored | None:
+) -> StoredState | None:
     """Look for a session, and for the runs that its append names."""
     # Most appends name one run: it takes the same statement as the session.
     run_ids = [each for each in named if each is not None]
@@ -283,7 +283,7 @@ def find_stored(
     if found is None:
         return None
     session, fence, last, *run = found
-    stored = Stored(session, fence, last)
+    stored = StoredState(session, fence, last)
     known = [] if run[0] is None else [run]
     for run_id in run_ids:
         known += connection.execute(
@@ -296,7 +296,7 @@ def find_stored(
                 "SELECT session_id FROM sessions WHERE key = ?", (owner,)
             ).fetchone()
         stored.keys[run_id] = key
-        stored.facts[run_id] = RunFacts(owned_by, status)
+        stored.facts[run_id] = KnownRun(owned_by, status)
     return stored
 
 
@@ -307,7 +307,7 @@ def _write_runs(
     keys: dict[str | None, int | None],
     ends: Mapping[str, int],
 ) -> None:
-    bounds = _spans(append)
+    bounds = _seq_ranges(append)
     for run in append.runs:
         key = keys.get(run.run_id)
         end = ends.get(run.run_id)
@@ -336,7 +336,7 @@ def _write_runs(
 def _write_events(
     connection: Connection, append: Append, session: int, keys: Mapping[str | None, int | None]
 ) -> None:
-    batch: str | None = identity(append.fence, len(append.rows), append.batch)
+    batch: str | None = batch_identity(append.fence, len(append.rows), append.batch)
     for at in range(0, len(append.rows), TOGETHER):
         rows = append.rows[at : at + TOGETHER]
         values: list[int | str | bytes | None] = []
@@ -346,7 +346,7 @@ def _write_events(
         connection.execute(_insert_events(len(rows)), values)
 
 
-def _spans(append: Append) -> dict[str, tuple[int, int]]:
+def _seq_ranges(append: Append) -> dict[str, tuple[int, int]]:
     """Return the first and the last number of each run's events in the batch."""
     run_ids = {row.run_id for row in append.rows}
     if len(run_ids) == 1:  # as most batches have it
@@ -357,7 +357,7 @@ def _spans(append: Append) -> dict[str, tuple[int, int]]:
     return {run_id: (first[run_id], last[run_id]) for run_id in last if run_id is not None}
 
 
-def _book(
+def _insert_usage(
     connection: Connection, append: Append, session: int, keys: Mapping[str | None, int | None]
 ) -> None:
     columns = LedgerRow.__struct_fields__[1:]

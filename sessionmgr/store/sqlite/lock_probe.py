@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sessionmgr.store.sqlite.fault import BUSY, code_of
+from sessionmgr.store.sqlite.error_translation import BUSY, error_code
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,5 +20,5 @@ def is_locked(path: Path) -> bool:
             probe.execute("BEGIN IMMEDIATE")
             probe.execute("ROLLBACK")
     except sqlite3.Error as error:
-        return code_of(error) in BUSY
+        return error_code(error) in BUSY
     return False

@@ -21,23 +21,29 @@ import outcome
 import trio
 
 from sessionmgr.errors import LeaseHeld, StoreClosed, StoreFailed, StoreUnusable
-from sessionmgr.store.admission import is_held
-from sessionmgr.store.bells import Bells
-from sessionmgr.store.row import (
+from sessionmgr.store.append_checks import is_lease_held
+from sessionmgr.store.change_notifier import ChangeNotifier
+from sessionmgr.store.rows import (
     Append,
-    Appended,
+    AppendResult,
     Lease,
-    Owner,
-    Pruned,
-    Removed,
+    LeaseOwner,
+    PruneResult,
+    RemovalResult,
     Request,
-    appended,
+    append_result,
 )
-from sessionmgr.store.sqlite import holding, journal, reading, removal, shelf
-from sessionmgr.store.sqlite.connection import Durability, Options
-from sessionmgr.store.sqlite.executor import InlineExecutor, Job, Reader, ThreadExecutor, Writer
-from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
-from sessionmgr.store.sqlite.room import Room
+from sessionmgr.store.sqlite import blobs, journal, leases, queries, retention
+from sessionmgr.store.sqlite.change_poll import ChangeDetector, ChangePoller
+from sessionmgr.store.sqlite.connection import Durability, SqliteOptions
+from sessionmgr.store.sqlite.executor import (
+    DatabaseJob,
+    InlineExecutor,
+    ReadWorker,
+    ThreadExecutor,
+    WriteWorker,
+)
+from sessionmgr.store.sqlite.write_quota import WriteQuota
 
 if TYPE_CHECKING:
     import os
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from types import CoroutineType
 
-    from sessionmgr.store.bells import Key
+    from sessionmgr.store.change_notifier import ChangeKey
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,11 +73,11 @@ def _size(appends: Sequence[Append]) -> int:
     return sum(bodies) + sum(records) + sum([len(blob) for each in appends for blob in each.blobs])
 
 
-def _ring(append: Append) -> tuple[Key, int]:
+def _notify(append: Append) -> tuple[ChangeKey, int]:
     return ("session", append.session_id), append.first + len(append.rows) - 1
 
 
-def _nothing(jobs: Sequence[Job]) -> None:
+def _no_notification(jobs: Sequence[DatabaseJob]) -> None:
     """Nobody but the reader wants to know that something was read."""
 
 
@@ -102,26 +108,26 @@ def writes(
 class SqliteStore:
     """A store in a file; `open_sqlite_store` opens it. One connection writes, some read."""
 
-    def __init__(self, options: Options, executor: Executor, poll: float | None) -> None:
+    def __init__(self, options: SqliteOptions, executor: Executor, poll: float | None) -> None:
         self._options = options
-        self._bells = Bells()
-        self._room = Room(PENDING_ROWS, PENDING_BYTES)
-        self._glance = Glance()
-        self._watch = ForeignWatch(self._bells, self._look, poll)
+        self._bells = ChangeNotifier()
+        self._room = WriteQuota(PENDING_ROWS, PENDING_BYTES)
+        self._glance = ChangeDetector()
+        self._watch = ChangePoller(self._bells, self._find_changes, poll)
         self._closed = False
         self.commits = 0
         """How many transactions have been written, or refused by the disk."""
         self._group = journal.GroupWriter()
-        writer = Writer(options, self._group.forget)
-        readers = [Reader(options) for _ in range(READERS)]
+        writer = WriteWorker(options, self._group.clear_cache)
+        readers = [ReadWorker(options) for _ in range(READERS)]
         self._writing: InlineExecutor | ThreadExecutor
         self._reading: InlineExecutor | ThreadExecutor
         if executor == "thread":
-            self._writing = ThreadExecutor("sessionmgr-writer", [writer], self._written)
-            self._reading = ThreadExecutor("sessionmgr-reader", readers, _nothing)
+            self._writing = ThreadExecutor("sessionmgr-writer", [writer], self._notify_committed)
+            self._reading = ThreadExecutor("sessionmgr-reader", readers, _no_notification)
         else:
-            self._writing = InlineExecutor(writer, self._written)
-            self._reading = InlineExecutor(readers[0], _nothing)
+            self._writing = InlineExecutor(writer, self._notify_committed)
+            self._reading = InlineExecutor(readers[0], _no_notification)
 
     @property
     def path(self) -> Path:
@@ -155,65 +161,69 @@ class SqliteStore:
         *,
         rows: int = 1,
         size: int = 0,
-        rings: Iterable[tuple[Key, int]] = (),
+        rings: Iterable[tuple[ChangeKey, int]] = (),
     ) -> T:
         """Have something written, with what else is to be written now, in one transaction."""
         self._check_open()
-        await self._room.take(rows, size)
+        await self._room.acquire(rows, size)
         if self._closed:
-            self._room.give(rows, size)
+            self._room.release(rows, size)
             self._check_open()
-        return cast("T", await self._writing.do(Job(work, rows, size, rings)))
+        return cast("T", await self._writing.do(DatabaseJob(work, rows, size, rings)))
 
-    def _written(self, jobs: Sequence[Job]) -> None:
+    def _notify_committed(self, jobs: Sequence[DatabaseJob]) -> None:
         """Tell those who wait for it what is committed now, and not before."""
         self.commits += 1
         for job in jobs:
-            self._room.give(job.rows, job.size)
+            self._room.release(job.rows, job.size)
             if self._bells and isinstance(job.outcome, outcome.Value):
                 for key, number in job.rings:
-                    self._bells.ring(key, number)
+                    self._bells.notify(key, number)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Have something read, on one state of the file."""
         self._check_open()
-        return cast("T", await self._reading.do(Job(work)))
+        return cast("T", await self._reading.do(DatabaseJob(work)))
 
-    async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
-        if self._group.saw_no_others():  # a job wakes a thread, which costs more than its work
+    async def _find_changes(
+        self, awaited: Mapping[ChangeKey, int]
+    ) -> Sequence[tuple[ChangeKey, int]]:
+        if (
+            self._group.saw_no_other_commits()
+        ):  # a job wakes a thread, which costs more than its work
             await trio.lowlevel.checkpoint_if_cancelled()
             return ()
         glance = self._glance
         try:
-            return await self.read(lambda connection: glance.look(connection, awaited))
+            return await self.read(lambda connection: glance.find_changes(connection, awaited))
         except BaseException:  # what it has found, or finds yet, reaches no waiter
-            self._glance = Glance()
-            self._group.look_again()
+            self._glance = ChangeDetector()
+            self._group.mark_unseen_commits()
             raise
 
-    async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
+    async def _wait(self, key: ChangeKey, after: int, read: Callable[[Connection], int]) -> int:
         """Wait until `key` passes `after`; `read` says how far it is."""
         # Listen first: what is committed while we read rings already.
-        with self._bells.listen(key, after) as waiter:
-            waiter.ring(await self.read(read))
+        with self._bells.subscribe(key, after) as waiter:
+            waiter.advance(await self.read(read))
             return await self._watch.wait(waiter)
 
     # --- the journal -------------------------------------------------------------------------
 
     create_session = writes(journal.create_session)
-    session = reads(reading.session)
-    sessions = reads(reading.sessions)
-    run = reads(reading.run)
-    runs = reads(reading.runs)
-    resolve = reads(reading.resolve)
-    events = reads(reading.events)
+    session = reads(queries.session)
+    sessions = reads(queries.sessions)
+    run = reads(queries.run)
+    runs = reads(queries.runs)
+    resolve = reads(queries.resolve)
+    events = reads(queries.events)
 
-    async def append(self, append: Append) -> Appended:
+    async def append(self, append: Append) -> AppendResult:
         """Store a batch, or refuse it before anything has changed."""
         (outcome,) = await self.append_all([append])
-        return appended(outcome)
+        return append_result(outcome)
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches in one transaction; if one of them cannot be stored, each by itself."""
         if len(appends) > 1:
             try:
@@ -226,18 +236,18 @@ class SqliteStore:
                 pass
         return [await self._outcome(append) for append in appends]
 
-    async def _outcome(self, append: Append) -> Appended | Exception:
+    async def _outcome(self, append: Append) -> AppendResult | Exception:
         try:
             return (await self._append_all([append]))[0]
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
 
-    async def _append_all(self, appends: Sequence[Append]) -> list[Appended]:
+    async def _append_all(self, appends: Sequence[Append]) -> list[AppendResult]:
         return await self.write(
             lambda connection: self._group.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
             size=_size(appends),
-            rings=map(_ring, appends),
+            rings=map(_notify, appends),
         )
 
     async def wait(self, session_id: str, *, after: int) -> int:
@@ -245,77 +255,81 @@ class SqliteStore:
         return await self._wait(
             ("session", session_id),
             after,
-            lambda connection: reading.find_session(connection, session_id)[1],
+            lambda connection: queries.find_session(connection, session_id)[1],
         )
 
-    async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
+    async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
         """Drop streamed deltas of runs that ended before then, some at a time."""
-        return await removal.prune(self.write, before, session_id)
+        return await retention.prune(self.write, before, session_id)
 
-    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+    async def remove(self, *, before: int, session_id: str | None = None) -> RemovalResult:
         """Remove sessions all of whose runs ended before then, one at a time."""
-        return await removal.remove(self.write, before, session_id)
+        return await retention.remove(self.write, before, session_id)
 
     # --- the shelf ---------------------------------------------------------------------------
 
-    blob = reads(shelf.blob)
-    snapshot = reads(shelf.snapshot)
-    snapshots = reads(shelf.snapshots)
-    put_backoff = writes(shelf.put_backoff)
-    backoffs = reads(shelf.backoffs)
-    put_meta = writes(shelf.put_meta)
-    meta = reads(shelf.meta)
-    costs = reads(shelf.costs)
+    blob = reads(blobs.blob)
+    snapshot = reads(blobs.snapshot)
+    snapshots = reads(blobs.snapshots)
+    put_backoff = writes(blobs.put_backoff)
+    backoffs = reads(blobs.backoffs)
+    put_meta = writes(blobs.put_meta)
+    meta = reads(blobs.meta)
+    costs = reads(blobs.costs)
 
     # --- leases ------------------------------------------------------------------------------
 
     async def acquire(
         self,
         name: str,
-        owner: Owner,
+        owner: LeaseOwner,
         *,
         now: int,
         ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
+        alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before."""
         # This checks outside the transaction whether the holder is gone or alive; the transaction
         # takes the lease over only if it is still the one that was checked (not renewed, say).
         lease = await self._acquire(name, owner, now, ttl)
         while lease.owner != owner:
-            if is_held(lease, now, gone, alive):
+            if is_lease_held(lease, now, gone, alive):
                 raise LeaseHeld(name, lease.owner, lease.fence, lease.expires)
             lease = await self._acquire(name, owner, now, ttl, lease)
         return lease
 
-    _acquire = writes(holding.acquire)
-    renew = writes(holding.renew)
-    release = writes(holding.release)
-    leases = reads(holding.leases)
+    _acquire = writes(leases.acquire)
+    renew = writes(leases.renew)
+    release = writes(leases.release)
+    leases = reads(leases.leases)
 
     # --- requests ----------------------------------------------------------------------------
 
     async def submit(self, request: Request) -> int:
         """Store a request, unless the very same is there; return its number."""
-        number = await self.write(lambda connection: holding.submit(connection, request))
-        self._bells.ring(("requests", ""), number)
+        number = await self.write(lambda connection: leases.submit(connection, request))
+        self._bells.notify(("requests", ""), number)
         return number
 
-    requests = reads(holding.requests)
+    requests = reads(leases.requests)
 
     async def wait_request(self, *, after: int) -> int:
         """Wait until there is a request with a number above `after`."""
-        return await self._wait(("requests", ""), after, holding.last_request)
+        return await self._wait(("requests", ""), after, leases.last_request)
 
-    async def take(
-        self, request_id: str, owner: Owner, *, gone: Callable[[Owner], bool] = lambda _: False
+    async def claim_request(
+        self,
+        request_id: str,
+        owner: LeaseOwner,
+        *,
+        gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
         """Say whether the request is now this owner's to carry out."""
-        over: Owner | None = None
+        over: LeaseOwner | None = None
         while True:
             taker = await self.write(
-                partial(holding.take, request_id=request_id, owner=owner, over=over)
+                partial(leases.claim_request, request_id=request_id, owner=owner, over=over)
             )
             if taker == owner:
                 return True
@@ -326,7 +340,7 @@ class SqliteStore:
     async def complete(self, request_id: str, result: bytes) -> None:
         """Note what came of the request, if nothing has come of it yet."""
         await self.write(
-            lambda connection: holding.complete(connection, request_id, result),
+            lambda connection: leases.complete(connection, request_id, result),
             size=len(result),
             rings=[(("result", request_id), 1)],
         )
@@ -336,9 +350,9 @@ class SqliteStore:
         await self._wait(
             ("result", request_id),
             0,
-            lambda connection: holding.request(connection, request_id).result is not None,
+            lambda connection: leases.request(connection, request_id).result is not None,
         )
-        found = await self.read(lambda connection: holding.request(connection, request_id))
+        found = await self.read(lambda connection: leases.request(connection, request_id))
         assert found.result is not None
         return found.result
 
@@ -365,7 +379,7 @@ async def open_sqlite_store(
         StoreUnusable: The file cannot be used; the class and the text say why. Nothing was
             overwritten.
     """
-    options = Options(
+    options = SqliteOptions(
         path=Path(path), durability=durability, patience=patience, max_bytes=max_bytes
     )
     store = SqliteStore(options, executor, poll)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
-from sessionmgr.store.row import Appended, appended
+from sessionmgr.store.rows import AppendResult, append_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -59,15 +59,15 @@ class WeatheredStore:
         self.renew = self._done(base.renew)
         self.release = self._done(base.release)
         self.submit = self._done(base.submit)
-        self.take = self._done(base.take)
+        self.take = self._done(base.claim_request)
         self.complete = self._done(base.complete)
 
-    async def append(self, append: Append) -> Appended:
+    async def append(self, append: Append) -> AppendResult:
         """Store a batch, and note that it is stored."""
         (outcome,) = await self.append_all([append])
-        return appended(outcome)
+        return append_result(outcome)
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches, and note those that are stored."""
         await self._weather.enter()
         hit = {append.batch: self._weather.strikes(append, "before") for append in appends}
@@ -76,7 +76,7 @@ class WeatheredStore:
         outcomes = {each.batch: outcome for each, outcome in zip(spared, stored, strict=True)}
         for append in spared:
             outcome = outcomes[append.batch]
-            if isinstance(outcome, Appended):
+            if isinstance(outcome, AppendResult):
                 if not outcome.duplicate:
                     self._record.note(append)
                 hit[append.batch] = self._weather.strikes(append, "after")

@@ -17,7 +17,7 @@ from sessionmgr.errors import (
     StaleFence,
     UnknownId,
 )
-from sessionmgr.store.row import Append, Appended, EventRow, NewSession, RunRow
+from sessionmgr.store.rows import Append, AppendResult, EventRow, NewSession, RunRow
 from sessionmgr.testing.store_conformance.batch import (
     ME,
     OTHER,
@@ -42,7 +42,7 @@ APPENDING: Final = Chapter()
 @APPENDING.of_one_store
 async def what_was_appended_is_read_at_once(store: Store) -> None:
     await new_session(store)
-    assert await store.append(batch(1, "a", "b")) == Appended(2)
+    assert await store.append(batch(1, "a", "b")) == AppendResult(2)
     assert shown(await store.events(SESSION)) == [(1, "a"), (2, "b")]
 
 
@@ -74,9 +74,9 @@ async def an_event_comes_back_whole(store: Store) -> None:
 async def a_session_may_be_stored_with_its_first_batch(store: Store) -> None:
     new = NewSession(session_id=SESSION, provider="echo", at=7, body=b"{}")
     append = replace(batch(1, "a"), new_session=new)
-    assert await store.append(append) == Appended(1)
-    assert await store.append(append) == Appended(1, duplicate=True)
-    assert await store.append(replace(batch(2, "b"), new_session=new)) == Appended(2)
+    assert await store.append(append) == AppendResult(1)
+    assert await store.append(append) == AppendResult(1, duplicate=True)
+    assert await store.append(replace(batch(2, "b"), new_session=new)) == AppendResult(2)
     assert [(row.session_id, row.last_seq) for row in (await store.sessions()).rows] == [
         (SESSION, 2)
     ]
@@ -94,7 +94,7 @@ async def a_batch_that_is_refused_stores_no_session_either(store: Store) -> None
             )
         )
     assert (await store.sessions()).rows == ()
-    assert await store.append(replace(batch(1, "a"), new_session=new)) == Appended(1)
+    assert await store.append(replace(batch(1, "a"), new_session=new)) == AppendResult(1)
 
 
 @APPENDING.of_one_store
@@ -120,8 +120,8 @@ async def each_session_counts_for_itself(store: Store) -> None:
 async def the_same_batch_again_is_acknowledged_and_changes_nothing(store: Store) -> None:
     await new_session(store)
     append = batch(1, "a", "b")
-    assert await store.append(append) == Appended(2)
-    assert await store.append(append) == Appended(2, duplicate=True)
+    assert await store.append(append) == AppendResult(2)
+    assert await store.append(append) == AppendResult(2, duplicate=True)
     assert numbers(await store.events(SESSION)) == [1, 2]
 
 
@@ -131,7 +131,7 @@ async def an_older_batch_again_is_acknowledged_too(store: Store) -> None:
     first = batch(1, "a", "b")
     for each in (first, batch(3, "c"), batch(4, "d")):
         await store.append(each)
-    assert await store.append(first) == Appended(2, duplicate=True)
+    assert await store.append(first) == AppendResult(2, duplicate=True)
     assert (await store.session(SESSION)).last_seq == 4
 
 
@@ -372,15 +372,15 @@ async def a_group_is_stored_and_each_append_has_its_own_outcome(store: Store) ->
             batch(4, "d"),
         ]
     )
-    made = [each if isinstance(each, Appended) else type(each) for each in outcomes]
+    made = [each if isinstance(each, AppendResult) else type(each) for each in outcomes]
     assert made == [
-        Appended(1, duplicate=True),
-        Appended(3),
+        AppendResult(1, duplicate=True),
+        AppendResult(3),
         StaleFence,
         UnknownId,
-        Appended(3),
+        AppendResult(3),
         NumberGap,
-        Appended(4),
+        AppendResult(4),
     ]
     assert numbers(await store.events(SESSION)) == [1, 2, 3, 4]
     assert numbers(await store.events("ses_new")) == [1, 2, 3]
@@ -399,7 +399,7 @@ async def a_group_wakes_who_waits_for_any_of_its_sessions(store: Store) -> None:
             nursery.start_soon(partial(store.wait, each, after=0))
         await trio.testing.wait_all_tasks_blocked()
         outcomes = await store.append_all([batch(1, "a", session_id=each) for each in ids])
-    assert outcomes == [Appended(1)] * 8
+    assert outcomes == [AppendResult(1)] * 8
 
 
 @APPENDING.of_one_store
@@ -410,10 +410,10 @@ async def a_group_that_is_sent_again_changes_nothing(store: Store) -> None:
     group = [batch(1, "a", "b", session_id=each) for each in ids]
     await store.append_all(group[:3])
     assert await store.append_all(group) == [
-        *([Appended(2, duplicate=True)] * 3),
-        *([Appended(2)] * 5),
+        *([AppendResult(2, duplicate=True)] * 3),
+        *([AppendResult(2)] * 5),
     ]
-    assert await store.append_all(group) == [Appended(2, duplicate=True)] * 8
+    assert await store.append_all(group) == [AppendResult(2, duplicate=True)] * 8
     for each in ids:
         assert numbers(await store.events(each)) == [1, 2]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.errors import UnknownId
-from sessionmgr.store.row import (
+from sessionmgr.store.rows import (
     Append,
     EventRow,
+    LeaseOwner,
     LedgerRow,
     NewSession,
-    Owner,
     Request,
     RunRow,
 )
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from sessionmgr.store.contract import Store
-    from sessionmgr.store.row import EventPage, Snapshot
+    from sessionmgr.store.rows import EventPage, SnapshotRow
 
 SESSION: Final = "ses_a"
 OTHER: Final = "ses_b"
 RUN: Final = "run_a"
-ME: Final = Owner("boot", 100, 5000)
-YOU: Final = Owner("boot", 200, 6000)
+ME: Final = LeaseOwner("boot", 100, 5000)
+YOU: Final = LeaseOwner("boot", 200, 6000)
 
 
 async def new_session(
@@ -84,7 +84,7 @@ async def put_blob(store: Store, data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def put_snapshot(store: Store, snapshot: Snapshot) -> None:
+async def put_snapshot(store: Store, snapshot: SnapshotRow) -> None:
     """Store a snapshot with an event of its session."""
     found = await store.session(snapshot.session_id)
     made = batch(found.last_seq + 1, "noted", session_id=snapshot.session_id)

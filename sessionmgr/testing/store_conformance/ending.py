@@ -10,7 +10,7 @@ from sessionmgr.errors import (
     AlreadyEnded,
     AppendInvalid,
 )
-from sessionmgr.store.row import RunRow
+from sessionmgr.store.rows import RunRow
 from sessionmgr.testing.store_conformance.batch import (
     OTHER,
     RUN,

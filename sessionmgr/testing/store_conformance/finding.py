@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.errors import AmbiguousId, IdTaken, UnknownId
-from sessionmgr.store.row import NewSession, Snapshot
+from sessionmgr.store.rows import NewSession, SnapshotRow
 from sessionmgr.testing.store_conformance.batch import (
     OTHER,
     RUN,
@@ -176,7 +176,7 @@ async def an_id_is_found_among_those_of_its_kind(store: Store) -> None:
     await store.append(batch(1, "a", session_id="x_session", run="x_run", status="running"))
     await put_snapshot(
         store,
-        Snapshot(snapshot_id="x_snap", session_id="x_session", run_id="x_run", at=1, body=b""),
+        SnapshotRow(snapshot_id="x_snap", session_id="x_session", run_id="x_run", at=1, body=b""),
     )
     assert await store.resolve("x", "session") == "x_session"
     assert await store.resolve("x", "run") == "x_run"

@@ -8,7 +8,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
-from sessionmgr.store.row import Owner
+from sessionmgr.store.rows import LeaseOwner
 from sessionmgr.testing.store_conformance.batch import ME, YOU, refused, request
 from sessionmgr.testing.store_conformance.behaviour import Chapter
 
@@ -106,9 +106,9 @@ async def a_lease_that_was_taken_over_is_lost(store: Store) -> None:
 
 @HOLDING.of_one_store
 async def a_lease_whose_owner_is_gone_is_free_at_once(store: Store) -> None:
-    asked: list[Owner] = []
+    asked: list[LeaseOwner] = []
 
-    def gone(owner: Owner) -> bool:
+    def gone(owner: LeaseOwner) -> bool:
         asked.append(owner)
         return owner.start == ME.start
 
@@ -148,9 +148,9 @@ async def an_owner_is_told_from_a_later_process_with_its_pid(store: Store) -> No
 
 @HOLDING.of_one_store
 async def of_many_who_want_a_lease_one_gets_it(store: Store) -> None:
-    got: list[Owner] = []
+    got: list[LeaseOwner] = []
 
-    async def want(owner: Owner) -> None:
+    async def want(owner: LeaseOwner) -> None:
         try:
             lease = await store.acquire("x", owner, now=0, ttl=1000)
         except LeaseHeld:
@@ -159,7 +159,7 @@ async def of_many_who_want_a_lease_one_gets_it(store: Store) -> None:
 
     async with trio.open_nursery() as nursery:
         for pid in range(20):
-            nursery.start_soon(want, Owner("boot", pid, 1))
+            nursery.start_soon(want, LeaseOwner("boot", pid, 1))
     assert len(got) == 1
 
 
@@ -199,9 +199,9 @@ async def the_same_request_again_is_one(store: Store) -> None:
 @HOLDING.of_one_store
 async def a_request_is_taken_by_one(store: Store) -> None:
     await store.submit(request(1))
-    assert await store.take("req_1", ME)
-    assert await store.take("req_1", ME)
-    assert not await store.take("req_1", YOU)
+    assert await store.claim_request("req_1", ME)
+    assert await store.claim_request("req_1", ME)
+    assert not await store.claim_request("req_1", YOU)
     (taken,) = await store.requests()
     assert taken.owner == ME
 
@@ -209,21 +209,21 @@ async def a_request_is_taken_by_one(store: Store) -> None:
 @HOLDING.of_one_store
 async def a_request_whose_taker_is_gone_is_taken_again(store: Store) -> None:
     await store.submit(request(1))
-    assert await store.take("req_1", ME)
-    assert not await store.take("req_1", YOU, gone=lambda owner: owner == YOU)
-    assert await store.take("req_1", YOU, gone=lambda owner: owner == ME)
-    assert not await store.take("req_1", ME)
+    assert await store.claim_request("req_1", ME)
+    assert not await store.claim_request("req_1", YOU, gone=lambda owner: owner == YOU)
+    assert await store.claim_request("req_1", YOU, gone=lambda owner: owner == ME)
+    assert not await store.claim_request("req_1", ME)
 
 
 @HOLDING.of_one_store
 async def a_completed_request_has_a_result_and_is_listed_no_more(store: Store) -> None:
     await store.submit(request(1))
     await store.submit(request(2))
-    assert await store.take("req_1", ME)
+    assert await store.claim_request("req_1", ME)
     await store.complete("req_1", b"cancelled")
     assert await store.wait_result("req_1") == b"cancelled"
     assert [each.request.request_id for each in await store.requests()] == ["req_2"]
-    assert not await store.take("req_1", ME)
+    assert not await store.claim_request("req_1", ME)
 
 
 @HOLDING.of_one_store
@@ -247,7 +247,7 @@ async def the_first_result_stays(store: Store) -> None:
 @HOLDING.of_one_store
 async def a_request_that_was_never_made_is_unknown(store: Store) -> None:
     with refused(UnknownId):
-        await store.take("req_none", ME)
+        await store.claim_request("req_none", ME)
     with refused(UnknownId):
         await store.complete("req_none", b"")
     with refused(UnknownId):

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from sessionmgr.errors import LeaseHeld, NumberTaken, StaleFence
-from sessionmgr.store.row import Appended, LedgerRow, Snapshot
+from sessionmgr.store.rows import AppendResult, LedgerRow, SnapshotRow
 from sessionmgr.testing.store_conformance.batch import (
     ME,
     OTHER,
@@ -40,7 +40,7 @@ async def what_was_acknowledged_is_there_after_opening_again(open_store: OpenSto
         await new_session(store)
         await store.append(batch(1, "a", run=RUN, status="running", ledger=[LedgerRow(input=1)]))
         sha256 = await put_blob(store, b"blob")
-        snapshot = Snapshot(snapshot_id="snp_1", session_id=SESSION, run_id=RUN, at=1, body=b"s")
+        snapshot = SnapshotRow(snapshot_id="snp_1", session_id=SESSION, run_id=RUN, at=1, body=b"s")
         await put_snapshot(store, snapshot)
         await store.put_backoff("b", b"1")
         await store.put_meta("m", b"2")
@@ -65,7 +65,7 @@ async def a_batch_is_recognised_after_opening_again(open_store: OpenStore) -> No
         await new_session(store)
         await store.append(append)
     async with open_store() as store:
-        assert await store.append(append) == Appended(2, duplicate=True)
+        assert await store.append(append) == AppendResult(2, duplicate=True)
         await store.append(batch(3, "c"))
         assert numbers(await store.events(SESSION)) == [1, 2, 3]
 
@@ -118,7 +118,7 @@ async def requests_and_results_wake_across_openings(open_store: OpenStore) -> No
         async def serve() -> None:
             await manager.wait_request(after=0)
             (found,) = await manager.requests()
-            assert await manager.take(found.request.request_id, ME)
+            assert await manager.claim_request(found.request.request_id, ME)
             await manager.complete(found.request.request_id, b"done")
 
         with trio.fail_after(PATIENCE):

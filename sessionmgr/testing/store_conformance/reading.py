@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.errors import NumberTaken, UnknownId
-from sessionmgr.store.row import EventPage, EventRow, Pruned
+from sessionmgr.store.rows import EventPage, EventRow, PruneResult
 from sessionmgr.testing.store_conformance.batch import (
     OTHER,
     RUN,
@@ -146,7 +146,7 @@ async def prune_drops_the_deltas_of_ended_runs_and_nothing_else(store: Store) ->
     found = shown(await store.events(SESSION))
     assert found[:3] == [(1, "run_started"), (4, "events_pruned"), (5, "run_completed")]
     assert [seq for seq, _ in found[3:]] == list(range(6, 13))
-    assert await store.prune(before=10_000) == Pruned()
+    assert await store.prune(before=10_000) == PruneResult()
 
 
 @READING.of_one_store

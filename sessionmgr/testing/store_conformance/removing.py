@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.errors import UnknownId
-from sessionmgr.store.row import EventRow, LedgerRow, Removed, Request, Snapshot
+from sessionmgr.store.rows import EventRow, LedgerRow, RemovalResult, Request, SnapshotRow
 from sessionmgr.testing.store_conformance.batch import (
     ME,
     OTHER,
@@ -53,7 +53,8 @@ async def a_session_is_removed_with_all_that_is_its_own_and_with_nothing_else(
     for session_id in (SESSION, OTHER):
         name = f"snp_{session_id}"
         await put_snapshot(
-            store, Snapshot(snapshot_id=name, session_id=session_id, run_id=None, at=1, body=b"{}")
+            store,
+            SnapshotRow(snapshot_id=name, session_id=session_id, run_id=None, at=1, body=b"{}"),
         )
     removed = await store.remove(before=LATER, session_id=SESSION)
     assert (removed.sessions, removed.events, removed.blobs) == (1, 3, 0)
@@ -72,7 +73,7 @@ async def a_session_is_removed_with_all_that_is_its_own_and_with_nothing_else(
     assert numbers(await store.events(OTHER)) == [1, 2, 3]
     assert set(await store.costs([SESSION, gone, OTHER, stays])) == {OTHER, stays}
     assert (await store.snapshot(f"snp_{OTHER}")).session_id == OTHER
-    assert await store.remove(before=LATER, session_id=SESSION) == Removed()
+    assert await store.remove(before=LATER, session_id=SESSION) == RemovalResult()
 
 
 @REMOVING.of_one_store
@@ -80,7 +81,7 @@ async def what_ended_later_or_has_not_ended_or_is_held_stays(store: Store) -> No
     await _ended(store, SESSION)  # at 2000
     await _ended(store, OTHER)
     await store.append(batch(3, "run_started", run="run_b", status="running", session_id=OTHER))
-    assert await store.remove(before=2000) == Removed()
+    assert await store.remove(before=2000) == RemovalResult()
     lease = await store.acquire(SESSION, ME, now=1, ttl=1)
     assert (await store.remove(before=LATER)).sessions == 0
     await store.release(SESSION, lease.fence)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.errors import IdTaken, NumberGap, UnknownId
-from sessionmgr.store.row import Costs, LedgerRow, Snapshot
+from sessionmgr.store.rows import CostTotals, LedgerRow, SnapshotRow
 from sessionmgr.testing.store_conformance.batch import (
     OTHER,
     RUN,
@@ -58,8 +58,8 @@ async def a_blob_that_was_never_put_is_unknown(store: Store) -> None:
         await store.blob("0" * 64)
 
 
-def _snapshot(n: int, session_id: str = SESSION, run_id: str | None = RUN) -> Snapshot:
-    return Snapshot(
+def _snapshot(n: int, session_id: str = SESSION, run_id: str | None = RUN) -> SnapshotRow:
+    return SnapshotRow(
         snapshot_id=f"snp_{n}", session_id=session_id, run_id=run_id, at=n, body=b"state"
     )
 
@@ -149,7 +149,7 @@ async def costs_are_the_sums_of_the_ledger(store: Store) -> None:
     await store.append(batch(2, "a", ledger=[free]))
     await store.append(batch(1, "a", session_id=OTHER, ledger=[LedgerRow(output=9)]))
     sums = await store.costs([SESSION, OTHER, RUN, "uuid-1"])
-    assert sums[SESSION] == Costs(
+    assert sums[SESSION] == CostTotals(
         rows=3,
         input=111,
         cached_input=6,

@@ -22,7 +22,7 @@ import sessionmgr
 import sessionmgr_adapters
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import MessageStreamed, Run
-from sessionmgr.store.sqlite.executor import Job
+from sessionmgr.store.sqlite.executor import DatabaseJob
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.adapters.claude.child import ChildInMemory, LauncherInMemory
 from tests.adapters.claude.dialect import CLAUDE, HELLO, IDLE, INIT, RESULT
@@ -112,7 +112,7 @@ def parts(value: object) -> list[object]:
             return []  # what it comes to: whoever watches over a run has that
         case msgspec.Struct():
             return [getattr(value, name) for name in value.__struct_fields__]
-        case Job():
+        case DatabaseJob():
             return [getattr(value, "work", None)]  # it may be half made
         case _:
             return []

@@ -13,7 +13,7 @@ from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import UNSUPPORTED, RunStatus, ToolCallFailed
 from sessionmgr.process import Command
 from sessionmgr.process.launcher import ChildTree
-from sessionmgr.store import Append, Appended
+from sessionmgr.store import Append, AppendResult
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr_adapters.shell import ShellAdapter
 
@@ -38,7 +38,7 @@ class SlowStore(FaultyStore):
         self.delay = lambda append: 10.0 if _calls_a_tool(append) else 0.0
         self.stored_at: list[float] = []
 
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         outcomes = await super().append_all(appends)
         self.stored_at += [trio.current_time() for each in appends if _calls_a_tool(each)]
         return outcomes

@@ -13,7 +13,7 @@ CANDIDATES: Final = 10
 """So many ids an ambiguous answer names at most."""
 
 
-def only_one(prefix: str, kind: str | None, found: Sequence[str]) -> str:
+def single_match(prefix: str, kind: str | None, found: Sequence[str]) -> str:
     """Return the only id that was found, or the whole one.
 
     Raises:

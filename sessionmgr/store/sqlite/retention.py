@@ -18,11 +18,11 @@ import trio
 from msgspec import Struct
 
 from sessionmgr.errors import StoreError
-from sessionmgr.store.admission import DELTAS
-from sessionmgr.store.images import IMAGE, named_in
-from sessionmgr.store.row import Pruned, Removed
-from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, Options, connect
-from sessionmgr.store.sqlite.fault import BUSY, code_of, fault
+from sessionmgr.store.append_checks import DELTAS
+from sessionmgr.store.image_references import IMAGE, image_blobs
+from sessionmgr.store.rows import PruneResult, RemovalResult
+from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, SqliteOptions, connect
+from sessionmgr.store.sqlite.error_translation import BUSY, error_code, translate_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
@@ -52,7 +52,7 @@ _OLD: Final = """
 """
 
 
-class Write(Protocol):
+class WriteFunction(Protocol):
     """Has something written in a transaction: the store's `write`."""
 
     def __call__(self, work: Callable[[sqlite3.Connection], T], *, rows: int = 1) -> Awaitable[T]:
@@ -60,24 +60,24 @@ class Write(Protocol):
         ...
 
 
-async def prune(write: Write, before: int, session_id: str | None) -> Pruned:
+async def prune(write: WriteFunction, before: int, session_id: str | None) -> PruneResult:
     """Drop streamed deltas of runs that ended before then, some at a time."""
     events = size = 0
     runs: set[int] = set()
     drop = partial(prune_some, before=before, session_id=session_id)
-    async with _short_log(write):
+    async with _limit_wal(write):
         while (some := await write(drop, rows=ROWS_AT_ONCE)) is not None:
             runs.update(some)
             events += sum(count for count, _ in some.values())
             size += sum(bytes_ for _, bytes_ in some.values())
-        return Pruned(events, len(runs), size, await _give_back(write))
+        return PruneResult(events, len(runs), size, await _free_pages(write))
 
 
-async def remove(write: Write, before: int, session_id: str | None) -> Removed:
+async def remove(write: WriteFunction, before: int, session_id: str | None) -> RemovalResult:
     """Remove sessions all of whose runs ended before then, one at a time."""
     sessions = events = size = last = 0
     blobs = set[str]()
-    async with _short_log(write):
+    async with _limit_wal(write):
         while one := await write(
             partial(_remove_one, after=last, before=before, session_id=session_id),
             rows=ROWS_AT_ONCE,
@@ -88,29 +88,29 @@ async def remove(write: Write, before: int, session_id: str | None) -> Removed:
             size += removed.size
         if session_id is None:
             await write(partial(_remove_requests, before=before))
-        images = Removed()
+        images = RemovalResult()
         if blobs:
             images = await write(partial(_remove_blobs, named=blobs))
-        freed = await _give_back(write)
-    return Removed(sessions, events, images.blobs, size + images.size, freed)
+        freed = await _free_pages(write)
+    return RemovalResult(sessions, events, images.blobs, size + images.size, freed)
 
 
 @asynccontextmanager
-async def _short_log(write: Write) -> AsyncGenerator[None]:
+async def _limit_wal(write: WriteFunction) -> AsyncGenerator[None]:
     """Keep the log as small as possible: the disk may be almost full."""
-    await write(partial(_keep_log, pages=SHORT_LOG))
+    await write(partial(_restore_wal, pages=SHORT_LOG))
     try:
         yield
     finally:
         # Bounded by the patience for others' locks; a closed file has no log any more.
         with trio.CancelScope(shield=True), suppress(StoreError):
-            await write(partial(_keep_log, pages=CHECKPOINT_PAGES))
+            await write(partial(_restore_wal, pages=CHECKPOINT_PAGES))
 
 
-async def _give_back(write: Write) -> int:
+async def _free_pages(write: WriteFunction) -> int:
     """Return free pages of the file to the disk in steps; the result is their size."""
     freed = 0
-    while some := await write(_give_back_some, rows=ROWS_AT_ONCE):
+    while some := await write(_free_some_pages, rows=ROWS_AT_ONCE):
         freed += some
     return freed
 
@@ -166,7 +166,7 @@ def _prune_run(
 
 def _remove_one(
     connection: sqlite3.Connection, after: int, before: int, session_id: str | None
-) -> tuple[int, Removed, set[str]] | None:
+) -> tuple[int, RemovalResult, set[str]] | None:
     """Remove the next session above a key; return its key, the totals, and the images it named.
 
     None: there is no further one.
@@ -178,7 +178,7 @@ def _remove_one(
     images = connection.execute(
         "SELECT body FROM events WHERE session = ? AND type = ?", (key, IMAGE)
     )
-    blobs = {sha for (body,) in images for sha in named_in(body)}
+    blobs = {sha for (body,) in images for sha in image_blobs(body)}
     events, size = connection.execute(
         "SELECT count(*), coalesce(sum(length(body)), 0) FROM events WHERE session = ?", (key,)
     ).fetchone()
@@ -192,16 +192,16 @@ def _remove_one(
     connection.execute("DELETE FROM snapshots WHERE session_id = ?", (name,))
     connection.execute("DELETE FROM leases WHERE name = ?", (name,))
     connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
-    return key, Removed(sessions=1, events=events, size=size), blobs
+    return key, RemovalResult(sessions=1, events=events, size=size), blobs
 
 
-def _remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Removed:
+def _remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> RemovalResult:
     """Remove those images that no event names, unless a lease is held."""
     if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
-        return Removed()
+        return RemovalResult()
     left = set(named)
     for (body,) in connection.execute("SELECT body FROM events WHERE type = ?", (IMAGE,)):
-        left -= named_in(body)
+        left -= image_blobs(body)
     removed = size = 0
     for sha in left:
         for (length,) in connection.execute(
@@ -209,7 +209,7 @@ def _remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Rem
         ).fetchall():
             removed, size = removed + 1, size + length
         connection.execute("DELETE FROM blobs WHERE sha256 = ?", (sha,))
-    return Removed(blobs=removed, size=size)
+    return RemovalResult(blobs=removed, size=size)
 
 
 def _remove_requests(connection: sqlite3.Connection, before: int) -> None:
@@ -217,12 +217,12 @@ def _remove_requests(connection: sqlite3.Connection, before: int) -> None:
     connection.execute("DELETE FROM requests WHERE at < ?", (before,))
 
 
-def _keep_log(connection: sqlite3.Connection, pages: int) -> None:
+def _restore_wal(connection: sqlite3.Connection, pages: int) -> None:
     """Checkpoint the log into the file whenever it has so many pages."""
     connection.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
 
 
-def _give_back_some(connection: sqlite3.Connection) -> int:
+def _free_some_pages(connection: sqlite3.Connection) -> int:
     """Return some free pages to the disk; the result is their size in bytes."""
     before = _pages(connection)
     if _value(connection, "auto_vacuum") != INCREMENTAL or not _value(connection, "freelist_count"):
@@ -231,7 +231,7 @@ def _give_back_some(connection: sqlite3.Connection) -> int:
     return (before - _pages(connection)) * _value(connection, "page_size")
 
 
-class Rewritten(Struct, frozen=True):
+class RewriteResult(Struct, frozen=True):
     """The result of rewriting a file."""
 
     freed: int = 0
@@ -239,7 +239,7 @@ class Rewritten(Struct, frozen=True):
     """Why the file keeps its size although it has free pages."""
 
 
-def rewrite(path: Path) -> Rewritten:
+def rewrite_file(path: Path) -> RewriteResult:
     """Rewrite a file of an earlier version without its free pages.
 
     A file of a later version returns them without that.
@@ -248,30 +248,30 @@ def rewrite(path: Path) -> Rewritten:
         StoreUnusable: The file is unusable.
     """
     try:
-        with closing(connect(Options(path=path, patience=PATIENCE))) as connection:
+        with closing(connect(SqliteOptions(path=path, patience=PATIENCE))) as connection:
             return _rewrite(connection, path)
     except sqlite3.Error as error:
-        if code_of(error) in BUSY:
-            return Rewritten(why_not="another program uses it")
-        raise fault(path, error) from error
+        if error_code(error) in BUSY:
+            return RewriteResult(why_not="another program uses it")
+        raise translate_error(path, error) from error
 
 
-def _rewrite(connection: sqlite3.Connection, path: Path) -> Rewritten:
+def _rewrite(connection: sqlite3.Connection, path: Path) -> RewriteResult:
     free, pages = _value(connection, "freelist_count"), _pages(connection)
     if _value(connection, "auto_vacuum") == INCREMENTAL or not free:
-        return Rewritten()
+        return RewriteResult()
     if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
-        return Rewritten(why_not="another program uses it")
+        return RewriteResult(why_not="another program uses it")
     page_size = _value(connection, "page_size")
     needed = ROOM_TO_REWRITE * (pages - free) * page_size
     if shutil.disk_usage(path.parent).free < needed:
         megabytes = needed / 1_000_000
-        return Rewritten(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
+        return RewriteResult(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
     connection.execute("VACUUM").close()
     with suppress(sqlite3.Error):  # otherwise the last connection does it at its close
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
-    return Rewritten((pages - _pages(connection)) * page_size)
+    return RewriteResult((pages - _pages(connection)) * page_size)
 
 
 def _pages(connection: sqlite3.Connection) -> int:

@@ -19,8 +19,8 @@ import trio
 from sessionmgr.store import (
     Append,
     EventRow,
+    LeaseOwner,
     NewSession,
-    Owner,
     RunRow,
     SqliteStore,
     open_sqlite_store,
@@ -35,7 +35,7 @@ def body(session_id: str, seq: int) -> bytes:
     return f"{session_id}/{seq}/".encode() * (seq % 30 + 1)
 
 
-class Keeper:
+class SessionWriter:
     """Writes one session: run after run, in batches of any size."""
 
     def __init__(self, store: SqliteStore, session_id: str, chance: random.Random) -> None:
@@ -49,7 +49,7 @@ class Keeper:
         """Take over, end what the one before left running, then go on for ever."""
         new = NewSession(session_id=self.session_id, provider="p", at=1, body=b"")
         await self.store.create_session(new)
-        me = Owner("boot", os.getpid(), 1, self.session_id)
+        me = LeaseOwner("boot", os.getpid(), 1, self.session_id)
         lease = await self.store.acquire(self.session_id, me, now=0, ttl=0)
         self.fence = lease.fence
         self.last = (await self.store.session(self.session_id)).last_seq
@@ -99,7 +99,7 @@ async def write(path: str, seed: int) -> None:
     chance = random.Random(seed)
     async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         for n in range(SESSIONS):
-            keeper = Keeper(store, f"ses_{n}", random.Random(chance.random()))
+            keeper = SessionWriter(store, f"ses_{n}", random.Random(chance.random()))
             nursery.start_soon(keeper.keep)
 
 
@@ -135,7 +135,7 @@ def kill_once(path: str, chance: random.Random) -> dict[str, int]:
     return acknowledged
 
 
-class Examiner:
+class StoreExaminer:
     """Looks at the file after each kill, and remembers what it has seen in order."""
 
     def __init__(self, path: str) -> None:
@@ -199,7 +199,7 @@ class Examiner:
 def main(path: str, kills: int, seed: int) -> None:
     """Kill, examine, and again."""
     chance = random.Random(seed)
-    examiner = Examiner(path)
+    examiner = StoreExaminer(path)
     unheard = 0
     begin = time.monotonic()
     for _ in range(kills):

@@ -14,7 +14,7 @@ from trio.lowlevel import (
 )
 
 
-class Room:
+class WriteQuota:
     """Rows and bytes that are under way; at most so many, but always one that comes alone."""
 
     def __init__(self, rows: int, size: int) -> None:
@@ -38,7 +38,7 @@ class Room:
         self.rows += rows
         self.size += size
 
-    async def take(self, rows: int, size: int) -> None:
+    async def acquire(self, rows: int, size: int) -> None:
         """Wait, first come first served, until there is room for so much."""
         await checkpoint_if_cancelled()
         if not self._waiting and self._fits(rows, size):
@@ -54,7 +54,7 @@ class Room:
         self._waiting[task] = rows, size
         await wait_task_rescheduled(abort)
 
-    def give(self, rows: int, size: int) -> None:
+    def release(self, rows: int, size: int) -> None:
         """Give room back, and let in those who wait for it."""
         self.rows -= rows
         self.size -= size

@@ -28,7 +28,7 @@ WORD: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~
 """Characters of keys, except for the first line of a private key."""
 
 
-class Shape(msgspec.Struct, frozen=True):
+class KeyPattern(msgspec.Struct, frozen=True):
     """The shape of one kind of key."""
 
     in_json: str
@@ -39,37 +39,39 @@ class Shape(msgspec.Struct, frozen=True):
     """Characters that continue it; None if its length is fixed."""
 
 
-def _prefixed(head: tuple[str, ...], body: str, least: int, *, digits: bool = False) -> Shape:
+def _prefixed(head: tuple[str, ...], body: str, least: int, *, digits: bool = False) -> KeyPattern:
     """Return the shape of a key with a prefix and at least so many characters of a body."""
     whole = "".join(head)
     soon, rest = (_DIGIT_SOON, f"(?:{body}{{0,{least - 1}}}|{_NO_DIGIT})") if digits else ("", "")
     rest = rest or f"{body}{{0,{least - 1}}}"
     heads = "|".join("".join(head[:length]) for length in range(1, len(head)))
     found = f"{_BEGIN}{whole}{soon}{body}{{{least},}}"
-    return Shape(found, found, f"{heads}|{whole}{rest}", body)
+    return KeyPattern(found, found, f"{heads}|{whole}{rest}", body)
 
 
-def _fixed(head: tuple[str, ...], body: str, length: int, *, alone: bool = False) -> Shape:
+def _fixed_length(
+    head: tuple[str, ...], body: str, length: int, *, alone: bool = False
+) -> KeyPattern:
     """Return the shape of a key of fixed length; `alone`: no letter may follow it."""
     whole = "".join(head)
     heads = "|".join("".join(head[:size]) for size in range(1, len(head)))
     found = f"{_BEGIN}{whole}{body}{{{length}}}" + ("(?![0-9A-Za-z])" if alone else "")
     most = length if alone else length - 1
-    return Shape(found, found, f"{heads}|{whole}{body}{{0,{most}}}")
+    return KeyPattern(found, found, f"{heads}|{whole}{body}{{0,{most}}}")
 
 
 _BEARER: Final = r"(?<=[Bb]earer )"
 _TOKEN: Final = "[A-Za-z0-9._~+/=-]"
 _DASHES: Final = "|".join("-----BEGIN "[:length] for length in range(1, len("-----BEGIN ")))
 
-PRIVATE_KEY: Final = Shape(
+PRIVATE_KEY: Final = KeyPattern(
     rf"{HEADER}{_IN_JSON}*?(?:{FOOTER}|(?=\")|\Z)",
     rf"{HEADER}.*?(?:{FOOTER}|\Z)",
     f"(?:{_DASHES}|-----BEGIN [A-Z ]{{0,51}}|-----BEGIN [A-Z ]{{0,40}}PRIVATE KEY-{{0,4}})",
 )
 """A private key extends to its last line, or to the end of the text."""
 
-_BEARER_TOKEN: Final = Shape(
+_BEARER_TOKEN: Final = KeyPattern(
     rf"{_BEARER}{_DIGIT_SOON}(?:{_TOKEN}|\\/){{16,}}",
     f"{_BEARER}{_DIGIT_SOON}{_TOKEN}{{16,}}",
     f"{_BEARER}(?:{_TOKEN}{{0,15}}|{_NO_DIGIT})",
@@ -79,11 +81,11 @@ _PREFIXED: Final = (
     _prefixed(("s", "k", "-"), "[A-Za-z0-9_-]", 16, digits=True),
     _prefixed(("g", "h", "[pousr]", "_"), "[A-Za-z0-9]", 20),
     _prefixed(tuple("github_pat_"), "[A-Za-z0-9_]", 20),
-    _fixed(("A", "(?:K|S)", "I", "A"), "[0-9A-Z]", 16, alone=True),
+    _fixed_length(("A", "(?:K|S)", "I", "A"), "[0-9A-Z]", 16, alone=True),
     _prefixed(("x", "o", "x", "[a-z]", "-"), "[A-Za-z0-9-]", 10),
-    _fixed(tuple("AIza"), "[0-9A-Za-z_-]", 35),
+    _fixed_length(tuple("AIza"), "[0-9A-Za-z_-]", 35),
 )
-SHAPES: Final = (*_PREFIXED, _BEARER_TOKEN, PRIVATE_KEY)
+KEY_PATTERNS: Final = (*_PREFIXED, _BEARER_TOKEN, PRIVATE_KEY)
 
 FIRST: Final = r"-|(?<![A-Za-z0-9_-])[sgAx]|(?<=\\[nrtbf])[sgAx]|(?<=\\u[0-9a-fA-F]{4})[sgAx]"
 """Beginnings of keys and their context; except for a token after `Bearer`."""

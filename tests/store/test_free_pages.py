@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import StoreFull
 from sessionmgr.store import EventRow, SqliteStore, open_sqlite_store
-from sessionmgr.store.row import Owner
+from sessionmgr.store.rows import LeaseOwner
 from sessionmgr.store.sqlite import connection as opening
-from sessionmgr.store.sqlite.removal import Rewritten, rewrite
+from sessionmgr.store.sqlite.retention import RewriteResult, rewrite_file
 from sessionmgr.testing.store_conformance.batch import batch, new_session, numbers, put_blob
 
 LATER = 10_000
@@ -60,9 +60,9 @@ async def test_a_file_of_an_earlier_version_is_written_anew_once(tmp_path: Path)
         await fill(store)
         assert (await store.prune(before=LATER)).freed == 0
     before = path.stat().st_size
-    saved = rewrite(path).freed
+    saved = rewrite_file(path).freed
     assert path.stat().st_size == before - saved < 500_000
-    assert rewrite(path) == Rewritten()
+    assert rewrite_file(path) == RewriteResult()
     async with open_sqlite_store(path) as store:
         assert numbers(await store.events("ses_a"))[-1] == PIECES + 2
         await store.append(batch(PIECES + 3, "a"))
@@ -77,8 +77,8 @@ async def test_a_file_that_is_in_use_is_not_written_anew(tmp_path: Path) -> None
     async with open_sqlite_store(path) as store:
         await fill(store)
         await store.prune(before=LATER)
-        await store.acquire("ses_x", Owner("boot", 1, 1), now=1, ttl=1)
-        assert rewrite(path) == Rewritten(why_not="another program uses it")
+        await store.acquire("ses_x", LeaseOwner("boot", 1, 1), now=1, ttl=1)
+        assert rewrite_file(path) == RewriteResult(why_not="another program uses it")
 
 
 @pytest.mark.usefixtures("older")
@@ -89,8 +89,8 @@ async def test_a_file_for_which_the_disk_has_no_room_is_not_written_anew(
     async with open_sqlite_store(path) as store:
         await fill(store)
         await store.prune(before=LATER)
-    monkeypatch.setattr("sessionmgr.store.sqlite.removal.ROOM_TO_REWRITE", 10**12)
-    assert "MB of free disk" in str(rewrite(path).why_not)
+    monkeypatch.setattr("sessionmgr.store.sqlite.retention.ROOM_TO_REWRITE", 10**12)
+    assert "MB of free disk" in str(rewrite_file(path).why_not)
 
 
 async def test_a_store_that_is_full_has_room_again_when_it_is_pruned(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
 from sessionmgr.errors import UnknownId
-from sessionmgr.store.page import Hole, paginate
-from sessionmgr.store.prefix import CANDIDATES, only_one
-from sessionmgr.store.row import EventPage, EventRow, Page, StoredRun, StoredSession
+from sessionmgr.store.event_page import PrunedRange, paginate
+from sessionmgr.store.id_prefix import CANDIDATES, single_match
+from sessionmgr.store.rows import EventPage, EventRow, Page, StoredRun, StoredSession
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +26,7 @@ RUN: Final = (
 )
 
 
-class Where:
+class WhereClause:
     """Conditions that all must hold, and what they compare with."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Where:
         self._conditions.append(condition)
         self.values += values
 
-    def among(self, column: str, values: Collection[str]) -> None:
+    def add_in(self, column: str, values: Collection[str]) -> None:
         """Add the condition that a column is one of these."""
         self.add(f"{column} IN ({', '.join('?' * len(values))})", *values)
 
@@ -79,7 +79,7 @@ def sessions(
     cursor: int | None = None,
 ) -> Page[StoredSession]:
     """Return sessions, the newest first."""
-    where = Where()
+    where = WhereClause()
     if cursor is not None:
         where.add("key < ?", cursor)
     if provider is not None:
@@ -112,7 +112,7 @@ def runs(
     cursor: int | None = None,
 ) -> Page[StoredRun]:
     """Return runs, the newest first."""
-    where = Where()
+    where = WhereClause()
     if cursor is not None:
         where.add("runs.key < ?", cursor)
     if session_id is not None:
@@ -120,7 +120,7 @@ def runs(
     if provider is not None:
         where.add("provider = ?", provider)
     if statuses is not None:
-        where.among("status", statuses)
+        where.add_in("status", statuses)
         if set(statuses) <= {"pending", "running"}:  # few of many: the index has them all
             where.add("status IN ('pending', 'running')")
     rows = connection.execute(
@@ -173,7 +173,7 @@ def resolve(connection: Connection, prefix: str, kind: Kind | None = None) -> st
                 (prefix, prefix + "\U0010ffff", CANDIDATES + 1),
             )
             found += [row[0] for row in rows]
-    return only_one(prefix, kind, found)
+    return single_match(prefix, kind, found)
 
 
 def events(
@@ -189,7 +189,7 @@ def events(
     """Return events with numbers above `after`, up to `until`."""
     key, last = find_session(connection, session_id)
     end = last if until is None else min(until, last)
-    wanted = Where()
+    wanted = WhereClause()
     low, high = max(after, 0), end
     if run_id is not None:
         found = connection.execute(
@@ -201,19 +201,19 @@ def events(
         low, high = max(low, found[1] - 1), min(high, found[2])
         wanted.add("run = ?", found[0])
     if types is not None:
-        wanted.among("type", types)
+        wanted.add_in("type", types)
     rows = _rows(connection, key, low, high, wanted, limit)
-    holes = _holes(connection, key, low, high, wanted)
+    holes = _pruned_ranges(connection, key, low, high, wanted)
     first_hole = next(holes, None)
     if first_hole is None:
         return paginate(session_id, rows, limit=limit, end=max(after, end))
-    items: Iterator[EventRow | Hole] = merge(rows, _and_then(first_hole, holes), key=_number)
+    items: Iterator[EventRow | PrunedRange] = merge(rows, _and_then(first_hole, holes), key=_number)
     return paginate(session_id, items, limit=limit, end=max(after, end))
 
 
 def _rows(
-    connection: Connection, key: int, low: int, high: int, wanted: Where, limit: int
-) -> Iterator[EventRow | Hole]:
+    connection: Connection, key: int, low: int, high: int, wanted: WhereClause, limit: int
+) -> Iterator[EventRow | PrunedRange]:
     conditions = str(wanted).replace(" WHERE ", " AND ", 1)
     cursor = connection.execute(
         "SELECT seq, run, type, body FROM events WHERE session = ? AND seq > ? AND seq <= ?"
@@ -229,7 +229,9 @@ def _rows(
         yield EventRow(seq, run_ids[run], kind, body)
 
 
-def _holes(connection: Connection, key: int, low: int, high: int, wanted: Where) -> Iterator[Hole]:
+def _pruned_ranges(
+    connection: Connection, key: int, low: int, high: int, wanted: WhereClause
+) -> Iterator[PrunedRange]:
     conditions = str(wanted).replace(" WHERE ", " AND ", 1)
     # Holes do not overlap, so only the last that begins before the range can reach into it.
     cursor = connection.execute(
@@ -239,13 +241,13 @@ def _holes(connection: Connection, key: int, low: int, high: int, wanted: Where)
         (key, high, low, key, low, *wanted.values),
     )
     for first, last in cursor:
-        yield Hole(max(first, low + 1), min(last, high))
+        yield PrunedRange(max(first, low + 1), min(last, high))
 
 
-def _and_then(first: Hole, rest: Iterator[Hole]) -> Iterator[EventRow | Hole]:
+def _and_then(first: PrunedRange, rest: Iterator[PrunedRange]) -> Iterator[EventRow | PrunedRange]:
     yield first
     yield from rest
 
 
-def _number(item: EventRow | Hole) -> int:
+def _number(item: EventRow | PrunedRange) -> int:
     return item.seq if isinstance(item, EventRow) else item.first

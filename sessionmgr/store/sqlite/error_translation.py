@@ -48,14 +48,14 @@ _HEADER: Final = 100  # bytes at the beginning of every database
 _HARDLY_ANYTHING: Final = 1 << 20  # bytes: with less, a disk is full
 
 
-def code_of(error: sqlite3.Error) -> int:
+def error_code(error: sqlite3.Error) -> int:
     """Return SQLite's primary code, or 0 where the error is of its Python side."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def fault(path: Path, error: sqlite3.Error) -> StoreError:
+def translate_error(path: Path, error: sqlite3.Error) -> StoreError:
     """Return what the error means to somebody who has only the path."""
-    code, name = code_of(error), str(path)
+    code, name = error_code(error), str(path)
     if code in BUSY:
         return StoreBusy(name, error)
     if code == sqlite3.SQLITE_CORRUPT:
@@ -65,9 +65,9 @@ def fault(path: Path, error: sqlite3.Error) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(name, error)
     if code == sqlite3.SQLITE_READONLY:
-        return read_only(path) or StoreReadOnly(name, error)
+        return read_only_error(path) or StoreReadOnly(name, error)
     if code == sqlite3.SQLITE_CANTOPEN:
-        return read_only(path) or StoreFailed(name, error)
+        return read_only_error(path) or StoreFailed(name, error)
     if getattr(error, "sqlite_errorcode", 0) in _NOT_WRITTEN and _is_full(path):
         return StoreFull(name, error)
     return StoreFailed(name, error)
@@ -93,7 +93,7 @@ def _size_limit() -> float:
     return float("inf") if soft == resource.RLIM_INFINITY else soft - (1 << 16)
 
 
-def read_only(path: Path) -> StoreReadOnly | None:
+def read_only_error(path: Path) -> StoreReadOnly | None:
     """Say whether it is permission that is lacking, and for what."""
     if os.access(path, os.F_OK) and not os.access(path, os.W_OK):
         return StoreReadOnly(str(path), "the file is read-only")
@@ -102,7 +102,7 @@ def read_only(path: Path) -> StoreReadOnly | None:
     return None
 
 
-def check_place(path: Path) -> None:
+def check_path(path: Path) -> None:
     """Refuse a path where no store can be.
 
     The file is not opened for that: closing it again would drop the locks that another
@@ -122,7 +122,7 @@ def check_place(path: Path) -> None:
         # SQLite would take a file of a single byte for an empty one, and write over it.
         if path.exists() and 0 < path.stat().st_size < _HEADER:
             raise NotAStore(str(path), "it is too short")
-        if lacking := read_only(path):
+        if lacking := read_only_error(path):
             raise lacking
     except PermissionError as error:
         raise StoreReadOnly(str(path), error.strerror) from None

@@ -6,7 +6,7 @@ import time
 import trio
 from msgspec.structs import replace
 
-from benchmarks.store.place import batch
+from benchmarks.store.store_files import batch
 from sessionmgr.store import EventRow, open_sqlite_store
 
 

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_fifty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.store.killing", str(tmp_path / "s.db"), "50", "1"],
+        [sys.executable, "-m", "tests.store.kill_writer", str(tmp_path / "s.db"), "50", "1"],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",

@@ -7,8 +7,8 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.store.place import BODY, place
-from sessionmgr.store.sqlite.connection import Options, open_writer
+from benchmarks.store.store_files import BODY, place
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 
 INSERT = "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -25,7 +25,7 @@ def singles(effort: Effort) -> Figures:
 
 def _insert(effort: Effort, group: int, wanted: int) -> float:
     async def main(path: Path) -> float:
-        with closing(open_writer(Options(path=path))) as connection:
+        with closing(open_writer(SqliteOptions(path=path))) as connection:
             last = 0
 
             async def run(watch: Stopwatch, events: int) -> None:
@@ -54,7 +54,7 @@ def pages(effort: Effort) -> Figures:
     """Fetch 500 rows at a time; µs of CPU per row."""
 
     async def main(path: Path) -> float:
-        with closing(open_writer(Options(path=path))) as connection:
+        with closing(open_writer(SqliteOptions(path=path))) as connection:
             rows = [(1, seq, None, "message_streamed", None, BODY) for seq in range(1, 20_001)]
             connection.execute("BEGIN")
             connection.executemany(INSERT, rows)

@@ -11,6 +11,6 @@ IMAGE: Final = "image_received"
 _BLOB: Final = re.compile(rb'"blob":"([0-9a-f]{64})"')
 
 
-def named_in(body: bytes) -> set[str]:
+def image_blobs(body: bytes) -> set[str]:
     """Return the blobs that an event's record names."""
     return {sha.decode() for sha in _BLOB.findall(body)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, wall
-from benchmarks.store.place import BODY, batch, place
+from benchmarks.store.store_files import BODY, batch, place
 from sessionmgr.store import Append, NewSession, SqliteStore, open_sqlite_store
 from sessionmgr.store.redaction import Redactor
 
@@ -197,7 +197,7 @@ def wake_across(effort: Effort) -> Figures:
             neighbour = await nursery.start(
                 partial(
                     trio.run_process,
-                    [sys.executable, "-m", "benchmarks.store.neighbour", str(path), "ses_a"],
+                    [sys.executable, "-m", "benchmarks.store.other_process", str(path), "ses_a"],
                     cwd=ROOT,
                     stdin=subprocess.PIPE,
                     capture_stdout=True,

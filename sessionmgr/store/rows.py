@@ -57,7 +57,7 @@ class NewSession(Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
 
 
-class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
+class SnapshotRow(Struct, frozen=True, kw_only=True, gc=False):
     """What a paused run needs to go on."""
 
     snapshot_id: str
@@ -92,18 +92,18 @@ class Append(Struct, frozen=True, kw_only=True, gc=False):
     """Whether it reopens the session if that is closed."""
     blobs: tuple[bytes, ...] = ()
     """The images that its events name by their sha256, stored with them."""
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[SnapshotRow, ...] = ()
     """Snapshots of runs that the batch pauses, stored with it."""
 
 
-class Appended(Struct, frozen=True, gc=False):
+class AppendResult(Struct, frozen=True, gc=False):
     """The batch is stored; `duplicate` says that it was already."""
 
     last_seq: int
     duplicate: bool = False
 
 
-def appended(outcome: Appended | Exception) -> Appended:
+def append_result(outcome: AppendResult | Exception) -> AppendResult:
     """Return what came of an append.
 
     Raises:
@@ -159,7 +159,7 @@ class EventPage(Struct, frozen=True):
     more: bool
 
 
-class Owner(Struct, frozen=True, gc=False):
+class LeaseOwner(Struct, frozen=True, gc=False):
     """Who holds a lease: a process, told apart from any later one with the same pid."""
 
     boot_id: str
@@ -178,7 +178,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    owner: Owner
+    owner: LeaseOwner
     fence: int
     expires: int
 
@@ -193,7 +193,7 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
     body: bytes = b""
 
 
-def carried_out(request: Request) -> Request:
+def without_body(request: Request) -> Request:
     """Return a completed request without its body, which is no longer needed."""
     return structs.replace(request, body=b"")
 
@@ -203,11 +203,11 @@ class StoredRequest(Struct, frozen=True, kw_only=True):
 
     number: int
     request: Request
-    owner: Owner | None = None
+    owner: LeaseOwner | None = None
     result: bytes | None = None
 
 
-class Costs(Struct, frozen=True, kw_only=True, gc=False):
+class CostTotals(Struct, frozen=True, kw_only=True, gc=False):
     """What the ledger's rows add up to; `unpriced` of them did not say what they cost."""
 
     rows: int
@@ -220,7 +220,7 @@ class Costs(Struct, frozen=True, kw_only=True, gc=False):
     unpriced: int
 
 
-class Pruned(Struct, frozen=True, gc=False):
+class PruneResult(Struct, frozen=True, gc=False):
     """What `prune` dropped."""
 
     events: int = 0
@@ -231,7 +231,7 @@ class Pruned(Struct, frozen=True, gc=False):
     """Bytes by which the store has shrunk."""
 
 
-class Removed(Struct, frozen=True, gc=False):
+class RemovalResult(Struct, frozen=True, gc=False):
     """The totals of a `remove`."""
 
     sessions: int = 0

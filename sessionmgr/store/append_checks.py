@@ -22,7 +22,7 @@ from sessionmgr.model.status import TERMINAL, TERMINAL_TYPES, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sessionmgr.store.row import Append, Lease, Owner
+    from sessionmgr.store.rows import Append, Lease, LeaseOwner
 
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
 """What `prune` may drop: its whole comes in a later event."""
@@ -32,19 +32,19 @@ _ENDED: Final = frozenset(map(str, TERMINAL))
 _ENDING: Final[dict[str, str]] = {each: each.removeprefix("run_") for each in TERMINAL_TYPES}
 
 
-class RunFacts(Struct, frozen=True, gc=False):
+class KnownRun(Struct, frozen=True, gc=False):
     """What is stored of a run already."""
 
     session_id: str
     status: str
 
 
-def identity(fence: int, rows: int, batch: str) -> str:
+def batch_identity(fence: int, rows: int, batch: str) -> str:
     """Return what tells this batch from any other at its number."""
     return f"{fence}:{rows}:{batch}"
 
 
-def endings(append: Append) -> dict[str, int]:
+def terminal_events(append: Append) -> dict[str, int]:
     """Return the terminal events' numbers by run.
 
     Raises:
@@ -65,12 +65,12 @@ def endings(append: Append) -> dict[str, int]:
     ends: dict[str, int] = {}
     # Most batches end nothing, and then no row needs to be looked at by itself.
     if not _ENDING.keys().isdisjoint({row.type for row in append.rows}):
-        _find_ends(append, ends)
+        _find_terminals(append, ends)
     _check_statuses(append, ends)
     return ends
 
 
-def _find_ends(append: Append, ends: dict[str, int]) -> None:
+def _find_terminals(append: Append, ends: dict[str, int]) -> None:
     for row in append.rows:
         if row.type in _ENDING:
             if row.run_id is None:
@@ -115,12 +115,12 @@ def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
         return False
     if append.first > last:
         raise NumberGap(append.session_id, append.first, last)
-    if stored != identity(append.fence, len(append.rows), append.batch):
+    if stored != batch_identity(append.fence, len(append.rows), append.batch):
         raise NumberTaken(append.session_id, append.first, last)
     return True
 
 
-def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, RunFacts]) -> None:
+def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, KnownRun]) -> None:
     """Refuse what contradicts what is stored of the runs that the append names.
 
     Raises:
@@ -132,7 +132,7 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Run
             why = f"run {run_id} belongs to session {facts.session_id}"
             raise AppendInvalid(append.session_id, why)
     known = {*stored, *(run.run_id for run in append.runs)}
-    for run_id in named_runs(append) - known:
+    for run_id in append_runs(append) - known:
         raise AppendInvalid(append.session_id, f"it has no record of its new run {run_id}")
     for run_id in ends:
         if run_id in stored and stored[run_id].status in _ENDED:
@@ -149,15 +149,15 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Run
             raise AppendInvalid(append.session_id, why)
 
 
-def named_runs(append: Append) -> set[str]:
+def append_runs(append: Append) -> set[str]:
     """Return the runs whose events, records or costs the append holds."""
     rows = (append.rows, append.runs, append.ledger)
     named = {row.run_id for some in rows for row in some}
     return {each for each in named if each is not None}
 
 
-def is_held(
-    lease: Lease, now: int, gone: Callable[[Owner], bool], alive: Callable[[Owner], bool]
+def is_lease_held(
+    lease: Lease, now: int, gone: Callable[[LeaseOwner], bool], alive: Callable[[LeaseOwner], bool]
 ) -> bool:
     """Return whether a lease still excludes others.
 

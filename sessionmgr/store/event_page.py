@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.store.row import EventPage, EventRow
+from sessionmgr.store.rows import EventPage, EventRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,14 +15,14 @@ PAGE_BYTES: Final = 8 * 1024 * 1024
 """A page ends with the row that takes its records over this size."""
 
 
-class Hole(msgspec.Struct, frozen=True, gc=False):
+class PrunedRange(msgspec.Struct, frozen=True, gc=False):
     """Numbers whose events were pruned, `first` to `last`."""
 
     first: int
     last: int
 
 
-def marker(session_id: str, hole: Hole) -> EventRow:
+def pruned_marker_row(session_id: str, hole: PrunedRange) -> EventRow:
     """Return the row that stands for pruned events."""
     body = {
         "type": "events_pruned",
@@ -36,12 +36,12 @@ def marker(session_id: str, hole: Hole) -> EventRow:
 
 
 def paginate(
-    session_id: str, items: Iterable[EventRow | Hole], *, limit: int, end: int
+    session_id: str, items: Iterable[EventRow | PrunedRange], *, limit: int, end: int
 ) -> EventPage:
     """Make a page of what is found in order; `end` is how far was looked, if all of it fits."""
     rows: list[EventRow] = []
     size = 0
-    for row in _marked(session_id, items):
+    for row in _with_markers(session_id, items):
         if len(rows) >= limit or size > PAGE_BYTES:
             return EventPage(tuple(rows), rows[-1].seq, more=True)
         rows.append(row)
@@ -49,19 +49,19 @@ def paginate(
     return EventPage(tuple(rows), end, more=False)
 
 
-def _marked(session_id: str, items: Iterable[EventRow | Hole]) -> Iterator[EventRow]:
+def _with_markers(session_id: str, items: Iterable[EventRow | PrunedRange]) -> Iterator[EventRow]:
     """Replace holes by markers, those that touch each other by one."""
-    open_hole: Hole | None = None
+    open_hole: PrunedRange | None = None
     for item in items:
         if open_hole is not None:
-            if isinstance(item, Hole) and item.first == open_hole.last + 1:
-                open_hole = Hole(open_hole.first, item.last)
+            if isinstance(item, PrunedRange) and item.first == open_hole.last + 1:
+                open_hole = PrunedRange(open_hole.first, item.last)
                 continue
-            yield marker(session_id, open_hole)
+            yield pruned_marker_row(session_id, open_hole)
             open_hole = None
-        if isinstance(item, Hole):
+        if isinstance(item, PrunedRange):
             open_hole = item
         else:
             yield item
     if open_hole is not None:
-        yield marker(session_id, open_hole)
+        yield pruned_marker_row(session_id, open_hole)

@@ -10,44 +10,44 @@ from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_resch
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-Key: TypeAlias = tuple[str, str]
+ChangeKey: TypeAlias = tuple[str, str]
 """What is waited for: its kind, and its id."""
 
 
-class Waiter:
+class ChangeWaiter:
     """One task that waits for `number` to pass `after`."""
 
     __slots__ = ("_parked", "after", "key", "number")
 
-    def __init__(self, key: Key, after: int) -> None:
+    def __init__(self, key: ChangeKey, after: int) -> None:
         self.key = key
         self.after = after
         self.number = after
         self._parked: Task | None = None
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Say whether there is nothing left to wait for."""
         return self.number > self.after
 
     @property
-    def parked(self) -> bool:
+    def is_waiting(self) -> bool:
         """Say whether the task sleeps."""
         return self._parked is not None
 
-    def ring(self, number: int) -> None:
+    def advance(self, number: int) -> None:
         """Note how far things are."""
         if number > self.number:
             self.number = number
-            self.nudge()
+            self.wake()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Wake the task, if it is parked."""
         if self._parked is not None:
             reschedule(self._parked)
             self._parked = None
 
-    async def park(self) -> None:
+    async def wait(self) -> None:
         """Sleep until the bell rings, or somebody nudges."""
 
         def abort(_: object) -> Abort:
@@ -58,35 +58,35 @@ class Waiter:
         await wait_task_rescheduled(abort)
 
 
-class Bells:
+class ChangeNotifier:
     """All who wait, by what they wait for."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, dict[Waiter, None]] = {}
+        self._waiting: dict[ChangeKey, dict[ChangeWaiter, None]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
     @property
-    def awaited(self) -> dict[Key, int]:
+    def awaited_numbers(self) -> dict[ChangeKey, int]:
         """What is waited for by anybody, and the lowest number that is to be passed."""
         return {
             key: min(waiter.after for waiter in waiters) for key, waiters in self._waiting.items()
         }
 
-    def __iter__(self) -> Iterator[Waiter]:
+    def __iter__(self) -> Iterator[ChangeWaiter]:
         for waiters in self._waiting.values():
             yield from waiters
 
-    def ring(self, key: Key, number: int) -> None:
+    def notify(self, key: ChangeKey, number: int) -> None:
         """Wake those who wait for `key` to pass a lower number."""
         for waiter in self._waiting.get(key, ()):
-            waiter.ring(number)
+            waiter.advance(number)
 
     @contextmanager
-    def listen(self, key: Key, after: int) -> Generator[Waiter]:
+    def subscribe(self, key: ChangeKey, after: int) -> Generator[ChangeWaiter]:
         """Hear each ring from now on, parked or not."""
-        waiter = Waiter(key, after)
+        waiter = ChangeWaiter(key, after)
         self._waiting.setdefault(key, {})[waiter] = None
         try:
             yield waiter
@@ -96,9 +96,9 @@ class Bells:
             if not waiters:
                 del self._waiting[key]
 
-    async def wait(self, key: Key, after: int) -> int:
+    async def wait(self, key: ChangeKey, after: int) -> int:
         """Sleep until `key` passes `after`; return how far it is then."""
-        with self.listen(key, after) as waiter:
-            while not waiter.passed:
-                await waiter.park()
+        with self.subscribe(key, after) as waiter:
+            while not waiter.has_passed:
+                await waiter.wait()
             return waiter.number

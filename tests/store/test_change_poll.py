@@ -13,29 +13,29 @@ import trio
 import trio.testing
 
 from sessionmgr.store import NewSession, Request, open_sqlite_store
-from sessionmgr.store.bells import Bells, Key
-from sessionmgr.store.sqlite.connection import Options, open_writer
-from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.change_notifier import ChangeKey, ChangeNotifier
+from sessionmgr.store.sqlite.change_poll import ChangeDetector, ChangePoller
+from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 from sessionmgr.store.sqlite.journal import GroupWriter, create_session
 from sessionmgr.store.sqlite.store import READERS
 from sessionmgr.testing.store_conformance.batch import SESSION, batch
 
-KEY: Key = ("session", "a")
-OTHER: Key = ("session", "b")
+KEY: ChangeKey = ("session", "a")
+OTHER: ChangeKey = ("session", "b")
 
 
-class World:
+class SharedFile:
     """A file in which others write, and those who wait for it."""
 
     def __init__(self, interval: float | None = 1.0) -> None:
-        self.bells = Bells()
-        self.written: dict[Key, int] = {}
+        self.bells = ChangeNotifier()
+        self.written: dict[ChangeKey, int] = {}
         self.looks: list[float] = []
         self.woken: list[tuple[str, float]] = []
         self.fails = False
-        self.watch = ForeignWatch(self.bells, self.look, interval)
+        self.watch = ChangePoller(self.bells, self.look, interval)
 
-    async def look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
+    async def look(self, awaited: Mapping[ChangeKey, int]) -> Sequence[tuple[ChangeKey, int]]:
         await trio.lowlevel.checkpoint()
         self.looks.append(trio.current_time())
         if self.fails:
@@ -43,8 +43,8 @@ class World:
             raise OSError
         return [(key, self.written[key]) for key in awaited if key in self.written]
 
-    async def wait(self, name: str, key: Key = KEY, after: int = 0) -> None:
-        with self.bells.listen(key, after) as waiter:
+    async def wait(self, name: str, key: ChangeKey = KEY, after: int = 0) -> None:
+        with self.bells.subscribe(key, after) as waiter:
             await self.watch.wait(waiter)
         self.woken.append((name, trio.current_time()))
 
@@ -52,12 +52,12 @@ class World:
 async def test_nothing_is_looked_at_while_nobody_waits(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     await trio.sleep(100)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.wait, "a")
         await trio.testing.wait_all_tasks_blocked()
-        world.bells.ring(KEY, 1)
+        world.bells.notify(KEY, 1)
     await trio.sleep(100)
     assert world.looks == []
 
@@ -65,7 +65,7 @@ async def test_nothing_is_looked_at_while_nobody_waits(
 async def test_one_looks_for_all(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:
         for n in range(50):
@@ -80,7 +80,7 @@ async def test_one_looks_for_all(
 async def test_who_waits_for_something_else_sleeps_on(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.wait, "a")
         nursery.start_soon(world.wait, "b", OTHER)
@@ -95,7 +95,7 @@ async def test_who_waits_for_something_else_sleeps_on(
 async def test_when_the_one_who_looks_goes_another_takes_over(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     scopes = [trio.CancelScope() for _ in range(5)]
 
     async def wait(scope: trio.CancelScope) -> None:
@@ -119,7 +119,7 @@ async def test_when_the_one_who_looks_goes_another_takes_over(
 async def test_all_leave_at_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     async with trio.open_nursery() as nursery:
         for n in range(20):
             nursery.start_soon(world.wait, str(n))
@@ -133,7 +133,7 @@ async def test_all_leave_at_once(
 async def test_a_look_that_fails_fails_for_one_and_the_others_wait_on(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World()
+    world = SharedFile()
     world.fails = True
     failed: list[str] = []
 
@@ -155,13 +155,13 @@ async def test_a_look_that_fails_fails_for_one_and_the_others_wait_on(
 async def test_without_an_interval_only_our_own_writing_wakes(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    world = World(interval=None)
+    world = SharedFile(interval=None)
     world.written[KEY] = 1
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(world.wait, "a"))
         await trio.sleep(1000)
         assert world.woken == []
-        world.bells.ring(KEY, 1)
+        world.bells.notify(KEY, 1)
     assert world.looks == []
 
 
@@ -172,21 +172,21 @@ async def test_who_begins_to_wait_is_looked_for_though_the_file_is_as_it_was(
     async with open_sqlite_store(path) as store:
         await store.submit(Request(request_id="req_1", kind="cancel", target="run_1", at=0))
         await store.complete("req_1", b"done")
-    done: tuple[Key, int] = (("result", "req_1"), 1)
-    glance = Glance()
+    done: tuple[ChangeKey, int] = (("result", "req_1"), 1)
+    glance = ChangeDetector()
     with closing(sqlite3.connect(path)) as connection:
-        assert done not in glance.look(connection, {})
-        assert done in glance.look(connection, {done[0]: 0})
-        assert glance.look(connection, {done[0]: 0}) == []
-        assert glance.look(connection, {}) == []
+        assert done not in glance.find_changes(connection, {})
+        assert done in glance.find_changes(connection, {done[0]: 0})
+        assert glance.find_changes(connection, {done[0]: 0}) == []
+        assert glance.find_changes(connection, {}) == []
         last = (("requests", ""), 1)
-        assert last in glance.look(connection, {last[0]: 5})
-        assert glance.look(connection, {last[0]: 5}) == []
-        assert last in glance.look(connection, {last[0]: 0})
+        assert last in glance.find_changes(connection, {last[0]: 5})
+        assert glance.find_changes(connection, {last[0]: 5}) == []
+        assert last in glance.find_changes(connection, {last[0]: 0})
 
 
 def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
-    options, group, numbers = Options(path=tmp_path / "s.db"), GroupWriter(), count(1)
+    options, group, numbers = SqliteOptions(path=tmp_path / "s.db"), GroupWriter(), count(1)
 
     def append(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -196,17 +196,17 @@ def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path
     with closing(open_writer(options)) as ours, closing(open_writer(options)) as other:
         create_session(ours, NewSession(session_id=SESSION, provider="echo", at=1, body=b"{}"))
         append(ours)
-        assert not group.saw_no_others()  # before the first group anybody may have written
-        assert not group.saw_no_others()  # there was no group since
+        assert not group.saw_no_other_commits()  # before the first group anybody may have written
+        assert not group.saw_no_other_commits()  # there was no group since
         append(ours)
         append(ours)
-        assert group.saw_no_others()
+        assert group.saw_no_other_commits()
         create_session(other, NewSession(session_id="other", provider="echo", at=1, body=b"{}"))
         append(ours)
         append(ours)
-        assert not group.saw_no_others()  # though the last group saw nothing new
+        assert not group.saw_no_other_commits()  # though the last group saw nothing new
         append(ours)
-        assert group.saw_no_others()
+        assert group.saw_no_other_commits()
 
 
 async def test_others_are_noticed_while_we_write_ourselves(
@@ -263,10 +263,10 @@ async def test_a_look_that_is_cancelled_is_made_up_for(tmp_path: Path) -> None:
         await store.append(batch(1, "message_received"))
         await other.append(batch(1, "message_received", session_id="other"))
         await store.append(batch(2, "message_received"))  # which sees that others have written
-        look = store._look  # pyright: ignore[reportPrivateUsage]
+        look = store._find_changes  # pyright: ignore[reportPrivateUsage]
         async with trio.open_nursery() as nursery:
             is_held.set()
-            nursery.start_soon(look, dict[Key, int]())
+            nursery.start_soon(look, dict[ChangeKey, int]())
             await trio.to_thread.run_sync(is_looking.wait)
             nursery.cancel_scope.cancel()
         is_held.clear()

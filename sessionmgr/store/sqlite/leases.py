@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessionmgr.errors import IdTaken, LeaseLost, UnknownId
-from sessionmgr.store.row import Lease, Owner, Request, StoredRequest, carried_out
+from sessionmgr.store.rows import Lease, LeaseOwner, Request, StoredRequest, without_body
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -14,18 +14,23 @@ OWNER: Final = "boot_id, pid, start, owner, namespace"
 """The columns of an owner."""
 
 
-def _columns(owner: Owner) -> tuple[str, int, int, str, str]:
+def _columns(owner: LeaseOwner) -> tuple[str, int, int, str, str]:
     return owner.boot_id, owner.pid, owner.start, owner.name, owner.namespace
 
 
-def _owner(columns: list[Any]) -> Owner:
+def _owner(columns: list[Any]) -> LeaseOwner:
     """Read an owner; an earlier version stored no namespace."""
     boot_id, pid, start, name, namespace = columns
-    return Owner(boot_id, pid, start, name, namespace or "")
+    return LeaseOwner(boot_id, pid, start, name, namespace or "")
 
 
 def acquire(
-    connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: Lease | None = None
+    connection: Connection,
+    name: str,
+    owner: LeaseOwner,
+    now: int,
+    ttl: int,
+    over: Lease | None = None,
 ) -> Lease:
     """Take the lease, unless an owner other than `over` holds one: then return that one."""
     known, last, expires, *held_by = connection.execute(
@@ -93,7 +98,7 @@ def submit(connection: Connection, request: Request) -> int:
         ).lastrowid
         assert number is not None
         return number
-    if found.request != (request if found.result is None else carried_out(request)):
+    if found.request != (request if found.result is None else without_body(request)):
         raise IdTaken("request", request.request_id)
     return found.number
 
@@ -129,7 +134,9 @@ def last_request(connection: Connection) -> int:
     return last
 
 
-def take(connection: Connection, request_id: str, owner: Owner, over: Owner | None) -> Owner | None:
+def claim_request(
+    connection: Connection, request_id: str, owner: LeaseOwner, over: LeaseOwner | None
+) -> LeaseOwner | None:
     """Give the request to this owner, also out of the hands of `over`; return who has it then.
 
     Nobody has a request that is completed.

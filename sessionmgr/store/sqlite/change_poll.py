@@ -16,60 +16,62 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from sqlite3 import Connection
 
-    from sessionmgr.store.bells import Bells, Key, Waiter
+    from sessionmgr.store.change_notifier import ChangeKey, ChangeNotifier, ChangeWaiter
 
 
-class ForeignWatch:
+class ChangePoller:
     """Rings the bells for what others wrote."""
 
     def __init__(
         self,
-        bells: Bells,
-        look: Callable[[Mapping[Key, int]], Awaitable[Sequence[tuple[Key, int]]]],
+        bells: ChangeNotifier,
+        look: Callable[[Mapping[ChangeKey, int]], Awaitable[Sequence[tuple[ChangeKey, int]]]],
         interval: float | None,
     ) -> None:
-        self._bells = bells
+        self._notifier = bells
         self._look = look
         self._interval = interval
-        self._watcher: Waiter | None = None
+        self._polling_waiter: ChangeWaiter | None = None
 
-    async def wait(self, waiter: Waiter) -> int:
+    async def wait(self, waiter: ChangeWaiter) -> int:
         """Sleep until the waiter's number passes; return how far it is then."""
-        while not waiter.passed:
-            if self._watcher is not None or self._interval is None:
-                await waiter.park()
+        while not waiter.has_passed:
+            if self._polling_waiter is not None or self._interval is None:
+                await waiter.wait()
                 continue
-            self._watcher = waiter
+            self._polling_waiter = waiter
             try:
-                await self._watch(waiter, self._interval)
+                await self._poll(waiter, self._interval)
             finally:
-                self._watcher = None
+                self._polling_waiter = None
                 self._hand_over(waiter)
         return waiter.number
 
-    async def _watch(self, waiter: Waiter, interval: float) -> None:
-        while not waiter.passed:
+    async def _poll(self, waiter: ChangeWaiter, interval: float) -> None:
+        while not waiter.has_passed:
             with trio.move_on_after(interval):
-                await waiter.park()
-            if not waiter.passed:
-                for key, number in await self._look(self._bells.awaited):
-                    self._bells.ring(key, number)
+                await waiter.wait()
+            if not waiter.has_passed:
+                for key, number in await self._look(self._notifier.awaited_numbers):
+                    self._notifier.notify(key, number)
 
-    def _hand_over(self, leaving: Waiter) -> None:
-        for each in self._bells:
-            if each is not leaving and each.parked:
-                each.nudge()
+    def _hand_over(self, leaving: ChangeWaiter) -> None:
+        for each in self._notifier:
+            if each is not leaving and each.is_waiting:
+                each.wake()
                 return
 
 
-class Glance:
+class ChangeDetector:
     """What one reading connection has seen of the file."""
 
     def __init__(self) -> None:
-        self._versions: dict[int, tuple[int, Mapping[Key, int]]] = {}
+        self._versions: dict[int, tuple[int, Mapping[ChangeKey, int]]] = {}
         """By connection: the file's version at the last look, and the waiters of that look."""
 
-    def look(self, connection: Connection, awaited: Mapping[Key, int]) -> list[tuple[Key, int]]:
+    def find_changes(
+        self, connection: Connection, awaited: Mapping[ChangeKey, int]
+    ) -> list[tuple[ChangeKey, int]]:
         """Return what has been passed, if anything has changed since this connection looked."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._is_known(self._versions.get(id(connection)), version, awaited):
@@ -78,7 +80,7 @@ class Glance:
         sessions = json.dumps(
             {id: last for (kind, id), last in awaited.items() if kind == "session"}
         )
-        found: list[tuple[Key, int]] = [
+        found: list[tuple[ChangeKey, int]] = [
             (("session", session_id), last)
             for session_id, last in connection.execute(
                 "SELECT session_id, last FROM json_each(?) AS awaited"
@@ -100,7 +102,9 @@ class Glance:
 
     @staticmethod
     def _is_known(
-        last: tuple[int, Mapping[Key, int]] | None, version: int, awaited: Mapping[Key, int]
+        last: tuple[int, Mapping[ChangeKey, int]] | None,
+        version: int,
+        awaited: Mapping[ChangeKey, int],
     ) -> bool:
         """Return whether the last look covers all that this one could find."""
         if last is None or last[0] != version:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import example, given, strategies as st
 
-from sessionmgr.store.key_shapes import LONGEST_BEGINNING
-from sessionmgr.store.redaction import REDACTED, Pieces, Redactor
+from sessionmgr.store.key_patterns import LONGEST_BEGINNING
+from sessionmgr.store.redaction import REDACTED, Redactor, StreamRedaction
 from tests.store.test_redaction import HARMLESS, KEYS
 
 SECRETS = [
@@ -44,9 +44,11 @@ def cut(text: str, cuts: list[int]) -> list[str]:
 
 
 def passed_on(pieces: list[str], redactor: Redactor = REDACTOR) -> list[str]:
-    patterns, stream, found = redactor.text, Pieces(), list[str]()
+    patterns, stream, found = redactor.text, StreamRedaction(), list[str]()
     for piece in pieces:
-        found.append(piece if stream.passes(piece, patterns) else stream.add(piece, patterns))
+        found.append(
+            piece if stream.accept_unchanged(piece, patterns) else stream.add(piece, patterns)
+        )
     return [*found, stream.close(patterns)]
 
 
@@ -77,7 +79,7 @@ def test_a_text_loses_the_same_as_the_record_that_it_stands_in(text: str) -> Non
 def test_what_is_held_back_is_no_longer_than_a_secrets_beginning(
     text: str, cuts: list[int]
 ) -> None:
-    stream = Pieces()
+    stream = StreamRedaction()
     longest = max(LONGEST_BEGINNING, *(2 * len(each) for each in SECRETS))
     for piece in cut(text, cuts):
         stream.add(piece, REDACTOR.text)
@@ -86,8 +88,8 @@ def test_what_is_held_back_is_no_longer_than_a_secrets_beginning(
 
 @pytest.mark.parametrize("text", ["Hello, wor", "All of it.", "is_a_word ", "Yes", "mask"])
 def test_what_cannot_become_a_secret_is_passed_on_at_once(text: str) -> None:
-    stream = Pieces()
-    assert stream.passes(text, REDACTOR.text)
+    stream = StreamRedaction()
+    assert stream.accept_unchanged(text, REDACTOR.text)
     assert stream.add(text, REDACTOR.text) == text
 
 
@@ -96,14 +98,14 @@ def test_what_cannot_become_a_secret_is_passed_on_at_once(text: str) -> None:
     [("it is q7Zk", "q7Zk"), ("the A", "A"), ("a sk", "sk"), ("x ghp_abc", "ghp_abc")],
 )
 def test_only_the_end_that_may_become_one_is_held_back(text: str, held: str) -> None:
-    stream = Pieces()
-    assert not stream.passes(text, REDACTOR.text)
+    stream = StreamRedaction()
+    assert not stream.accept_unchanged(text, REDACTOR.text)
     assert stream.add(text, REDACTOR.text) + held == text
     assert stream.close(REDACTOR.text) == held
 
 
 def test_a_key_without_end_is_replaced_at_once_and_not_kept() -> None:
-    stream = Pieces()
+    stream = StreamRedaction()
     assert stream.add(f"is {KEYS[0]}", REDACTOR.text) == f"is {REDACTED}"
     for _ in range(1000):
         assert stream.add("0123456789abcdef", REDACTOR.text) == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from sessionmgr.errors import IdTaken, UnknownId
-from sessionmgr.store.row import Costs, Snapshot
-from sessionmgr.store.sqlite.reading import find_session
+from sessionmgr.store.rows import CostTotals, SnapshotRow
+from sessionmgr.store.sqlite.queries import find_session
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,7 +27,7 @@ def blob(connection: Connection, sha256: str) -> bytes:
     return body
 
 
-def put_snapshot(connection: Connection, snapshot: Snapshot) -> None:
+def put_snapshot(connection: Connection, snapshot: SnapshotRow) -> None:
     """Store a snapshot, unless the very same is there."""
     find_session(connection, snapshot.session_id)
     found = _snapshots(connection, "snapshot_id", snapshot.snapshot_id)
@@ -47,7 +47,7 @@ def put_snapshot(connection: Connection, snapshot: Snapshot) -> None:
         raise IdTaken("snapshot", snapshot.snapshot_id)
 
 
-def snapshot(connection: Connection, snapshot_id: str) -> Snapshot:
+def snapshot(connection: Connection, snapshot_id: str) -> SnapshotRow:
     """Return a snapshot."""
     found = _snapshots(connection, "snapshot_id", snapshot_id)
     if not found:
@@ -55,20 +55,20 @@ def snapshot(connection: Connection, snapshot_id: str) -> Snapshot:
     return found[0]
 
 
-def snapshots(connection: Connection, session_id: str) -> list[Snapshot]:
+def snapshots(connection: Connection, session_id: str) -> list[SnapshotRow]:
     """Return the session's snapshots, the oldest first."""
     find_session(connection, session_id)
     return _snapshots(connection, "session_id", session_id)
 
 
-def _snapshots(connection: Connection, column: str, value: str) -> list[Snapshot]:
+def _snapshots(connection: Connection, column: str, value: str) -> list[SnapshotRow]:
     rows = connection.execute(
         "SELECT snapshot_id, session_id, run_id, at, body FROM snapshots"
         f" WHERE {column} = ? ORDER BY key",
         (value,),
     )
     return [
-        Snapshot(snapshot_id=snapshot_id, session_id=session_id, run_id=run_id, at=at, body=body)
+        SnapshotRow(snapshot_id=snapshot_id, session_id=session_id, run_id=run_id, at=at, body=body)
         for snapshot_id, session_id, run_id, at, body in rows
     ]
 
@@ -103,9 +103,9 @@ def _put(
         connection.execute(f"REPLACE INTO {table} (key, body) VALUES (?, ?)", (key, body))
 
 
-def costs(connection: Connection, ids: Collection[str]) -> dict[str, Costs]:
+def costs(connection: Connection, ids: Collection[str]) -> dict[str, CostTotals]:
     """Return the sums for these ids; unknown ones are left out."""
-    sums: dict[str, Costs] = {}
+    sums: dict[str, CostTotals] = {}
     for each in ids:
         row = connection.execute(
             "SELECT count(*), sum(input), sum(cached_input), sum(cache_write), sum(output),"
@@ -115,5 +115,5 @@ def costs(connection: Connection, ids: Collection[str]) -> dict[str, Costs]:
             {"id": each},
         ).fetchone()
         if row[0]:
-            sums[each] = Costs(**dict(zip(Costs.__struct_fields__, row, strict=True)))
+            sums[each] = CostTotals(**dict(zip(CostTotals.__struct_fields__, row, strict=True)))
     return sums

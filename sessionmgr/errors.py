@@ -152,15 +152,15 @@ class NameAmbiguous(CommandLineError, LookupError):
         self.candidates = tuple(candidates)
 
 
-class NothingStored(CommandLineError):
+class StoreEmpty(CommandLineError):
     """Nothing has been run yet, and so nothing is stored."""
 
 
-class NobodyThere(CommandLineError):
+class RunNotManaged(CommandLineError):
     """An order was for a run that no program looks after now."""
 
 
-class OrderRefused(CommandLineError):
+class RemoteRequestFailed(CommandLineError):
     """Whoever looks after the run has answered, and could not do it."""
 
 
@@ -185,7 +185,7 @@ class ArgumentTypeInvalid(SessionError, TypeError):
     """An argument of a call has a wrong type."""
 
     def __init__(self, call: str, name: str, value: object, wanted: str) -> None:
-        super().__init__(f"{call}: {name} must be {wanted}, not {_shortly(value)}")
+        super().__init__(f"{call}: {name} must be {wanted}, not {_shorten(value)}")
         self.name = name
         self.value = value
 
@@ -194,12 +194,12 @@ class ArgumentValueInvalid(SessionError, ValueError):
     """An argument of a call has an invalid value."""
 
     def __init__(self, call: str, name: str, value: object, why: str) -> None:
-        super().__init__(f"{call}: {name} is {_shortly(value)}: {why}")
+        super().__init__(f"{call}: {name} is {_shorten(value)}: {why}")
         self.name = name
         self.value = value
 
 
-def _shortly(value: object) -> str:
+def _shorten(value: object) -> str:
     said = repr(value)
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
 
@@ -261,7 +261,7 @@ class BudgetUnenforceable(CapabilityMissing):
         self.args = (f"budget of {amount:g} {unit}: {self.why}",)
 
 
-class BudgetSpent(StartRefused):
+class BudgetExhausted(StartRefused):
     """The budget of the session or of the manager is used up."""
 
     def __init__(self, why: str) -> None:
@@ -288,7 +288,7 @@ class OptionInvalid(StartRefused, ValueError):
         self.provider = provider
 
 
-class WishRefused(StartRefused):
+class RunRequestUnsupported(StartRefused):
     """The provider has no way to do what a field of the wish asks of it."""
 
     def __init__(self, provider: str, field: str) -> None:
@@ -297,7 +297,7 @@ class WishRefused(StartRefused):
         self.field = field
 
 
-class WishInvalid(StartRefused, ValueError):
+class RunRequestInvalid(StartRefused, ValueError):
     """What a field of the wish says makes no sense to its provider, or to anybody."""
 
     def __init__(self, provider: str, fault: str) -> None:
@@ -361,7 +361,7 @@ class InboxFull(SessionError):
         self.size = size
 
 
-class KeeperLost(StartRefused):
+class RecorderUnavailable(StartRefused):
     """Nobody could write down that the run was let in, and so it was not."""
 
     def __init__(self, session_id: str) -> None:
@@ -451,7 +451,7 @@ class OutDirectoryTaken(BatchError):
         self.holder = holder
 
 
-class OtherStore(BatchError):
+class StoreMismatch(BatchError):
     """A batch has attempts to continue, and the store in use has no record of them."""
 
     def __init__(self, directory: str, jobs: int, store: str | None) -> None:
@@ -485,7 +485,7 @@ class LedgerUnusable(BatchError):
         self.why = str(why)
 
 
-class OutUnusable(LedgerUnusable):
+class OutDirectoryUnusable(LedgerUnusable):
     """A batch's directory cannot be created or written."""
 
     def __init__(self, path: str, why: str) -> None:
@@ -632,7 +632,7 @@ class StoreFailed(StoreUnusable):
     what = "could not be read or written"
 
 
-class StoreSilent(StoreUnusable):
+class StoreTimeout(StoreUnusable):
     """It has not answered for as long as anybody could wait."""
 
     what = "does not answer"
@@ -753,7 +753,7 @@ class CommandInvalid(ProcessError, ValueError):
         super().__init__(f"this command cannot be started: {why}")
 
 
-class VariableRefused(ProcessError, ValueError):
+class EnvironmentVariableInvalid(ProcessError, ValueError):
     """A variable that the environment of a child may not hold."""
 
     def __init__(self, name: str, why: str) -> None:
@@ -761,7 +761,7 @@ class VariableRefused(ProcessError, ValueError):
         self.name = name
 
 
-class ResumeIdRefused(ProcessError, ValueError):
+class SessionIdInvalid(ProcessError, ValueError):
     """What was given as the id of a provider's session cannot be one."""
 
     def __init__(self, given: str, why: str) -> None:
@@ -817,11 +817,11 @@ class NoSuchDirectory(SpawnFailed):
     """There is no such directory to run a program in, or we may not enter it."""
 
 
-class ProfileRefused(ProcessError):
+class SecretFileRefused(ProcessError):
     """Secret settings cannot be passed to a program in a private file; the text says why."""
 
 
-class TreeLost(ProcessError):
+class SpawnerKilled(ProcessError):
     """Whoever was to start a child was killed meanwhile; what had begun was ended."""
 
     def __init__(self, program: str) -> None:
@@ -1000,7 +1000,7 @@ class AlreadyRegistered(OtpError):
         self.key = key
 
 
-class RunCrashed(OtpError):
+class TaskCrashed(OtpError):
     """A task ended with an exception, which is the `__cause__`."""
 
     def __init__(self, who: str, reason: ExitReason) -> None:
@@ -1009,7 +1009,7 @@ class RunCrashed(OtpError):
         self.reason = reason
 
 
-class RunCancelled(OtpError):
+class TaskCancelled(OtpError):
     """A task was cancelled before it had a result."""
 
     def __init__(self, who: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.host import Ended
 from sessionmgr.batch.restart import RetryFrom, Start
-from sessionmgr.errors import OtherStore
+from sessionmgr.errors import StoreMismatch
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class OwnStore:
         if jobs:
             used = self._manager.store_path
             is_elsewhere = self._path and self._path != str(used)
-            raise OtherStore(self._out, jobs, self._path if is_elsewhere else None)
+            raise StoreMismatch(self._out, jobs, self._path if is_elsewhere else None)
 
     async def mark(self) -> None:
         """Mark the store before the first attempt, so that the next run knows it again."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.errors import BatchBusy, LedgerUnusable, OutUnusable
+from sessionmgr.errors import BatchBusy, LedgerUnusable, OutDirectoryUnusable
 from sessionmgr.process.private_modes import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
@@ -76,7 +76,7 @@ def _taken(path: Path, out: str) -> int:
             make_private_directory(path)
             lock = unlinked_opener(str(path / "lock"), os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise OutUnusable(out, _in_words(error)) from error
+            raise OutDirectoryUnusable(out, _in_words(error)) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -116,7 +116,9 @@ def _require_no_results(path: Path) -> None:
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_size:
             why = f"its {path.name} has results ({found.st_size} bytes), and there is no {LEDGER}"
-            raise OutUnusable(str(path.parent), f"{why} that has them: move {path.name} away")
+            raise OutDirectoryUnusable(
+                str(path.parent), f"{why} that has them: move {path.name} away"
+            )
 
 
 def _in_words(error: OSError) -> str:

@@ -30,8 +30,8 @@ from sessionmgr.errors import (
     JobsInvalid,
     ProcessError,
     ProviderUnknown,
+    RunRequestInvalid,
     StartRefused,
-    WishInvalid,
 )
 from sessionmgr.manager import Grant
 from sessionmgr.model import PermissionMode, RunStatus
@@ -250,7 +250,9 @@ class Reader:
     def _refused(self, error: Exception, draft: Draft, job: Job) -> Problem:
         """Report a problem of a job; for a default it names the source instead of the line."""
         field = field_to_blame(error, job)
-        what = error.why if isinstance(error, WishInvalid | BudgetUnenforceable) else str(error)
+        what = (
+            error.why if isinstance(error, RunRequestInvalid | BudgetUnenforceable) else str(error)
+        )
         budget = isinstance(error, BudgetUnenforceable)
         value = f"{job.budget_usd}" if budget and job.budget_usd is not None else ""
         source = self._settings.source_of(field, job.provider or "")

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter import Budget
 from sessionmgr.errors import (
     AdapterBroken,
-    BudgetSpent,
+    BudgetExhausted,
     CapabilityMissing,
     DirectoryMissing,
+    EnvironmentVariableInvalid,
     LeaseHeld,
     ManagerClosing,
     OptionInvalid,
     PermissionRefused,
     ProviderDown,
     ProviderUnknown,
+    RunRequestInvalid,
+    RunRequestUnsupported,
     SessionBusy,
     StoreError,
     UnknownId,
-    VariableRefused,
-    WishInvalid,
-    WishRefused,
 )
 from sessionmgr.manager import Clocks, RunWish
 from sessionmgr.model import Failure, FailureKind, PermissionMode
@@ -46,7 +46,7 @@ _FIELDS: Final[dict[type[Exception], str]] = {
     PermissionRefused: "permission_mode",
     OptionInvalid: "options",
     DirectoryMissing: "cwd",
-    VariableRefused: "env",
+    EnvironmentVariableInvalid: "env",
 }
 
 
@@ -86,7 +86,7 @@ def field_to_blame(error: Exception, job: Job) -> str:
             if name not in (job.require or ()) and name in _TAKEN_BY:
                 return _TAKEN_BY[name]
         return "require"
-    if isinstance(error, WishRefused | WishInvalid):
+    if isinstance(error, RunRequestUnsupported | RunRequestInvalid):
         return error.field
     return _FIELDS.get(type(error), "")
 
@@ -96,7 +96,7 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
     AdapterBroken: FailureKind.START_FAILED,
     CapabilityMissing: FailureKind.CAPABILITY_MISSING,
     PermissionRefused: FailureKind.PERMISSION_REFUSED,
-    BudgetSpent: FailureKind.BUDGET_EXCEEDED,
+    BudgetExhausted: FailureKind.BUDGET_EXCEEDED,
     ProviderDown: FailureKind.ADAPTER_CRASHED,
     ManagerClosing: FailureKind.MANAGER_CRASHED,
     SessionBusy: FailureKind.SESSION_BUSY,

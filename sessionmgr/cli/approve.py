@@ -11,7 +11,7 @@ from sessionmgr.cli.output import say, say_json
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.stored import held_sessions, with_store
 from sessionmgr.cli.table import labelled, room
-from sessionmgr.errors import CommandLineInvalid, NameAmbiguous, OrderRefused, UnknownId
+from sessionmgr.errors import CommandLineInvalid, NameAmbiguous, RemoteRequestFailed, UnknownId
 
 if TYPE_CHECKING:
     import argparse
@@ -59,7 +59,7 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
         {"approval_id": question.id, "allow": args.answer == "allow", "detail": args.reason},
     )
     if not answer.get("answered"):
-        raise OrderRefused(f"{run_id} asks nothing that could be answered now")
+        raise RemoteRequestFailed(f"{run_id} asks nothing that could be answered now")
     if args.json:
         say_json({"id": run_id, **answer, "question": question.id, "wants": question.wants})
         return 0
@@ -96,7 +96,7 @@ async def _question(store: Store, text: str | None, batch: str | None) -> OpenQu
     if not of_it:
         if run.session_id not in await held_sessions(store, run.session_id):
             await give(store, "approve", run.session_id, run.run_id, {})  # it raises NobodyThere
-        raise OrderRefused(f"{run.run_id} asks nothing that could be answered now")
+        raise RemoteRequestFailed(f"{run.run_id} asks nothing that could be answered now")
     return _only(of_it, f"{run.run_id} asks {len(of_it)} questions")
 
 

@@ -14,7 +14,7 @@ from sessionmgr.cli.sessions import at_least_one
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import open_stored
 from sessionmgr.cli.table import GAP, room, table
-from sessionmgr.errors import NothingStored
+from sessionmgr.errors import StoreEmpty
 from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ async def _list(args: argparse.Namespace) -> int:
     try:
         async with open_stored(args.configuration) as store:
             records = await batch_records(store)
-    except NothingStored:  # a batch may have begun with another store
+    except StoreEmpty:  # a batch may have begun with another store
         records = await batch_records(None)
     if args.running:
         records = [each for each in records if each.pid is not None]

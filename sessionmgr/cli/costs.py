@@ -16,7 +16,7 @@ from sessionmgr.cli.sessions import SHORT, WITH_DIRECTORY
 from sessionmgr.cli.stored import session_of, with_store
 from sessionmgr.cli.table import natural_width, room, table, without_excess
 from sessionmgr.cli.when import since
-from sessionmgr.errors import CommandLineInvalid, NothingStored
+from sessionmgr.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.manager.cost_gaps import CostGaps, costs_of
 from sessionmgr.manager.status import spent
 from sessionmgr.model import Provenance, Usage, decode_run
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineInvalid(f"costs: --batch {args.batch} needs the id of a job in that batch")
     try:
         return with_store(args, _costs)
-    except NothingStored as nothing:
+    except StoreEmpty as nothing:
         if args.ids:
             raise
         note(str(nothing))

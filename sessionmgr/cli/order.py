@@ -17,7 +17,7 @@ from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.safe_text import one_line
 from sessionmgr.cli.stored import ALIVE, held_sessions, owner_of
-from sessionmgr.errors import NobodyThere, OrderRefused
+from sessionmgr.errors import RemoteRequestFailed, RunNotManaged
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import Json, encode_json, new_id
 from sessionmgr.model.ids import IdKind as IdKind
@@ -42,11 +42,11 @@ async def alive_run(store: Store, text: str, batch: str | None = None) -> Stored
     if kind == "run":
         run = await store.run(id)
         if run.status not in ALIVE:
-            raise NobodyThere(f"{id} has ended already: {run.status}")
+            raise RunNotManaged(f"{id} has ended already: {run.status}")
         return run
     page = await store.runs(session_id=id, statuses=ALIVE)
     if not page.rows:
-        raise NobodyThere(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
+        raise RunNotManaged(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
     oldest = page.rows[-1]
     return next((run for run in reversed(page.rows) if run.status == "running"), oldest)
 
@@ -62,7 +62,7 @@ async def give(
     """
     lease = (await held_sessions(store, session_id)).get(session_id)
     if lease is None:
-        raise NobodyThere(
+        raise RunNotManaged(
             f"no process owns {target} any more; the next run, batch or resume on this store "
             "records how it ended"
         )
@@ -77,7 +77,7 @@ async def give(
     answer = await _answer(store, request, number, lease)
     found = msgspec.json.decode(answer, type=dict[str, Json])
     if not found.pop("ok", False):
-        raise OrderRefused(str(found.get("error", f"{target} could not be reached")))
+        raise RemoteRequestFailed(str(found.get("error", f"{target} could not be reached")))
     return found
 
 
@@ -86,7 +86,7 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
         with trio.move_on_after(PATIENCE):
             return await store.wait_result(request.request_id)
         if await _withdraw(store, request):
-            raise NobodyThere(
+            raise RunNotManaged(
                 f"{owner_of(lease)} owns {request.target} and did not answer within "
                 f"{PATIENCE:g} s; the request is withdrawn: try again, or end that process"
             )
@@ -97,7 +97,7 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
         with trio.move_on_after(1, shield=True):
             await _withdraw(store, request)
         raise
-    raise NobodyThere(
+    raise RunNotManaged(
         f"{owner_of(lease)} has taken the order for {request.target} and has not carried "
         f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
     )

@@ -12,7 +12,7 @@ from sessionmgr.cli.paths import home_path, short_path
 from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.table import labelled, room
 from sessionmgr.cli.when import clock
-from sessionmgr.errors import NothingStored
+from sessionmgr.errors import StoreEmpty
 from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """List them and return the exit code."""
     try:
         return with_store(args, _list)
-    except NothingStored as nothing:
+    except StoreEmpty as nothing:
         note(str(nothing))
         return 0
 

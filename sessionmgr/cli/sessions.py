@@ -26,7 +26,7 @@ from sessionmgr.cli.stored import (
 )
 from sessionmgr.cli.table import WIDEST, room, table
 from sessionmgr.cli.when import clock, since
-from sessionmgr.errors import NothingStored
+from sessionmgr.errors import StoreEmpty
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import Spent, spent
 from sessionmgr.model import Cost, Json, RunStatus, Usage, timestamps
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     """List them and return the exit code."""
     try:
         return with_store(args, _list)
-    except NothingStored as nothing:
+    except StoreEmpty as nothing:
         note(str(nothing))
         return 0
 

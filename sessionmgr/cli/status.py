@@ -23,7 +23,7 @@ from sessionmgr.cli.scoreboard import Scoreboard
 from sessionmgr.cli.stopping import INTERRUPTED, run_verb
 from sessionmgr.cli.stored import PATIENCE, open_stored
 from sessionmgr.cli.table import room
-from sessionmgr.errors import CommandLineInvalid, NothingStored
+from sessionmgr.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.model import timestamps
 from sessionmgr.store import open_sqlite_store
 
@@ -74,7 +74,7 @@ async def _status(args: argparse.Namespace) -> int:
         store: Store | None = None
         try:
             store = await stack.enter_async_context(open_stored(configuration))
-        except NothingStored:
+        except StoreEmpty:
             store = None
         overview = await _chosen(store, args.out)
         named = overview.store

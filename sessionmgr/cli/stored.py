@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.stopping import run_verb
-from sessionmgr.errors import CommandLineInvalid, NothingStored
+from sessionmgr.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.manager.identity import is_alive, is_live
 from sessionmgr.manager.stored_records import all_runs as all_runs, fold as fold
 from sessionmgr.model import MessageSent, Session, decode_event, decode_run
@@ -40,7 +40,7 @@ async def open_stored(configuration: Configuration) -> AsyncGenerator[Store, Non
     if not path.exists():
         source = configuration.sources.get("store")
         if source is None:
-            raise NothingStored(f"nothing is stored yet: there is no {path}")
+            raise StoreEmpty(f"nothing is stored yet: there is no {path}")
         raise CommandLineInvalid(f"there is no store at {path} (named by {source})")
     async with open_sqlite_store(path, patience=PATIENCE) as store:
         yield store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import StoreError, StoreSilent
+from sessionmgr.errors import StoreError, StoreTimeout
 from sessionmgr.model import (
     TERMINAL_TYPES,
     AnyEvent,
@@ -194,7 +194,7 @@ class Cursor:
                 types=self._types,
                 limit=PAGE,
             )
-        raise StoreSilent("the store")
+        raise StoreTimeout("the store")
 
 
 class RunCursor(Cursor):

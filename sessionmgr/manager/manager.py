@@ -15,7 +15,7 @@ from sessionmgr.errors import (
     IdTaken,
     LeaseHeld,
     NotResumable,
-    StoreSilent,
+    StoreTimeout,
     UnknownId,
 )
 from sessionmgr.manager.arguments import (
@@ -419,7 +419,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             if await self._tables.store.resolve(id) != id:
                 raise UnknownId("run", id)
             return False
-        raise StoreSilent("the store")
+        raise StoreTimeout("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
         """End everything that is on or waits; return how many runs that were.

@@ -18,8 +18,8 @@ from sessionmgr.errors import (
     CapabilityMissing,
     DirectoryMissing,
     ManagerClosing,
-    WishInvalid,
-    WishRefused,
+    RunRequestInvalid,
+    RunRequestUnsupported,
 )
 from sessionmgr.manager.asked import asked_of, secrets_in
 from sessionmgr.manager.budget import tightest
@@ -270,7 +270,7 @@ def check_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
     if schema is not None:
         fault = f"schema: {schema}"
     if fault is not None:
-        raise WishInvalid(provider, fault)
+        raise RunRequestInvalid(provider, fault)
 
 
 NOTHING_ASKED: Final = Negotiation()
@@ -294,7 +294,7 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
     }
     for field, is_asked in asked.items():
         if is_asked and field not in adapter.serves:
-            raise WishRefused(adapter.name, field)
+            raise RunRequestUnsupported(adapter.name, field)
 
 
 def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:

@@ -8,7 +8,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.run_context import Stop
-from sessionmgr.errors import NotPausable, StoreSilent
+from sessionmgr.errors import NotPausable, StoreTimeout
 from sessionmgr.manager.arguments import MESSAGES, require
 from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.commands import Message
@@ -194,7 +194,7 @@ class RunHandle:
         with self._tables.lifetime.and_then(entry.plan.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)
-        raise StoreSilent("the store")
+        raise StoreTimeout("the store")
 
     def _require_pausable(self) -> None:
         entry = self._entry

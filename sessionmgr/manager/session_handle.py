@@ -10,11 +10,11 @@ import trio
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import (
-    BudgetSpent,
+    BudgetExhausted,
     InboxFull,
-    KeeperLost,
     ManagerClosing,
     ProviderNotReady,
+    RecorderUnavailable,
     SessionIsClosed,
 )
 from sessionmgr.manager.arguments import wish_of_arguments
@@ -192,11 +192,11 @@ class SessionHandle:
             KeeperLost: Nobody could write down that it was let in.
         """
         for _ in range(ATTEMPTS):
-            with suppress(KeeperLost):
+            with suppress(RecorderUnavailable):
                 entry = await self._admit(plan, follow_up)
                 if entry.run.first_seq:
                     return RunHandle(self._tables, entry, self)
-        raise KeeperLost(self.id)
+        raise RecorderUnavailable(self.id)
 
     async def _admit(self, plan: Plan, follow_up: bool) -> RunState:
         live = await self._keeping.live(self._session)
@@ -208,7 +208,7 @@ class SessionHandle:
             raise InboxFull(len(live.entries), live.intake.pending)
         spent = why_spent(self._tables, live, plan.wish)
         if spent is not None:
-            raise BudgetSpent(spent)
+            raise BudgetExhausted(spent)
         entry = RunState(
             plan,
             live=live,

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.errors import (
-    KeeperLost,
     LeaseHeld,
     LeaseLost,
     ManagerClosing,
     OtpError,
     ProviderDown,
+    RecorderUnavailable,
     SessionBusy,
     StartFailed,
     StoreClosed,
@@ -143,7 +143,7 @@ class SessionSupervisor:
             raise
         except Exception as error:
             self._launch(self._give_up, session.id)
-            raise KeeperLost(session.id) from error
+            raise RecorderUnavailable(session.id) from error
         except BaseException:
             # It may be ours all the same: what is given up in the middle is done by the store.
             self._launch(self._give_up, session.id)

@@ -26,7 +26,7 @@ import trio
 
 from sessionmgr.adapter.adapter import Interrupt
 from sessionmgr.adapter.run_context import Stop
-from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
+from sessionmgr.errors import MailboxFull, OtpError, TaskCancelled, TaskCrashed
 from sessionmgr.model import EndCause
 from sessionmgr.otp import TaskHandle
 
@@ -81,9 +81,9 @@ async def _end_interruption(run: RunState) -> BaseException | None:
     with trio.CancelScope(shield=True):  # noqa: ASYNC912  # its errors are waited for as well
         try:
             await run.interruption.result()
-        except RunCancelled:
+        except TaskCancelled:
             return None
-        except RunCrashed as crash:
+        except TaskCrashed as crash:
             return crash.__cause__
     return None
 

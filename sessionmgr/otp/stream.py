@@ -10,7 +10,7 @@ import trio
 from outcome import Error
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
-from sessionmgr.errors import RunCrashed
+from sessionmgr.errors import TaskCrashed
 from sessionmgr.otp.task_handle import TaskHandle
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Stream(Generic[T]):
         outcome = run.outcome
         assert outcome is not None
         error = outcome.error if isinstance(outcome, Error) else None
-        if self._return_exceptions and isinstance(error, RunCrashed):
+        if self._return_exceptions and isinstance(error, TaskCrashed):
             return error  # type: ignore[return-value]  # T says so, see the overloads
         return outcome.unwrap()
 

@@ -18,7 +18,7 @@ from trio.lowlevel import (
     wait_task_rescheduled,
 )
 
-from sessionmgr.errors import RunCancelled, RunCrashed
+from sessionmgr.errors import TaskCancelled, TaskCrashed
 from sessionmgr.otp.context import current_child
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed, ExitReason, cause_of
 from sessionmgr.otp.mailbox import InfoMessage
@@ -193,11 +193,11 @@ class TaskHandle(Generic[T]):
         """Stop it; without effect when it has ended."""
         self._child_task.request_stop(SHUTDOWN)
 
-    def _error(self) -> RunCrashed | RunCancelled:
+    def _error(self) -> TaskCrashed | TaskCancelled:
         life = self._child_task
         if not isinstance(life.reason, Crashed):
-            return RunCancelled(life.name)
-        error = RunCrashed(life.name, life.reason)
+            return TaskCancelled(life.name)
+        error = TaskCrashed(life.name, life.reason)
         error.__cause__ = cause_of(life.reason)
         return error
 

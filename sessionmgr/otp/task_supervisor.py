@@ -24,7 +24,7 @@ from sessionmgr.otp.task_handle import TaskHandle, run_task
 from sessionmgr.otp.unordered_supervisor import UnorderedSupervisor
 
 if TYPE_CHECKING:
-    from sessionmgr.errors import RunCrashed
+    from sessionmgr.errors import TaskCrashed
     from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.child_task import ChildTask
 
@@ -88,7 +88,7 @@ class TaskSupervisor(UnorderedSupervisor):
         max_concurrency: int = 8,
         ordered: bool = True,
         return_exceptions: Literal[True],
-    ) -> Stream[T | RunCrashed]: ...
+    ) -> Stream[T | TaskCrashed]: ...
     def stream(
         self,
         fn: Callable[[Item], Awaitable[T]],
@@ -97,7 +97,7 @@ class TaskSupervisor(UnorderedSupervisor):
         max_concurrency: int = 8,
         ordered: bool = True,
         return_exceptions: bool = False,
-    ) -> Stream[T] | Stream[T | RunCrashed]:
+    ) -> Stream[T] | Stream[T | TaskCrashed]:
         """Run `fn(item)` for each item, at most `max_concurrency` at once.
 
         `async with tasks.stream(fn, items) as results: async for result in results: ...`

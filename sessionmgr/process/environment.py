@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sessionmgr.errors import VariableRefused
+from sessionmgr.errors import EnvironmentVariableInvalid
 from sessionmgr.process.secret_names import is_secret_name
 
 BASE: Final = (
@@ -73,11 +73,13 @@ def build_environment(
     for name, value in job.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
             why = "its value holds a NUL" if name and "=" not in name else "it is no name"
-            raise VariableRefused(repr(name), why)
+            raise EnvironmentVariableInvalid(repr(name), why)
         if name in NESTING:
-            raise VariableRefused(name, "it tells a program that it runs inside an agent")
+            raise EnvironmentVariableInvalid(
+                name, "it tells a program that it runs inside an agent"
+            )
         if name in mark:
-            raise VariableRefused(name, "it marks whose child a process is")
+            raise EnvironmentVariableInvalid(name, "it marks whose child a process is")
     chosen = {**_selected_names(source, (*BASE, *declared.names)), **job}
     for when in declared.when:
         if _is_on(chosen, when.switches):

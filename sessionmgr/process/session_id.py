@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from sessionmgr.errors import ResumeIdRefused
+from sessionmgr.errors import SessionIdInvalid
 
 LONGEST: Final = 1024
 # Control, format (among them what turns the direction of writing), surrogate, line and paragraph.
@@ -19,14 +19,14 @@ def validate_session_id(given: str) -> str:
         ResumeIdRefused: it is blank, could be read as an option, or holds what nobody can see.
     """
     if not given.strip():
-        raise ResumeIdRefused(given, "it is blank")
+        raise SessionIdInvalid(given, "it is blank")
     if given != given.strip():
-        raise ResumeIdRefused(given, "white space stands around it")
+        raise SessionIdInvalid(given, "white space stands around it")
     if given.startswith("-"):
-        raise ResumeIdRefused(given, "it begins with '-', like an option")
+        raise SessionIdInvalid(given, "it begins with '-', like an option")
     for character in given:
         if unicodedata.category(character) in _REFUSED:
-            raise ResumeIdRefused(given, f"it holds the control character {character!r}")
+            raise SessionIdInvalid(given, f"it holds the control character {character!r}")
     if len(given) > LONGEST:
-        raise ResumeIdRefused(given, f"it has {len(given)} characters, of at most {LONGEST}")
+        raise SessionIdInvalid(given, f"it has {len(given)} characters, of at most {LONGEST}")
     return given

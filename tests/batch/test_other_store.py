@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import Batch, HowTo, JobResult
-from sessionmgr.errors import OtherStore, StoreBusy
+from sessionmgr.errors import StoreBusy, StoreMismatch
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import Hang, Say, Step, Tool
@@ -80,7 +80,7 @@ async def test_a_killed_job_is_not_started_over_with_a_store_that_does_not_know_
     before = (out / "results.jsonl").read_bytes()
     async with open_hall(scripts=scripts) as hall:
         for _ in range(2):
-            with pytest.raises(OtherStore, match=r"1 job .*--retry-from fresh") as refused:
+            with pytest.raises(StoreMismatch, match=r"1 job .*--retry-from fresh") as refused:
                 await collect(batch(hall, out))
             assert refused.value.jobs == 1
         assert hall.prompts() == []
@@ -120,7 +120,7 @@ async def test_what_was_stopped_is_not_resumed_with_a_store_that_does_not_know_i
     async with open_hall(scripts=scripts, store=store) as hall, batch(hall, tmp_path):
         await trio.sleep(3)
     async with open_hall(scripts=scripts) as hall:
-        with pytest.raises(OtherStore):
+        with pytest.raises(StoreMismatch):
             await collect(batch(hall, tmp_path))
         # What is not selected stops nothing.
         assert await ended(batch(hall, tmp_path, only=["b"])) == {}

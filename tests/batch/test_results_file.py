@@ -10,7 +10,7 @@ from sessionmgr import run_batch
 from sessionmgr.batch import results
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.results import ResultsFile
-from sessionmgr.errors import BatchBusy, JobsInvalid, OutUnusable
+from sessionmgr.errors import BatchBusy, JobsInvalid, OutDirectoryUnusable
 from tests.batch.hall import collect, job, open_hall
 
 
@@ -60,7 +60,9 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         before = results.read_bytes()
         (tmp_path / "ledger.db").unlink()
-        with pytest.raises(OutUnusable, match=r"has results .* and there is no ledger\.db"):
+        with pytest.raises(
+            OutDirectoryUnusable, match=r"has results .* and there is no ledger\.db"
+        ):
             await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
         assert results.read_bytes() == before
         results.rename(tmp_path / "old.jsonl")

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import StoreSilent
+from sessionmgr.errors import StoreTimeout
 from sessionmgr.manager import Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
 from sessionmgr.store import MemoryStore, SnapshotRow
@@ -81,9 +81,9 @@ async def test_a_store_that_does_not_even_answer_readers_makes_them_an_error(
 ) -> None:
     run, cursor = await left_on_ice(SilentStore())
     with trio.fail_after(11):
-        with pytest.raises(StoreSilent, match="does not answer"):
+        with pytest.raises(StoreTimeout, match="does not answer"):
             await types(run)
-        with pytest.raises(StoreSilent):
+        with pytest.raises(StoreTimeout):
             await anext(cursor)
 
 
@@ -91,12 +91,12 @@ async def test_a_reader_whom_the_store_keeps_waiting_is_let_go_with_the_manager(
     autojump_clock: MockClock,
 ) -> None:
     store = SilentStore()
-    refused: list[StoreSilent] = []
+    refused: list[StoreTimeout] = []
 
     async def read(run: RunHandle) -> None:
         try:
             await types(run)
-        except StoreSilent as error:
+        except StoreTimeout as error:
             refused.append(error)
 
     async with trio.open_nursery() as nursery:
@@ -113,12 +113,12 @@ async def test_a_reader_whom_the_store_keeps_waiting_is_let_go_with_the_manager(
 
 async def test_a_pause_that_could_not_be_stored_is_an_error(autojump_clock: MockClock) -> None:
     store = SilentStore()
-    refused: list[StoreSilent] = []
+    refused: list[StoreTimeout] = []
 
     async def pause(run: RunHandle) -> None:
         try:
             await run.pause()
-        except StoreSilent as error:
+        except StoreTimeout as error:
             refused.append(error)
 
     async with trio.open_nursery() as nursery:
@@ -141,7 +141,7 @@ async def test_to_cancel_what_only_the_store_knows_takes_no_longer_than_its_cloc
         await run.result()
         await trio.sleep(10)
         store.thawed = trio.Event()
-        with trio.fail_after(61), pytest.raises(StoreSilent):
+        with trio.fail_after(61), pytest.raises(StoreTimeout):
             await house.manager.cancel(run.id)
         store.thawed.set()
         assert not await house.manager.cancel(run.id)

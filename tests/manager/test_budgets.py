@@ -5,7 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import UNSUPPORTED, Budget
-from sessionmgr.errors import BudgetSpent, BudgetUnenforceable
+from sessionmgr.errors import BudgetExhausted, BudgetUnenforceable
 from sessionmgr.model import FailureKind, RunResult
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import ALL_IT_DOES, Hang, Say, Use, Wait, scripted
@@ -31,7 +31,7 @@ async def test_a_session_spends_no_more_than_its_budget(autojump_clock: MockCloc
             *("failed", "budget_exceeded"),
             "0.2500 usd used of 0.25 that was left",
         )
-        with pytest.raises(BudgetSpent, match=r"session's budget is used up: \$1.0000 of \$1"):
+        with pytest.raises(BudgetExhausted, match=r"session's budget is used up: \$1.0000 of \$1"):
             await session.submit(using(0.1))
         other = await house.manager.open_session("actor")
         assert outcome(await (await other.submit(using(5))).result())[0] == "completed"
@@ -63,7 +63,7 @@ async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
         again = await house.manager.session(session.id)
         result = await (await again.submit(using(0.1, then_hangs=True))).result()
         assert outcome(result)[:2] == ("failed", "budget_exceeded")
-        with pytest.raises(BudgetSpent, match="20 of 15 tokens"):
+        with pytest.raises(BudgetExhausted, match="20 of 15 tokens"):
             await again.submit(using(0.1))
         # A manager that takes the session over may raise it.
         richer = await house.manager.session(session.id, budget=Budget(tokens=100))
@@ -98,7 +98,7 @@ async def test_all_runs_of_a_manager_end_when_its_budget_is_used_up(
             assert result.failure.kind is FailureKind.BUDGET_EXCEEDED
             assert "manager's budget is used up: $1.0000 of $1" in (result.detail or "")
         assert trio.current_time() - begun < 20
-        with pytest.raises(BudgetSpent, match="manager's budget is used up"):
+        with pytest.raises(BudgetExhausted, match="manager's budget is used up"):
             await house.start(Say(text="x"))
 
 

@@ -20,12 +20,12 @@ from sessionmgr.adapter import (
     RunContext,
 )
 from sessionmgr.errors import (
-    BudgetSpent,
+    BudgetExhausted,
     NotPausable,
     NotResumable,
     PermissionRefused,
+    RunRequestUnsupported,
     UnknownId,
-    WishRefused,
 )
 from sessionmgr.manager import Clocks, RunHandle, open_manager
 from sessionmgr.manager.asked import asked_before
@@ -384,7 +384,7 @@ async def test_what_is_resumed_keeps_the_budget_of_its_session(autojump_clock: M
     async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
         result = await house.manager.resume(snapshot.id, too_many)
         assert (result.status, result.reason) == ("failed", "budget")
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(BudgetExhausted):
             await house.manager.resume(snapshot.id, "x")
 
 
@@ -435,7 +435,7 @@ async def test_what_is_resumed_is_asked_for_the_same_again(
         assert result.negotiation == negotiation
     unable = scripted("actor", capabilities=strict.capabilities)
     async with open_house(store=store, actor=unable) as house:
-        with pytest.raises(WishRefused, match="tools_allowed"):
+        with pytest.raises(RunRequestUnsupported, match="tools_allowed"):
             await house.manager.resume(snapshot.id)
         again = await house.manager.resume(
             snapshot.id, tools_allowed=None, tools_denied=(), directories=()

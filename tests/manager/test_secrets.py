@@ -8,7 +8,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
-from sessionmgr.errors import VariableRefused
+from sessionmgr.errors import EnvironmentVariableInvalid
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.streams import Key, Streams, key_of
 from sessionmgr.model import (
@@ -76,7 +76,7 @@ async def test_variables_among_the_options_are_hidden_and_refused_as_others_are(
         )
         result = await run.result()
         assert result.text == "[redacted]\n[redacted]\n"
-        with pytest.raises(VariableRefused, match="CLAUDECODE"):
+        with pytest.raises(EnvironmentVariableInvalid, match="CLAUDECODE"):
             await session.submit("env", options={"env": {"CLAUDECODE": "1"}})
 
 

@@ -16,8 +16,8 @@ from sessionmgr.errors import (
     OptionInvalid,
     PermissionRefused,
     ProviderUnknown,
+    RunRequestUnsupported,
     StartRefused,
-    WishRefused,
 )
 from sessionmgr.model import (
     EMULATED,
@@ -74,9 +74,9 @@ async def nothing_is_stored(house: House) -> bool:
         ({"effort": "high"}, CapabilityMissing),
         ({"budget": Budget(usd=1)}, CapabilityMissing),  # nobody would know when it is spent
         ({"budget": Budget(tokens=1000)}, CapabilityMissing),
-        ({"tools_allowed": []}, WishRefused),
-        ({"tools_denied": ["Bash"]}, WishRefused),
-        ({"directories": ["/"]}, WishRefused),
+        ({"tools_allowed": []}, RunRequestUnsupported),
+        ({"tools_denied": ["Bash"]}, RunRequestUnsupported),
+        ({"directories": ["/"]}, RunRequestUnsupported),
     ],
     ids=str,
 )

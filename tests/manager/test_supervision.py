@@ -8,8 +8,8 @@ from trio.testing import MockClock
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.errors import (
     IdTaken,
-    KeeperLost,
     ProviderDown,
+    RecorderUnavailable,
     SessionBusy,
     StartRefused,
     StoreClosed,
@@ -294,7 +294,7 @@ async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
             assert house.saw("prompt") == ["hello"]
             store.raises += [("message_sent", RuntimeError("boom"))] * 20
             await trio.sleep(20)
-            with pytest.raises(KeeperLost):
+            with pytest.raises(RecorderUnavailable):
                 await session.submit("in vain")
             store.raises.clear()
             assert (await (await session.submit("again")).result()).text == "again"
@@ -590,6 +590,6 @@ async def test_a_start_that_is_refused_because_its_keepers_crash_leaves_no_sessi
     store.raises += [(ANY, RuntimeError("boom"))] * 20
     async with open_house(store=store) as house:
         session = await house.manager.open_session("actor")
-        with pytest.raises(KeeperLost):
+        with pytest.raises(RecorderUnavailable):
             await session.submit("in vain")
         assert (await store.sessions()).rows == ()

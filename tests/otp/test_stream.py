@@ -11,7 +11,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from sessionmgr.otp import MaxChildren, RunCancelled, RunCrashed, Stream, TaskSupervisor
+from sessionmgr.otp import MaxChildren, Stream, TaskCancelled, TaskCrashed, TaskSupervisor
 from tests.otp.puppets import CrashError, in_virtual_time
 
 
@@ -89,7 +89,7 @@ def test_a_stream_gives_every_result_once_and_never_runs_more_than_it_may(
             ) as stream,
         ):
             async for result in stream:
-                if isinstance(result, RunCrashed):
+                if isinstance(result, TaskCrashed):
                     crashed.append(number_of(result))
                 results.append(result if isinstance(result, int) else number_of(result))
                 await trio.sleep(consumption)
@@ -152,7 +152,7 @@ async def test_a_crash_is_raised_where_its_result_would_be(autojump_clock: objec
             await visitor.look_at(results)
 
     async with TaskSupervisor() as tasks:
-        with pytest.raises(RunCrashed) as crashed:
+        with pytest.raises(TaskCrashed) as crashed:
             await consume()
         assert isinstance(crashed.value.__cause__, CrashError)
         assert crashed.value.__cause__.args == (2,)
@@ -165,7 +165,7 @@ async def test_after_a_crash_a_stream_may_be_read_on(autojump_clock: object) -> 
     work = [StreamItem(n, 1, crashes=n == 1) for n in range(4)]
     visitor = Visitor()
     async with TaskSupervisor() as tasks, tasks.stream(shop.make, work) as results:
-        with pytest.raises(RunCrashed):
+        with pytest.raises(TaskCrashed):
             await visitor.look_at(results)
         await visitor.look_at(results)
     assert visitor.seen == [0, 2, 3]
@@ -294,7 +294,7 @@ async def test_the_end_of_the_supervisor_ends_the_stream(autojump_clock: object)
     ends: list[type[Exception]] = []
 
     async def consume() -> None:
-        with pytest.raises(RunCancelled) as cancelled:
+        with pytest.raises(TaskCancelled) as cancelled:
             async with tasks.stream(shop.make, [StreamItem(0, 9, False)]) as results:
                 await anext(results)
         ends.append(cancelled.type)
@@ -302,7 +302,7 @@ async def test_the_end_of_the_supervisor_ends_the_stream(autojump_clock: object)
     async with trio.open_nursery() as nursery, TaskSupervisor() as tasks:
         nursery.start_soon(consume)
         await wait_all_tasks_blocked()
-    assert ends == [RunCancelled]
+    assert ends == [TaskCancelled]
 
 
 @given(
@@ -327,7 +327,7 @@ def test_a_reader_that_is_cancelled_loses_no_result(
                 await trio.lowlevel.checkpoint()
             scopes[-1].cancel()
 
-    async def read(stream: Stream[int | RunCrashed]) -> None:
+    async def read(stream: Stream[int | TaskCrashed]) -> None:
         while len(results) < len(pieces):
             with trio.CancelScope() as scope:
                 scopes.append(scope)
@@ -351,7 +351,7 @@ def test_a_reader_that_is_cancelled_loses_no_result(
     assert sorted(results) == [piece.number for piece in pieces]
 
 
-def number_of(crash: RunCrashed) -> int:
+def number_of(crash: TaskCrashed) -> int:
     assert isinstance(crash.__cause__, CrashError)
     number: int = crash.__cause__.args[0]
     return number

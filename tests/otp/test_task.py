@@ -17,12 +17,12 @@ from sessionmgr.otp import (
     Killed,
     MaxChildren,
     Normal,
-    RunCancelled,
-    RunCrashed,
     Shutdown,
     Supervisor,
     SupervisorNotRunning,
     SupervisorStopping,
+    TaskCancelled,
+    TaskCrashed,
     TaskDone,
     TaskHandle,
     TaskSupervisor,
@@ -100,9 +100,9 @@ def test_p24_an_owner_gets_each_result_or_down_exactly_once_and_no_crash_harms_a
     async def wait_for(errand: Errand) -> None:
         try:
             errand.answers.append(await errand.run.result())
-        except RunCrashed as error:
+        except TaskCrashed as error:
             errand.answers.append(f"crash: {type(error.__cause__).__name__}")
-        except RunCancelled:
+        except TaskCancelled:
             errand.answers.append("cancelled")
 
     async def main() -> list[object]:
@@ -149,7 +149,7 @@ def test_p24_an_owner_gets_each_result_or_down_exactly_once_and_no_crash_harms_a
                 assert (value, plan.how, min([due, *stopped])) == ("value", "value", due)
                 assert [it.value for it in told] == ["value"] * len(told)
                 assert (downs, set(answers) - {"value"}) == ([], set())
-            case outcome.Error(RunCrashed()):
+            case outcome.Error(TaskCrashed()):
                 assert (plan.how, min([due, *stopped])) == ("crash", due)
                 assert all(isinstance(it.reason, Crashed) for it in downs)
                 assert (told, set(answers) - {"crash: CrashError"}) == ([], set())
@@ -164,7 +164,7 @@ async def test_p24_a_crash_cancels_neither_body_nor_siblings(autojump_clock: obj
     async with TaskSupervisor() as tasks:
         good = await tasks.async_nolink(work, 2, "value")
         bad = await tasks.async_nolink(work, 1, "crash")
-        with pytest.raises(RunCrashed) as crashed:
+        with pytest.raises(TaskCrashed) as crashed:
             await bad.result()
         assert isinstance(crashed.value.__cause__, CrashError)
         assert isinstance(crashed.value.reason, Crashed)
@@ -194,7 +194,7 @@ async def test_whoever_is_no_actor_gets_no_messages_and_no_harm(autojump_clock: 
     async with TaskSupervisor() as tasks, Supervisor(child(function, id="f")) as sup:
         run = sup.ref("f").started_value
         assert isinstance(run, TaskHandle)
-        with pytest.raises(RunCrashed):
+        with pytest.raises(TaskCrashed):
             await run.result()
         assert sup.ref("f").alive
 
@@ -222,7 +222,7 @@ async def test_p24_what_another_waits_for_is_still_told_to_the_owner(
     async with TaskSupervisor() as tasks, Supervisor(child(Puppet, id="owner")) as sup:
         owner = sup.ref("owner", Puppet)
         run = await owner.call(RunCall(begin))
-        with pytest.raises(RunCrashed):
+        with pytest.raises(TaskCrashed):
             await run.result()
         assert run.reason is not None
         assert await notifications_of(owner) == [Down(run, run.ref, run.reason)]
@@ -279,7 +279,7 @@ async def test_p24_cancel_is_idempotent(moment: str, autojump_clock: object) -> 
         assert repr(run.outcome) == first
         if moment in ("at once", "at work"):
             assert run.reason == Shutdown()
-            with pytest.raises(RunCancelled, match=r"^task task_supervisor/work-1 was cancelled$"):
+            with pytest.raises(TaskCancelled, match=r"^task task_supervisor/work-1 was cancelled$"):
                 await run.result()
         elif moment == "when over":
             assert await run.result() == "value"
@@ -301,7 +301,7 @@ async def test_p24_the_end_of_the_supervisor_is_told_as_well(autojump_clock: obj
         }
         assert reasons == {runs[0]: Shutdown(), runs[1]: Killed()}
         for run in runs:
-            with pytest.raises(RunCancelled):
+            with pytest.raises(TaskCancelled):
                 await run.result()
 
 

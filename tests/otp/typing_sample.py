@@ -17,9 +17,9 @@ from sessionmgr.otp import (
     Monitor,
     Ref,
     Registry,
-    RunCrashed,
     Stream,
     Supervisor,
+    TaskCrashed,
     TaskHandle,
     TaskSupervisor,
     Via,
@@ -117,7 +117,7 @@ async def tasks(supervisor: TaskSupervisor) -> list[str]:
         values = [value async for value in results]
     async with supervisor.stream(double, [3], return_exceptions=True) as mixed:
         async for value in mixed:
-            assert_type(value, str | RunCrashed)
+            assert_type(value, str | TaskCrashed)
     # What a function does not take, it is not given.
     if values == []:
         await supervisor.async_nolink(double, "x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import ProcessError, VariableRefused
+from sessionmgr.errors import EnvironmentVariableInvalid, ProcessError
 from sessionmgr.process.environment import (
     NESTING,
     ConditionalNames,
@@ -69,7 +69,7 @@ def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
     greedy = EnvironmentSpec(names=("*", name), when=(ConditionalNames(("PATH",), (name, "*")),))
     source = OURS | {name: "1"}
     assert build_environment(source, greedy) == OURS
-    with pytest.raises(VariableRefused, match=f"{name}: it tells") as caught:
+    with pytest.raises(EnvironmentVariableInvalid, match=f"{name}: it tells") as caught:
         build_environment(OURS, greedy, {name: "1"})
     assert caught.value.name == name
     assert isinstance(caught.value, ProcessError)
@@ -78,7 +78,7 @@ def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
 def test_our_mark_is_last_and_no_job_sets_it() -> None:
     mark = {"SESSIONMGR_TREE": "1f"}
     assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, mark=mark) == OURS | mark
-    with pytest.raises(VariableRefused, match="marks whose child"):
+    with pytest.raises(EnvironmentVariableInvalid, match="marks whose child"):
         build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, mark=mark)
 
 
@@ -92,7 +92,7 @@ def test_the_sandbox_is_the_users_word_and_never_ours() -> None:
     ("name", "value"), [("", "a"), ("A=B", "a"), ("A\0", "a"), ("A", "a\0b")], ids=repr
 )
 def test_what_no_environment_can_hold_is_refused(name: str, value: str) -> None:
-    with pytest.raises(VariableRefused) as caught:
+    with pytest.raises(EnvironmentVariableInvalid) as caught:
         build_environment(OURS, job={name: value})
     assert caught.value.name == repr(name)
 

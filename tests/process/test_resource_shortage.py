@@ -15,8 +15,8 @@ from sessionmgr.errors import (
     LauncherFailed,
     ProcessError,
     ProgramNotFound,
+    SpawnerKilled,
     SpawnFailed,
-    TreeLost,
 )
 from sessionmgr.process import is_transient_shortage
 from sessionmgr.process.resource_shortage import RETRY_FOR, retry_on_shortage
@@ -43,7 +43,7 @@ def caused_by(cause: Exception) -> Exception:
         (RuntimeError("another"), False),
         (OSError(errno.ENOENT, "x"), False),
         (ProgramNotFound("there is no such program", "x", errno.ENOENT), False),
-        (TreeLost("x"), False),
+        (SpawnerKilled("x"), False),
         (caused_by(OSError(errno.EROFS, "x")), False),
     ],
 )
@@ -83,7 +83,9 @@ async def test_a_start_that_finds_no_room_in_time_fails(autojump_clock: object) 
     assert RETRY_FOR <= trio.current_time() <= RETRY_FOR + 1
 
 
-@pytest.mark.parametrize("error", [TreeLost("x"), FULL], ids=["another error", "no other child"])
+@pytest.mark.parametrize(
+    "error", [SpawnerKilled("x"), FULL], ids=["another error", "no other child"]
+)
 async def test_what_does_not_pass_is_not_waited_for(
     autojump_clock: object, error: Exception
 ) -> None:

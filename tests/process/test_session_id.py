@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import ProcessError, ResumeIdRefused
+from sessionmgr.errors import ProcessError, SessionIdInvalid
 from sessionmgr.process.session_id import validate_session_id
 
 
@@ -35,7 +35,7 @@ def test_ids_of_real_providers_pass_unchanged(id_: str) -> None:
     ],
 )
 def test_what_could_be_an_option_or_cannot_be_seen_is_refused(id_: str, why: str) -> None:
-    with pytest.raises(ResumeIdRefused, match=why) as caught:
+    with pytest.raises(SessionIdInvalid, match=why) as caught:
         validate_session_id(id_)
     assert caught.value.given == id_
     assert isinstance(caught.value, (ProcessError, ValueError))
@@ -45,7 +45,7 @@ def test_what_could_be_an_option_or_cannot_be_seen_is_refused(id_: str, why: str
 def test_what_passes_can_stand_alone_on_a_command_line(id_: str) -> None:
     try:
         passed = validate_session_id(id_)
-    except ResumeIdRefused:
+    except SessionIdInvalid:
         return
     assert passed == id_ == id_.strip() != ""
     assert not passed.startswith("-")

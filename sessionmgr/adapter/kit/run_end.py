@@ -12,8 +12,8 @@ from sessionmgr.errors import (
     CommandInvalid,
     NoSuchDirectory,
     ProcessError,
-    ProfileRefused,
     ProgramNotFound,
+    SecretFileRefused,
 )
 from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
 from sessionmgr.process import is_transient_shortage
@@ -66,7 +66,7 @@ def start_failure(error: ProcessError) -> Failure:
     match error:
         case ProgramNotFound():
             kind = FailureKind.CLI_NOT_FOUND
-        case CommandInvalid() | NoSuchDirectory() | ProfileRefused():
+        case CommandInvalid() | NoSuchDirectory() | SecretFileRefused():
             kind = FailureKind.CONFIG_INVALID
         case _:
             kind = FailureKind.START_FAILED

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import LauncherFailed, ProcessError, TreeLost
+from sessionmgr.errors import LauncherFailed, ProcessError, SpawnerKilled
 from sessionmgr.process import procfs, tree_tag
 from sessionmgr.process.descriptor_limits import DescriptorBudget
 from sessionmgr.process.exit_report import LeftRunning
@@ -129,7 +129,7 @@ class SpawnerLauncher:
             await tree.wait_empty()
             if tree.crash:
                 log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
-            raise tree.failure or TreeLost(command.argv[0])
+            raise tree.failure or SpawnerKilled(command.argv[0])
         except BaseException:
             await self._discard(tree)  # shielded and bounded  # noqa: ASYNC102
             raise

@@ -9,7 +9,7 @@ import trio
 
 from sessionmgr.adapter import Allow, Budget, Deny
 from sessionmgr.errors import (
-    BudgetSpent,
+    BudgetExhausted,
     LeaseHeld,
     ManagerClosing,
     NotPausable,
@@ -134,7 +134,7 @@ class Caller:
                 return now >= self._shift.closing_at
             case ProviderDown():
                 return error.provider == FRAIL
-            case BudgetSpent():
+            case BudgetExhausted():
                 return self._session is not None and self._session.id in self._world.limited
             case NotPausable() | NotResumable() | SessionIsClosed():
                 return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.adapter import Budget
-from sessionmgr.errors import ResumeIdRefused
+from sessionmgr.errors import SessionIdInvalid
 from sessionmgr.model import (
     Json,
     Permission,
@@ -30,7 +30,7 @@ def test_a_session_is_gone_on_with_or_forked() -> None:
     assert "--session-id=new-session" not in flags(spec(provider_session_id="old"))
     forked = flags(spec(ClaudeOptions(fork=True), provider_session_id="old"))
     assert {"--resume=old", "--fork-session", "--session-id=new-session"} <= forked
-    with pytest.raises(ResumeIdRefused):
+    with pytest.raises(SessionIdInvalid):
         spec(provider_session_id="--dangerously-skip-permissions")
 
 

@@ -13,7 +13,7 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import ProfileRefused
+from sessionmgr.errors import SecretFileRefused
 from sessionmgr.process.environment import url_passwords
 from sessionmgr.process.private_modes import DIRECTORY_MODE
 from sessionmgr.process.secret_names import is_secret_name
@@ -69,7 +69,7 @@ def require_free(program: Sequence[str]) -> None:
     """
     for each in program[1:]:
         if each in _FLAGS or each.startswith(("--profile=", "-p=")):
-            raise ProfileRefused(
+            raise SecretFileRefused(
                 f"options.command names a profile ({each}), and Codex accepts only one: secrets "
                 "among these settings need another; put them into the named profile, or "
                 "remove options.exec"
@@ -90,7 +90,7 @@ def linked(home: Path, file: Path) -> Generator[str, None, None]:
         _sweep(home)
         link.symlink_to(file)
     except OSError as error:
-        raise ProfileRefused(
+        raise SecretFileRefused(
             f"{link}: {error.strerror or error}; codex exec gets secret settings "
             "through a file there: make its directory writable, or remove options.exec"
         ) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import ProfileRefused
+from sessionmgr.errors import SecretFileRefused
 from sessionmgr.manager import Manager
 from sessionmgr.model import FailureKind, Json
 from sessionmgr_adapters.codex.configured import put_together
@@ -81,7 +81,7 @@ def test_what_is_secret_stands_in_the_file_and_the_rest_on_the_line() -> None:
 
 @pytest.mark.parametrize("flags", [["-p", "mine"], ["--profile=mine"], ["--profile", "mine"]])
 def test_a_profile_of_the_users_own_is_not_put_aside(flags: list[str]) -> None:
-    with pytest.raises(ProfileRefused, match=flags[0]):
+    with pytest.raises(SecretFileRefused, match=flags[0]):
         require_free(["codex", *flags])
     require_free(["--profile"])
 
@@ -115,7 +115,7 @@ def test_a_link_of_another_user_that_cannot_be_followed_stays(tmp_path: Path) ->
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     with (
-        pytest.raises(ProfileRefused, match=r"home.*sessionmgr-.*config.toml: "),
+        pytest.raises(SecretFileRefused, match=r"home.*sessionmgr-.*config.toml: "),
         linked(tmp_path / "home", tmp_path / "file"),
     ):
         pass

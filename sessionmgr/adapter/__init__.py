@@ -1,28 +1,34 @@
 """The port: what an adapter is, what it is handed, and how it is found."""
 
 from sessionmgr.adapter.adapter import ProviderAdapter as ProviderAdapter
-from sessionmgr.adapter.connections import (
-    Connect as Connect,
-    Connection as Connection,
-    ConnectionSpec as ConnectionSpec,
-    Conversation as Conversation,
-)
-from sessionmgr.adapter.discovery import find_adapter as find_adapter, installed as installed
-from sessionmgr.adapter.health import Health as Health
-from sessionmgr.adapter.options import Options as Options
-from sessionmgr.adapter.permission_map import Mapped as Mapped, PermissionMap as PermissionMap
-from sessionmgr.adapter.question import (
+from sessionmgr.adapter.approval import (
     Allow as Allow,
     ApprovalRequest as ApprovalRequest,
     Approve as Approve,
     Decision as Decision,
     Deny as Deny,
 )
+from sessionmgr.adapter.connections import (
+    Connect as Connect,
+    Connection as Connection,
+    ConnectionSpec as ConnectionSpec,
+    Conversation as Conversation,
+)
+from sessionmgr.adapter.discovery import (
+    find_adapter as find_adapter,
+    installed_adapters as installed_adapters,
+)
+from sessionmgr.adapter.health import Health as Health
+from sessionmgr.adapter.options import Options as Options
+from sessionmgr.adapter.permission_map import (
+    MappedMode as MappedMode,
+    PermissionMap as PermissionMap,
+)
 from sessionmgr.adapter.run_context import (
     Budget as Budget,
     RunContext as RunContext,
     RunSpec as RunSpec,
-    Stop as Stop,
+    StopReason as StopReason,
 )
 from sessionmgr.errors import (
     AdapterBroken as AdapterBroken,
@@ -57,7 +63,7 @@ __all__ = [
     "Decision",
     "Deny",
     "Health",
-    "Mapped",
+    "MappedMode",
     "Negotiation",
     "OptionInvalid",
     "Options",
@@ -67,7 +73,7 @@ __all__ = [
     "ProviderUnknown",
     "RunContext",
     "RunSpec",
-    "Stop",
+    "StopReason",
     "find_adapter",
-    "installed",
+    "installed_adapters",
 ]

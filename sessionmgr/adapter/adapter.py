@@ -37,12 +37,12 @@ class RunTask(Protocol):
     context: RunContext | None
     """The run as the adapter to which its start was sent sees it."""
 
-    async def play(
+    async def run_adapter(
         self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
     ) -> None:
         """Be the task: call the adapter's `run`."""
 
-    def launched(self, task: TaskHandle[None]) -> None:
+    def task_launched(self, task: TaskHandle[None]) -> None:
         """Note that the adapter has started it."""
 
     def interrupt(self) -> None:
@@ -58,13 +58,13 @@ class StartRun(Cast):
     """Called when the task has ended, also if it was stopped before it began."""
 
 
-class Interrupt(Cast):
+class InterruptRun(Cast):
     """Ask the provider to end a run."""
 
     task: RunTask
 
 
-class Append(Call[None]):
+class AppendMessage(Call[None]):
     """Give a message to the turn that runs."""
 
     run: RunContext
@@ -76,7 +76,7 @@ class Append(Call[None]):
     """Called at once with the provider's answer: what it does with the message comes after it."""
 
 
-class Release(Cast):
+class ReleaseSession(Cast):
     """Release what is kept for a provider session's next run."""
 
     provider_session_id: str
@@ -172,9 +172,9 @@ class ProviderAdapter(Actor):
             case StartRun(task=task, run=run, gone=gone):
                 if task.context is run:  # else the branch has sent it anew
                     self._start(task, run, gone)
-            case Interrupt(task=task):
+            case InterruptRun(task=task):
                 task.interrupt()
-            case Release(provider_session_id=provider_session_id):
+            case ReleaseSession(provider_session_id=provider_session_id):
                 try:
                     self.release(provider_session_id)
                 except Exception:  # what it keeps ends with the branch, or when idle for too long
@@ -191,28 +191,30 @@ class ProviderAdapter(Actor):
             caller: The caller, who waits for the answer.
         """
         match message:
-            case Append(limit=limit):
-                self._answer(caller, limit, partial(self._append, message))
+            case AppendMessage(limit=limit):
+                self._answer_call(caller, limit, partial(self._append, message))
             case AskHealth(limit=limit):
-                self._answer(caller, limit, self.health)
+                self._answer_call(caller, limit, self.health)
             case _:
                 return await super().handle_call(message, caller)
         return NOREPLY
 
     def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
-        played = TaskHandle(task.play, (self, run, self.run_tasks), None, gone)
+        played = TaskHandle(task.run_adapter, (self, run, self.run_tasks), None, gone)
         try:
             self.run_tasks.start_handle(played)
         except OtpError:  # it is being restarted, and the branch sends the start again
             return
-        task.launched(played)
+        task.task_launched(played)
 
-    async def _append(self, message: Append) -> None:
+    async def _append(self, message: AppendMessage) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))
 
-    def _answer(self, caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]) -> None:
+    def _answer_call(
+        self, caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]
+    ) -> None:
         try:
-            self.run_tasks.start_handle(TaskHandle(_answer, (caller, limit, ask), None))
+            self.run_tasks.start_handle(TaskHandle(_answer_within, (caller, limit, ask), None))
         except OtpError as error:
             caller.fail(error)
 
@@ -270,7 +272,9 @@ class ProviderAdapter(Actor):
         return cls.append is not ProviderAdapter.append
 
 
-async def _answer(caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]) -> None:
+async def _answer_within(
+    caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]
+) -> None:
     """Answer a call with what `ask` returns or raises, within `limit` seconds."""
     try:
         with trio.fail_after(limit):

@@ -22,18 +22,18 @@ from sessionmgr.process.command import Command
 from sessionmgr.process.launcher import Launcher
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.approval import Decision
 
 Outgoing_contra = TypeVar("Outgoing_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
 Conversation_co = TypeVar("Conversation_co", covariant=True)
 Opening_contra = TypeVar("Opening_contra", contravariant=True)
-C = TypeVar("C", bound="Living")
+C = TypeVar("C", bound="Closable")
 Spec = TypeVar("Spec", bound="Keyed", contravariant=True)
 
 
-class Keyed(Protocol):
+class KeyedSpec(Protocol):
     """What a connection is made from: two with equal keys are as good as each other."""
 
     @property
@@ -85,7 +85,7 @@ class Driver(Protocol[Frame_contra]):
         ...
 
 
-class Living(Protocol):
+class Closable(Protocol):
     """What can come to an end by itself."""
 
     async def wait_closed(self) -> None:
@@ -93,7 +93,7 @@ class Living(Protocol):
         ...
 
 
-class Connection(Living, Protocol[Opening_contra, Frame_co, Conversation_co]):
+class Connection(Closable, Protocol[Opening_contra, Frame_co, Conversation_co]):
     """A way to the provider."""
 
     async def open(self, spec: Opening_contra, driver: Driver[Frame_co]) -> Conversation_co:
@@ -128,7 +128,7 @@ class Conversation(Protocol[Outgoing_contra]):
         """
         ...
 
-    async def clear_away(self) -> None:
+    async def discard(self) -> None:
         """Kill the processes that the session's commands have left behind."""
         ...
 

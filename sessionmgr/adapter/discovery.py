@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 GROUP: Final = "sessionmgr.adapters"
 
 
-def installed() -> list[str]:
+def installed_adapters() -> list[str]:
     """Return the names of all adapters that installed packages bring."""
     from importlib.metadata import entry_points  # takes a while, and is not always needed
 
@@ -41,7 +41,7 @@ def find_adapter(
         if not (isinstance(found, type) and issubclass(found, ProviderAdapter)):
             raise AdapterBroken(name, each.value, "it is no ProviderAdapter")
         return found
-    known = sorted({*(given or ()), *installed()})
+    known = sorted({*(given or ()), *installed_adapters()})
     from difflib import get_close_matches  # for those who made a mistake
 
     raise ProviderUnknown(name, known, get_close_matches(name, known, n=1))

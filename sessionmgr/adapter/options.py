@@ -32,7 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return {}
 
 
-def settle(
+def resolve_options(
     provider: str,
     of: type[O],
     given: Mapping[str, Json] | msgspec.Struct,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Mapped(msgspec.Struct, frozen=True):
+class MappedMode(msgspec.Struct, frozen=True):
     """The provider's own word for a mode, and how well it does what ours says."""
 
     effective: str
@@ -24,7 +24,7 @@ class Mapped(msgspec.Struct, frozen=True):
 class PermissionMap:
     """The modes that a provider has. What it does not name, it refuses; nothing is ever widened."""
 
-    def __init__(self, modes: Mapping[PermissionMode, Mapped]) -> None:
+    def __init__(self, modes: Mapping[PermissionMode, MappedMode]) -> None:
         self.modes = {mode: to for mode, to in modes.items() if to.fidelity is not Fidelity.REFUSED}
 
     def ask(self, provider: str, mode: PermissionMode) -> Permission:
@@ -45,4 +45,4 @@ class PermissionMap:
 
 
 # For a provider that does nothing it could be denied: every mode is what it does anyway.
-HARMLESS = PermissionMap({mode: Mapped(mode.value) for mode in PermissionMode})
+HARMLESS = PermissionMap({mode: MappedMode(mode.value) for mode in PermissionMode})

@@ -24,7 +24,7 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter.question import ApprovalRequest, Decision
+    from sessionmgr.adapter.approval import ApprovalRequest, Decision
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
@@ -34,7 +34,7 @@ LONGEST_MESSAGE: Final = 4000
 """Maximum number of characters of a failure's message, which is stored and printed repeatedly."""
 
 
-def is_amount(value: object) -> bool:
+def is_valid_amount(value: object) -> bool:
     """Say whether it is a number that something can come to: 0 or more, and finite."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= cast("float", value) < math.inf
@@ -54,9 +54,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Raises:
             ValueError: It says which.
         """
-        if self.usd is not None and not is_amount(self.usd):
+        if self.usd is not None and not is_valid_amount(self.usd):
             raise ValueError(f"a budget cannot be {self.usd!r} usd")
-        if self.tokens is not None and not (is_amount(self.tokens) and self.tokens % 1 == 0):
+        if self.tokens is not None and not (is_valid_amount(self.tokens) and self.tokens % 1 == 0):
             raise ValueError(f"a budget cannot be {self.tokens!r} tokens")
 
     def over(self, outer: Budget) -> Budget:
@@ -73,7 +73,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-UNLIMITED: Final = Budget()
+UNLIMITED_BUDGET: Final = Budget()
 """No limit; as nearly always, so one object serves for all."""
 
 
@@ -92,7 +92,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: str | None = None
     schema: Json = None
     max_turns: int | None = None
-    budget: Budget = UNLIMITED
+    budget: Budget = UNLIMITED_BUDGET
     effort: str | None = None
     tools_allowed: tuple[str, ...] | None = None
     tools_denied: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether somebody answers questions."""
 
 
-class Stop(msgspec.Struct, frozen=True, kw_only=True):
+class StopReason(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run ends: the cause, and the caller's own words or the failure beside it."""
 
     cause: EndCause
@@ -110,7 +110,7 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
     @classmethod
-    def worded(cls, cause: EndCause, detail: str | None) -> Stop:
+    def worded(cls, cause: EndCause, detail: str | None) -> StopReason:
         """Return a cause with a caller's own words.
 
         Raises:
@@ -143,7 +143,7 @@ class EventInbox(Protocol):
 class RunControl(Protocol):
     """The manager's side of a run, to which its `RunContext` passes everything on."""
 
-    stop: Stop | None
+    stop: StopReason | None
 
     @property
     def run_id(self) -> str: ...  # noqa: D102
@@ -153,9 +153,9 @@ class RunControl(Protocol):
     def grace(self) -> float: ...  # noqa: D102
     @property
     def inbox(self) -> EventInbox: ...  # noqa: D102
-    def alive(self) -> None: ...  # noqa: D102
-    def claim(self, stop: Stop) -> bool: ...  # noqa: D102
-    def end(self, stop: Stop) -> bool: ...  # noqa: D102
+    def note_activity(self) -> None: ...  # noqa: D102
+    def claim(self, stop: StopReason) -> bool: ...  # noqa: D102
+    def end(self, stop: StopReason) -> bool: ...  # noqa: D102
     def redact(self, text: str) -> str: ...  # noqa: D102
     async def ask(self, request: ApprovalRequest) -> Decision: ...  # noqa: D102
 
@@ -234,7 +234,7 @@ class RunContext:
         return self._connections
 
     @property
-    def cancelling(self) -> Stop | None:
+    def cancelling(self) -> StopReason | None:
         """Why the run is to end, once it is."""
         return self._control.stop
 
@@ -245,7 +245,7 @@ class RunContext:
 
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""
-        self._control.alive()
+        self._control.note_activity()
 
     def narrow(self, live: Mapping[str, Support]) -> None:
         """Tell what the provider itself says of its capabilities, by their names.
@@ -274,7 +274,7 @@ class RunContext:
             size: The number of bytes that were read for them, if known.
             blobs: The images that the events name by their hashes.
         """
-        self._control.alive()
+        self._control.note_activity()
         if events or blobs:
             self._inbox.put_events(self._control, events, size, blobs)
 
@@ -307,7 +307,7 @@ class RunContext:
             structured: The structured output, if the run asked for it.
         """
         self._end(
-            Stop(cause=EndCause.PROVIDER),
+            StopReason(cause=EndCause.PROVIDER),
             RunCompleted(stop_reason=stop_reason, structured=structured),
         )
         await self.room()
@@ -323,16 +323,16 @@ class RunContext:
             message = f"{failure.message[:LONGEST_MESSAGE]}…"
             failure = msgspec.structs.replace(failure, message=message)
         if failure.kind == FailureKind.RATE_LIMITED:
-            stop = Stop(cause=EndCause.RATE_LIMIT, failure=failure)
+            stop = StopReason(cause=EndCause.RATE_LIMIT, failure=failure)
             self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))
         else:
-            stop = Stop(cause=EndCause.PROVIDER_ERROR, failure=failure)
+            stop = StopReason(cause=EndCause.PROVIDER_ERROR, failure=failure)
             is_spent = failure.kind == FailureKind.BUDGET_EXCEEDED
             reason = EndReason.BUDGET if is_spent else None
             self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason, reason=reason))
         await self.room()
 
-    def _end(self, stop: Stop, event: Event) -> None:
+    def _end(self, stop: StopReason, event: Event) -> None:
         self.emit_nowait(event)  # first: what cannot be written is no end
         self._control.claim(stop)
 
@@ -344,7 +344,7 @@ class RunContext:
         Args:
             detail: The deadline that has passed.
         """
-        self._control.end(Stop.worded(EndCause.DEADLINE, detail))
+        self._control.end(StopReason.worded(EndCause.DEADLINE, detail))
 
     def redact(self, text: str) -> str:
         """Return a text without the run's secrets.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.adapter.kit.command_line import (
     GIT_VALUED,
-    NotPlainError,
-    Started,
+    CommandCall,
+    NotSimpleError,
     command_of_argv,
     commands_of_line,
 )
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import ApprovalRequest
-    from sessionmgr.adapter.kit.command_line import Words
+    from sessionmgr.adapter.kit.command_line import CommandWords
     from sessionmgr.model import Json
 
 # The field with a tool's command, and the field with its separate arguments.
@@ -28,7 +28,7 @@ _OTHER_SHELLS: Final = frozenset({"powershell", "pwsh", "cmd"})
 _ALTERING: Final = ("-c", "--config-env", "--exec-path")
 
 
-def commands_asked(asked: ApprovalRequest) -> list[Started]:
+def commands_asked(asked: ApprovalRequest) -> list[CommandCall]:
     """Return the commands that a tool would run; empty if the tool runs none.
 
     Raises:
@@ -42,48 +42,48 @@ def commands_asked(asked: ApprovalRequest) -> list[Started]:
         arguments = given.get(_ARGUMENTS)
     if not found:
         if asked.effect == "command":
-            raise NotPlainError("it names no command")
+            raise NotSimpleError("it names no command")
         return []
     if asked.tool_name.lower() in _OTHER_SHELLS:
-        raise NotPlainError(f"it is a line for {asked.tool_name}")
+        raise NotSimpleError(f"it is a line for {asked.tool_name}")
     if isinstance(arguments, list) and arguments:
         return [_with_arguments(found, arguments)]
     return [each for one in found for each in _commands_of(one)]
 
 
-def _commands_of(found: Json) -> list[Started]:
+def _commands_of(found: Json) -> list[CommandCall]:
     if isinstance(found, list):
         argv = _texts(found)
         if len(argv) == 1 and len(argv[0].split()) != 1:
-            raise NotPlainError("its only word contains blanks")
+            raise NotSimpleError("its only word contains blanks")
         return [command_of_argv(argv)]
     if not isinstance(found, str):
-        raise NotPlainError("it is no text")
+        raise NotSimpleError("it is no text")
     commands = commands_of_line(found)
     if not commands:
-        raise NotPlainError("it holds no command")
+        raise NotSimpleError("it holds no command")
     return commands
 
 
-def _with_arguments(found: Sequence[Json], arguments: list[Json]) -> Started:
+def _with_arguments(found: Sequence[Json], arguments: list[Json]) -> CommandCall:
     """Return the command whose name and arguments are separate fields."""
     if len(found) != 1 or not isinstance(found[0], str) or len(found[0].split()) != 1:
-        raise NotPlainError("its name and its arguments are separate fields")
+        raise NotSimpleError("its name and its arguments are separate fields")
     return command_of_argv([found[0], *_texts(arguments)])
 
 
 def _texts(found: list[Json]) -> list[str]:
     if not all(isinstance(each, str) for each in found):
-        raise NotPlainError("its words are no texts")
+        raise NotSimpleError("its words are no texts")
     return cast("list[str]", found)
 
 
-def begins_with(words: Words, begin: Sequence[str]) -> bool:
+def begins_with(words: CommandWords, begin: Sequence[str]) -> bool:
     """Whether a command begins with exactly these words, so that a rule may allow it."""
     return None not in words and list(words[: len(begin)]) == list(begin)
 
 
-def may_begin_with(words: Words, begin: Sequence[str]) -> bool:
+def may_begin_with(words: CommandWords, begin: Sequence[str]) -> bool:
     """Whether a command is, or could be, one that begins with these words.
 
     The directory and the case of its name are ignored. After an option or an unknown word, any
@@ -101,7 +101,7 @@ def may_begin_with(words: Words, begin: Sequence[str]) -> bool:
     return _may_follow(words[1:], begin[1:])
 
 
-def _may_follow(words: Words, begin: Sequence[str]) -> bool:
+def _may_follow(words: CommandWords, begin: Sequence[str]) -> bool:
     for at, wanted in enumerate(begin):
         word = words[at] if at < len(words) else ""
         if word == wanted:
@@ -114,12 +114,12 @@ def _may_follow(words: Words, begin: Sequence[str]) -> bool:
     return True
 
 
-def _in_order(words: Words, begin: Sequence[str]) -> bool:
+def _in_order(words: CommandWords, begin: Sequence[str]) -> bool:
     left = iter(words)
     return all(any(word is None or word == wanted for word in left) for wanted in begin)
 
 
-def _alters_git(words: Words) -> bool:
+def _alters_git(words: CommandWords) -> bool:
     """Whether git gets a configuration or a directory of commands before its command."""
     at = 1
     while at < len(words):

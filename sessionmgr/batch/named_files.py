@@ -6,8 +6,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bytes, read_text
-from sessionmgr.adapter.kit.images import LARGEST as LARGEST_IMAGE
+from sessionmgr.adapter.kit.bounded_file import (
+    FileRefusedError,
+    read_bounded_bytes,
+    read_bounded_text,
+)
+from sessionmgr.adapter.kit.images import MAX_IMAGE_BYTES as LARGEST_IMAGE
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.problems import Problem
 
@@ -27,12 +31,12 @@ def complete_job(job: Job, where: str) -> Job | Problem:
             return Problem(where, "", 'missing "prompt" (or "prompt_file")')
         return Problem(where, "prompt_file", 'there is a "prompt" as well; keep one of them')
     try:
-        prompt = job.prompt if job.prompt_file is None else read_text(Path(job.prompt_file))
-    except FileRefused as error:
+        prompt = job.prompt if job.prompt_file is None else read_bounded_text(Path(job.prompt_file))
+    except FileRefusedError as error:
         return Problem(where, "prompt_file", str(error))
     try:
         images = None if job.images is None else tuple(map(_readable, job.images))
-    except FileRefused as error:
+    except FileRefusedError as error:
         return Problem(where, "images", str(error))
     cwd = str(Path(job.cwd or ".").resolve())
     return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
@@ -44,5 +48,5 @@ def _readable(image: str) -> str:
     Raises:
         FileRefused: It is unreadable or too large.
     """
-    read_bytes(Path(image), limit=LARGEST_IMAGE)
+    read_bounded_bytes(Path(image), limit=LARGEST_IMAGE)
     return str(Path(image).resolve())

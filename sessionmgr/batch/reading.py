@@ -9,7 +9,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
 from sessionmgr.batch.denials import denials_of
@@ -266,7 +266,7 @@ class Reader:
 
     def _budget_remedy(self, source: str, amount: float) -> str:
         """Return how to set a general budget only for the providers that report their cost."""
-        able = [name for name in installed() if self._reports_cost(name)]
+        able = [name for name in installed_adapters() if self._reports_cost(name)]
         if not able:
             return ""
         if source.startswith("-"):

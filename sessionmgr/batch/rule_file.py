@@ -11,8 +11,8 @@ from typing import Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bytes
-from sessionmgr.adapter.kit.command_line import NotPlainError, commands_of_line
+from sessionmgr.adapter.kit.bounded_file import FileRefusedError, read_bounded_bytes
+from sessionmgr.adapter.kit.command_line import NotSimpleError, commands_of_line
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.errors import RulesInvalid
 from sessionmgr.model.field_error import field_error
@@ -29,12 +29,12 @@ def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
         RulesInvalid: The file is invalid; the error says where and why.
     """
     try:
-        data = read_bytes(Path(path), regular=False)
+        data = read_bounded_bytes(Path(path), regular=False)
         if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
             raise RulesInvalid(str(path), "it has changed since it was trusted")
         text = data.decode()
         found: dict[str, object] = tomllib.loads(text)
-    except FileRefused as error:
+    except FileRefusedError as error:
         raise RulesInvalid(str(path), str(error).removeprefix(f"{path}: ")) from error
     except UnicodeDecodeError as error:
         raise RulesInvalid(str(path), "it is not UTF-8 text") from error
@@ -82,7 +82,7 @@ def _require_plain(command: str, where: str) -> None:
     """Make sure that a rule's command is the beginning of one command, word by word."""
     try:
         found = commands_of_line(command)
-    except NotPlainError as error:
+    except NotSimpleError as error:
         why = f"command: {command!r} is not one plain command: {error}"
         raise RulesInvalid(where, why) from None
     if len(found) != 1 or not all(found[0].words) or not found[0].exact:

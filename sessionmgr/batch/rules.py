@@ -37,7 +37,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow, Deny
-from sessionmgr.adapter.kit.command_line import NotPlainError, split
+from sessionmgr.adapter.kit.command_line import NotSimpleError, split_argv
 from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
 from sessionmgr.batch.asked_paths import is_inside, matches, readings_of, resolved
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessionmgr.adapter import ApprovalRequest, Decision
-    from sessionmgr.adapter.kit.command_line import Words
+    from sessionmgr.adapter.kit.command_line import CommandWords
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -54,7 +54,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 class Part(NamedTuple):
     """One command of an approval request, as rules see it."""
 
-    words: Words
+    words: CommandWords
     exact: bool
     """Whether it is exactly these words."""
     unknown: str | None = None
@@ -128,8 +128,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _begin(self) -> list[str]:
         """Its command's words; empty if it is not a command, which no rules file may contain."""
         try:
-            return split(self.command or "")
-        except NotPlainError:
+            return split_argv(self.command or "")
+        except NotSimpleError:
             return []
 
 
@@ -154,7 +154,7 @@ class Rules:
         """Yield the decision on each command; nested commands can only be denied."""
         try:
             commands = commands_asked(asked)
-        except NotPlainError as error:
+        except NotSimpleError as error:
             yield self._decide(asked, Part((), exact=False, unknown=str(error)))
             return
         if not commands:

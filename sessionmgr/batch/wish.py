@@ -27,7 +27,7 @@ from sessionmgr.manager import Clocks, RunWish
 from sessionmgr.model import Failure, FailureKind, PermissionMode
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.approval import Approve
     from sessionmgr.batch.job import Job
 
 # Which of a job's fields takes a capability by its mere being there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import PROGRAM, Parser, one_of
 from sessionmgr.cli.verbs import VERBS, load
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it and return the exit code."""
     words = {name: _words(name) for name in VERBS}
-    say(SHELLS[args.shell](words, installed()))
+    say(SHELLS[args.shell](words, installed_adapters()))
     return 0
 
 
@@ -79,7 +79,7 @@ def _words(name: str) -> Words:
     parser = _Listening(f"{PROGRAM} {name}", module.HELP)
     module.add_arguments(parser)
     parser.add_global_flags()
-    providers = installed() if name == "adapters" else []
+    providers = installed_adapters() if name == "adapters" else []
     return Words(parser.flags(), [*_ARGUMENTS.get(name, []), *providers], parser.valued())
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.discovery import find_adapter, installed
+from sessionmgr.adapter.discovery import find_adapter, installed_adapters
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.options import settle
+from sessionmgr.adapter.options import resolve_options
 from sessionmgr.cli.amount import duration, plural
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.parser import meant
@@ -56,7 +56,7 @@ async def examine(configuration: Configuration, names: Sequence[str]) -> list[Ch
         "processes": _processes,
         "limits": lambda: _at_once(_limits()),
     }
-    providers = installed()
+    providers = installed_adapters()
     known = [*matters, "providers", *providers]
     for name in names:
         if name not in known:
@@ -106,7 +106,7 @@ def _settings(configuration: Configuration) -> list[Check]:
 
 def _named_provider(configuration: Configuration) -> list[Check]:
     """Report a provider in the settings that does not exist."""
-    provider, known = configuration.provider, installed()
+    provider, known = configuration.provider, installed_adapters()
     if provider is None or provider in known:
         return []
     where = configuration.sources.get("provider", "the settings")
@@ -303,7 +303,9 @@ def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> 
         OptionInvalid: The settings have an option that the provider does not accept.
         VariableRefused: An option sets a variable that no child may get.
     """
-    options = settle(adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {})
+    options = resolve_options(
+        adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {}
+    )
     given = options.variables()
     environ = {**os.environ, **given}
     env = build_environment(os.environ, adapter.declares(environ), given)

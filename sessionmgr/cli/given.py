@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from sessionmgr.adapter.kit import bounded_file
-from sessionmgr.adapter.kit.bounded_file import LARGEST_TEXT, FileRefused
+from sessionmgr.adapter.kit.bounded_file import LARGEST_TEXT, FileRefusedError
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model.json_codec import UnreadableJson, parse_json
 
@@ -27,8 +27,10 @@ def read_text(flag: str, path: str) -> str:
         CommandLineInvalid: It is unreadable, too large, or not UTF-8.
     """
     try:
-        return bounded_file.read_text(Path(path), regular=False)  # it may be a pipe: <(command)
-    except FileRefused as error:
+        return bounded_file.read_bounded_text(
+            Path(path), regular=False
+        )  # it may be a pipe: <(command)
+    except FileRefusedError as error:
         raise CommandLineInvalid(f"{flag}: {error}") from None
 
 

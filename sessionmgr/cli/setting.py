@@ -190,9 +190,9 @@ def _clock_names() -> Sequence[str]:
 
 def providers() -> Sequence[str]:
     """Return the names of the installed providers."""
-    from sessionmgr.adapter.discovery import installed
+    from sessionmgr.adapter.discovery import installed_adapters
 
-    return installed()
+    return installed_adapters()
 
 
 def _anything(value: object) -> object:

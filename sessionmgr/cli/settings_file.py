@@ -99,12 +99,12 @@ def _check_options(
 ) -> None:
     """Make sure that each provider could be given the options that a file sets for it."""
     from sessionmgr.adapter.discovery import find_adapter
-    from sessionmgr.adapter.options import settle
+    from sessionmgr.adapter.options import resolve_options
     from sessionmgr.errors import OptionInvalid, ProviderUnknown
 
     for provider, options in tables.items():
         try:
-            settle(provider, find_adapter(provider).options, options, {})
+            resolve_options(provider, find_adapter(provider).options, options, {})
         except (OptionInvalid, ProviderUnknown) as error:
             where = f"{path}:{line_of(text, key or ('options', provider))}"
             raise ConfigurationInvalid(where, str(error)) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager.terminal_events import PROVIDERS_OWN, terminal, too_late
 from sessionmgr.model import (
     EVENT_TYPES,
@@ -287,7 +287,7 @@ class AppendBatch:
             for run in map(self.fold, self.touched)
         ]
 
-    def end(self, entry: RunState, stop: Stop) -> None:
+    def end(self, entry: RunState, stop: StopReason) -> None:
         """Write the terminal event that `stop` stands for, unless there is one."""
         run = self.fold(entry)
         if run.status in TERMINAL:
@@ -313,7 +313,7 @@ class AppendBatch:
     def ended_by_provider(self, entry: RunState, event: RunEnded) -> bool:
         """Write a provider's own end, if the run is its to end, and say whether it was."""
         run = self.fold(entry)
-        entry.conclude(Stop(cause=EndCause.PROVIDER))  # an end that was told as a plain event
+        entry.conclude(StopReason(cause=EndCause.PROVIDER))  # an end that was told as a plain event
         stop = entry.stop
         if run.status in TERMINAL or stop is None or stop.cause not in PROVIDERS_OWN:
             self.write(entry, *too_late(event))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.question import Allow, Deny
+from sessionmgr.adapter.approval import Allow, Deny
 from sessionmgr.errors import InboxFull
 from sessionmgr.manager.inbox import MOST_QUESTIONS
 from sessionmgr.manager.validate_events import as_written
@@ -28,7 +28,7 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessionmgr.adapter.question import ApprovalRequest, Approve, Decision
+    from sessionmgr.adapter.approval import ApprovalRequest, Approve, Decision
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import msgspec
 from msgspec.structs import fields
 
-from sessionmgr.adapter.run_context import UNLIMITED, Budget
+from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import NOTHING_SAID, Clocks
 from sessionmgr.model import Json, UnreadableJson, parse_json
@@ -155,7 +155,7 @@ def clocks_of(session: Session) -> Clocks:
 def budget_of(session: Session) -> Budget:
     """Return the budget that a session was opened with."""
     if not session.budget:
-        return UNLIMITED
+        return UNLIMITED_BUDGET
     return msgspec.convert(without_unknown(session.budget, Budget), Budget)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.run_context import UNLIMITED, Budget
+from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,7 @@ class Account:
     def left_of(self, budget: Budget) -> Budget:
         """Return the remainder of a budget; 0 for what is used up."""
         if budget.usd is None and budget.tokens is None:
-            return UNLIMITED
+            return UNLIMITED_BUDGET
         return Budget(
             usd=None if budget.usd is None else max(0.0, budget.usd - self._usd),
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
@@ -84,7 +84,7 @@ def tightest(budgets: Iterable[Budget]) -> Budget:
     """Return the minimum of each limit."""
     found = [each for each in budgets if each.usd is not None or each.tokens is not None]
     if not found:
-        return UNLIMITED
+        return UNLIMITED_BUDGET
     return Budget(
         usd=min((each.usd for each in found if each.usd is not None), default=None),
         tokens=min((each.tokens for each in found if each.tokens is not None), default=None),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from sessionmgr.adapter.run_context import is_amount
+from sessionmgr.adapter.run_context import is_valid_amount
 
 if TYPE_CHECKING:
     from sessionmgr.model import Run
@@ -46,7 +46,7 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         for name in self.__struct_fields__:
             seconds: object = getattr(self, name)
-            if seconds is not None and not is_amount(seconds):
+            if seconds is not None and not is_valid_amount(seconds):
                 raise ValueError(
                     f"the clock {name} cannot be {seconds!r}: it takes seconds, and 0 is off"
                 )

@@ -17,7 +17,7 @@ from sessionmgr.manager.transitions import Transitions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.manager.approval import Question
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import Latch

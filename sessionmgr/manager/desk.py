@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.question import Allow, Deny
+from sessionmgr.adapter.approval import Allow, Deny
 from sessionmgr.errors import SessionmgrError, StoreClosed, StoreError, StoreUnusable
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Json, encode_json

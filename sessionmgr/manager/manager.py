@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import trio
 
-from sessionmgr.adapter.run_context import Budget, Stop
+from sessionmgr.adapter.run_context import Budget, StopReason
 from sessionmgr.errors import (
     IdTaken,
     LeaseHeld,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.approval import Approve
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json, PermissionModeName
     from sessionmgr.process.launcher import Launcher
@@ -406,7 +406,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         """
         require("cancel", RECORDS, {"id": id})
         self._tables.require_here()
-        stop = Stop.worded(EndCause.CALLER, detail)
+        stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         entry = self._tables.runs.get(id)
         if entry is not None:
@@ -428,7 +428,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        stop = Stop.worded(EndCause.CALLER, detail)
+        stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.approval import Approve
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.commands import Fate
     from sessionmgr.manager.identity import Presence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import msgspec
 
 from sessionmgr.adapter.kit.structured_output import schema_fault
-from sessionmgr.adapter.options import settle
-from sessionmgr.adapter.run_context import UNLIMITED, Budget, RunSpec
+from sessionmgr.adapter.options import resolve_options
+from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget, RunSpec
 from sessionmgr.errors import (
     BudgetUnenforceable,
     CapabilityMissing,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.approval import Approve
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
-    from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.model import Capabilities, PermissionModeName, Session
 
@@ -88,10 +88,10 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     tools_allowed: Collection[str] | None = None
     tools_denied: Collection[str] = ()
     directories: Collection[str] = ()
-    budget: Budget = UNLIMITED
-    session_budget: Budget = UNLIMITED
+    budget: Budget = UNLIMITED_BUDGET
+    session_budget: Budget = UNLIMITED_BUDGET
     """For all runs of the session; this manager and the next one apply it."""
-    manager_budget: Budget = UNLIMITED
+    manager_budget: Budget = UNLIMITED_BUDGET
     """For all runs of the manager."""
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -182,7 +182,7 @@ def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
     """
     if not tables.open:
         raise ManagerClosing
-    if tables.budget is not UNLIMITED:
+    if tables.budget is not UNLIMITED_BUDGET:
         wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
     encode_json(wish.metadata)  # what is no JSON is the caller's mistake, here and now
     tree = tables.providers[session.provider]
@@ -326,7 +326,7 @@ def _asks(wish: RunWish, field: str) -> bool:
 
 def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -> Options:
     normalised = {"model": model, "max_turns": wish.max_turns, "effort": wish.effort}
-    return settle(adapter.name, adapter.options, wish.options, normalised)
+    return resolve_options(adapter.name, adapter.options, wish.options, normalised)
 
 
 def _missing(provider: str, negotiation: Negotiation, wish: RunWish) -> CapabilityMissing:

@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.adapter import Append, AskHealth, ProviderAdapter, Release, StartRun
-from sessionmgr.adapter.run_context import RunContext, Stop
+from sessionmgr.adapter.adapter import (
+    AppendMessage,
+    AskHealth,
+    ProviderAdapter,
+    ReleaseSession,
+    StartRun,
+)
+from sessionmgr.adapter.run_context import RunContext, StopReason
 from sessionmgr.errors import (
     CapabilityMissing,
     MailboxFull,
@@ -286,7 +292,7 @@ class ProviderBranch:
         entry.live.commands.narrow(entry, negotiation)
         if negotiation.missing:
             detail = str(CapabilityMissing(self.name, negotiation))
-            entry.end(Stop(cause=EndCause.CAPABILITY, detail=detail))
+            entry.end(StopReason(cause=EndCause.CAPABILITY, detail=detail))
 
     def can_append(self) -> bool:
         """Whether a message can be given to a running turn, as far as is known."""
@@ -302,7 +308,7 @@ class ProviderBranch:
             tell("dropped")
             return
         limit = entry.plan.clocks.of("close") or 5.0
-        message = Append(
+        message = AppendMessage(
             run, content, message_id, limit, lambda taken: tell("sent" if taken else "dropped")
         )
         try:
@@ -316,7 +322,7 @@ class ProviderBranch:
         if self._actors is None:
             return  # its connections are gone
         try:
-            self._actors[0].cast(Release(provider_session_id))
+            self._actors[0].cast(ReleaseSession(provider_session_id))
         except MailboxFull:  # the rest ends with the branch, or when idle for too long
             log.warning("event=release_lost provider=%s", self.name)
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.options import settle
+from sessionmgr.adapter.options import resolve_options
 from sessionmgr.errors import (
     AdapterBroken,
     CallTimeout,
@@ -146,7 +146,9 @@ async def check_up(
         ProviderUnknown: There is none of such a name.
         ManagerClosing: The manager is going down.
     """
-    names = sorted({*tables.adapters, *installed()} if providers is None else set(providers))
+    names = sorted(
+        {*tables.adapters, *installed_adapters()} if providers is None else set(providers)
+    )
     found: dict[str, Health] = {}
     branches: list[ProviderBranch] = []
     for name in names:
@@ -193,7 +195,7 @@ def _readiness(branch: ProviderBranch) -> Health:
     """Check the program of a run without options in this manager's environment."""
     adapter = branch.adapter_class
     try:
-        options = settle(adapter.name, adapter.options, {}, {})
+        options = resolve_options(adapter.name, adapter.options, {}, {})
     except OptionInvalid:
         return Health()  # this provider requires options
     return adapter.readiness(options, branch.environment({}).variables, "/")

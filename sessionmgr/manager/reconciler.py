@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
@@ -259,7 +259,7 @@ class Reconciler:
                 why = replace(failure, resumable=resumable)
                 made: RunEnded = RunFailed(failure=why, synthetic=True)
             else:
-                entry.conclude(Stop(cause=EndCause.SHUTDOWN))
+                entry.conclude(StopReason(cause=EndCause.SHUTDOWN))
                 assert entry.stop is not None
                 made = replace(terminal(entry.stop, entry.run), synthetic=True)
             stamped = made.stamped(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.question import Deny
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.approval import Deny
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
@@ -32,7 +32,7 @@ from sessionmgr.store.rows import Append, NewSession, RunRow
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.manager.approval import Question
     from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.committer import Committer
@@ -320,7 +320,7 @@ class Recorder:
         if spent is not None:
             for entry in list(tables.runs.values()):
                 if not entry.is_over:
-                    entry.end(Stop(cause=EndCause.BUDGET, detail=spent))
+                    entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
 
     # --- effects: what follows from what is stored ----------------------------------------------
 
@@ -338,13 +338,13 @@ class Recorder:
         question.answered.set()
         run.alive()  # it was our silence until now
         if isinstance(decision, Deny) and decision.stop:
-            run.end(Stop(cause=EndCause.CALLER, detail=decision.reason))
+            run.end(StopReason(cause=EndCause.CALLER, detail=decision.reason))
 
     def deliver(self, message: Message) -> None:
         """Start the task that gives a message to the running turn."""
         self._beside(partial(self._steer, message))
 
-    def end(self, run: RunState, stop: Stop) -> None:
+    def end(self, run: RunState, stop: StopReason) -> None:
         """End a run."""
         run.end(stop)
 
@@ -363,7 +363,7 @@ class Recorder:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self.live, entry.plan.wish)
         if spent is not None:
-            entry.end(Stop(cause=EndCause.BUDGET, detail=spent))
+            entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
             return False
         budget = budget_now(self._tables, self.live, entry.plan.wish)
         if budget != entry.spec.budget:

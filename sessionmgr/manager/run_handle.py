@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import NotPausable, StoreTimeout
 from sessionmgr.manager.arguments import MESSAGES, require
 from sessionmgr.manager.asked import options_of
@@ -127,7 +127,7 @@ class RunHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        return self._entry.end(Stop.worded(EndCause.CALLER, detail))
+        return self._entry.end(StopReason.worded(EndCause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
         """Have it end because a newer attempt at the same has taken over.
@@ -136,7 +136,7 @@ class RunHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        return self._entry.end(Stop(cause=EndCause.NEWER_ATTEMPT, detail=detail))
+        return self._entry.end(StopReason(cause=EndCause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
         """Give it another message: into the turn that is on, or else as the session's next run.
@@ -182,7 +182,7 @@ class RunHandle:
         self._require_pausable()
         snapshot_id = self._tables.new_id(IdKind.SNAPSHOT)
         order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
-        if not entry.end(Stop(cause=EndCause.PAUSE), order):
+        if not entry.end(StopReason(cause=EndCause.PAUSE), order):
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
@@ -217,7 +217,7 @@ class RunHandle:
         entry = self._entry
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
-            entry.end(Stop(cause=EndCause.CALLER, detail=detail))
+            entry.end(StopReason(cause=EndCause.CALLER, detail=detail))
         if not entry.ended.is_set():  # as it usually is
             await wait_until_ended(entry)
         if not early:  # else what leaves the block goes on its way, and no cancel takes its place

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import approval, shutdown
 from sessionmgr.manager.lazy_event import Latch
@@ -69,7 +69,7 @@ class RunState:
         self.inbox: Final[Inbox] = live.intake
         self.grace: Final[float] = plan.clocks.of("close")
         """How many seconds a provider has to end by itself when it is interrupted."""
-        self.stop: Stop | None = None
+        self.stop: StopReason | None = None
         """Why the run ends: the first reason wins."""
         self.stopped_at = 0.0
         """When that was said, by trio's clock."""
@@ -217,7 +217,7 @@ class RunState:
         self._advance(Step.START)
         self.task, self._recall = task, None
 
-    def claim(self, stop: Stop) -> bool:
+    def claim(self, stop: StopReason) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
         if not self._try_to_advance(Step.STOP):
             return False
@@ -226,17 +226,17 @@ class RunState:
             self._take_back()
         return True
 
-    def _stop_for(self, stop: Stop) -> bool:
+    def _stop_for(self, stop: StopReason) -> bool:
         if self.stop is not None:
             return False
         self.stop, self.stopped_at = stop, trio.current_time()
         return True
 
-    def conclude(self, stop: Stop) -> bool:
+    def conclude(self, stop: StopReason) -> bool:
         """Give the reason of an end that is being recorded; False if there is another."""
         return self.claim(stop) or self._stop_for(stop)
 
-    def end(self, stop: Stop, pause: PauseOrder | None = None) -> bool:
+    def end(self, stop: StopReason, pause: PauseOrder | None = None) -> bool:
         """Have it end, by an interrupt first if possible; False if it is ending already."""
         if not self.claim(stop):
             return False
@@ -284,7 +284,7 @@ class RunState:
 
     def let_go(self) -> None:
         """End its task at once: its recorder has died, and another writes its end."""
-        self.claim(Stop(cause=EndCause.MANAGER_CRASH))
+        self.claim(StopReason(cause=EndCause.MANAGER_CRASH))
         shutdown.cut(self)
 
     # --- what the others note --------------------------------------------------------------------

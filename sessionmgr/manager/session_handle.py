@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import (
     BudgetExhausted,
     InboxFull,
@@ -29,7 +29,7 @@ from sessionmgr.model import EndCause, IdKind
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.approval import Approve
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.manager_state import ManagerState, Unstored
@@ -226,7 +226,7 @@ class SessionHandle:
         try:
             await entry.admitted.wait()
         except BaseException:
-            entry.end(Stop(cause=EndCause.CALLER, detail="nobody waited for its start"))
+            entry.end(StopReason(cause=EndCause.CALLER, detail="nobody waited for its start"))
             raise
         return entry
 
@@ -243,7 +243,7 @@ class SessionHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        stop = Stop.worded(EndCause.CALLER, detail)
+        stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
-from sessionmgr.adapter.adapter import Interrupt
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.adapter import InterruptRun
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import MailboxFull, OtpError, TaskCancelled, TaskCrashed
 from sessionmgr.model import EndCause
 from sessionmgr.otp import TaskHandle
@@ -122,7 +122,7 @@ def _interrupt_or_cut(run: RunState) -> None:
         cut(run)  # or its branch of the tree is going down, and takes the run with it
         return
     try:
-        adapter.ref.cast(Interrupt(run))
+        adapter.ref.cast(InterruptRun(run))
     except MailboxFull:
         cut(run)
 
@@ -203,7 +203,7 @@ async def _end_all(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:
-            run.end(Stop(cause=EndCause.SHUTDOWN, detail="the manager is going down"))
+            run.end(StopReason(cause=EndCause.SHUTDOWN, detail="the manager is going down"))
         for run in ending:
             await run.ended.wait()
             await run.gone.wait()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.model import (
     TERMINAL_TYPES,
     Cost,
@@ -38,10 +38,10 @@ PROVIDERS_OWN: Final = {EndCause.PROVIDER, EndCause.PROVIDER_ERROR, EndCause.RAT
 """Causes of the ends that a provider tells."""
 
 
-def terminal(stop: Stop, run: Run) -> RunEnded:
+def terminal(stop: StopReason, run: Run) -> RunEnded:
     """Make the terminal event that `stop` stands for."""
     if stop.cause is EndCause.PROVIDER:  # it said so, and that could not be written down
-        stop = Stop(cause=EndCause.ADAPTER_CRASH, failure=crashed(None))
+        stop = StopReason(cause=EndCause.ADAPTER_CRASH, failure=crashed(None))
     end = OUTCOMES[stop.cause]
     failure = stop.failure
     if failure is None and end.kind is not None:

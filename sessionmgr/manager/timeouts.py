@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager import shutdown
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.run_state import RunState
@@ -149,7 +149,7 @@ class TimeoutScheduler:
         if acts and now >= begun + limit:
             run.note_stall("deadline", limit)
             detail = f"it was to be done in {limit:g} s"
-            run.end(Stop(cause=EndCause.DEADLINE, detail=detail))
+            run.end(StopReason(cause=EndCause.DEADLINE, detail=detail))
             return None  # its shutdown has it watched anew
         if not run.warned_of_deadline:
             if not acts or now < begun + limit / 2:
@@ -187,5 +187,5 @@ class TimeoutScheduler:
                 retryable=True,
                 resumable=run.run.provider_session_id is not None,
             )
-            run.end(Stop(cause=EndCause.SILENCE, detail=detail, failure=failure))
+            run.end(StopReason(cause=EndCause.SILENCE, detail=detail, failure=failure))
         return is_end

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.adapter.run_context import Stop
+from sessionmgr.adapter.approval import Allow, Deny
+from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager.append_batch import started
 from sessionmgr.manager.terminal_events import crashed
 from sessionmgr.model import (
@@ -33,7 +33,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.manager.append_batch import AppendBatch
     from sessionmgr.manager.approval import Question
     from sessionmgr.manager.commands import Fate, Message
@@ -99,7 +99,7 @@ class Transitions:
     def task_never_began(self, draft: AppendBatch, entry: RunState, why: str = "") -> None:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
-        entry.conclude(Stop(cause=EndCause.ADAPTER_CRASH, failure=failure))
+        entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
         if draft.fold(entry).status not in TERMINAL:
             draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)
@@ -167,7 +167,7 @@ class Transitions:
             detail = f"{tokens} tokens used of {budget.tokens}{left}"
         else:
             return
-        stop = Stop(cause=EndCause.BUDGET, detail=detail)
+        stop = StopReason(cause=EndCause.BUDGET, detail=detail)
         draft.effects.append(partial(self._recorder.end, entry, stop))
 
     def stopped(self, draft: AppendBatch, entry: RunState) -> None:
@@ -185,7 +185,7 @@ class Transitions:
         if entry.id not in self._live.entries:
             return  # its record is closed
         failure = crashed(error)
-        ours = entry.conclude(Stop(cause=EndCause.ADAPTER_CRASH, failure=failure))
+        ours = entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
         if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
             draft.write(entry, ErrorOccurred(failure=failure))
         self._end(draft, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter.discovery import find_adapter, installed
+from sessionmgr.adapter.discovery import find_adapter, installed_adapters
 from sessionmgr.field_docs import field_docs
 from sessionmgr.model import Capabilities, PermissionMode
 from sessionmgr.reference.fields import field_table
@@ -18,7 +18,7 @@ PACKAGE = "sessionmgr_adapters"
 
 def adapters() -> dict[str, type[ProviderAdapter]]:
     """Return the adapters of this distribution by name; those of other packages are left out."""
-    found = {name: find_adapter(name) for name in installed()}
+    found = {name: find_adapter(name) for name in installed_adapters()}
     return {
         name: each for name, each in found.items() if each.__module__.partition(".")[0] == PACKAGE
     }

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
+from sessionmgr.adapter.approval import Decision
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.question import Decision
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

@@ -10,7 +10,7 @@ import trio
 
 import sessionmgr.adapter
 from sessionmgr.adapter import Options, RunContext
-from sessionmgr.adapter.kit.child_run import TRANSITIONS, ChildRun, Phase, Step
+from sessionmgr.adapter.kit.child_run import TRANSITIONS, ChildPhase, ChildRun, ChildStep
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import exit_failure
 from sessionmgr.manager import open_manager
@@ -48,15 +48,15 @@ class SoonRun(ChildRun):
     def __init__(self, run: RunContext, lingers: float | None) -> None:
         super().__init__(run, ladder=Escalation(polite=0.0, term=10.0))
         self.lingers = lingers
-        self.phases: list[Phase] = []
+        self.phases: list[ChildPhase] = []
 
     def note(self) -> None:
         self.phases.append(self.phase)
 
-    def started(self) -> None:
+    def on_started(self) -> None:
         self.note()
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         if b"bye" in lines:
             self.done()
             self.note()
@@ -64,9 +64,9 @@ class SoonRun(ChildRun):
             self.stop()
             self.note()
 
-    def ended(self, facts: ExitReport) -> None:
+    def on_exit(self, facts: ExitReport) -> None:
         self.note()
-        super().ended(facts)
+        super().on_exit(facts)
 
 
 class SoonOptions(Options, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class SoonOptions(Options, frozen=True, kw_only=True):
     again: bool = False
 
 
-class Soon(RunAdapter[SoonRun]):
+class SoonAdapter(RunAdapter[SoonRun]):
     name = "soon"
     options: ClassVar[type[Options]] = SoonOptions
     runs: ClassVar[list[SoonRun]] = []
@@ -87,25 +87,25 @@ class Soon(RunAdapter[SoonRun]):
         child.note()
         argv = (sys.executable, "-I", "-S", "-c", run.prompt)
         command = Command(argv=argv, cwd=run.cwd, env=dict(run.env))
-        with self.playing(run, child):
+        with self.active_runs(run, child):
             if options.stop_first:
                 child.stop()
                 child.note()
-            facts = await child.play(command)
+            facts = await child.run_child(command)
             if options.again:
-                facts = await child.play(command)
+                facts = await child.run_child(command)
         await run.fail(exit_failure(facts, child.tail))
 
 
-async def played(script: str, **options: Json) -> tuple[str, list[Phase]]:
+async def played(script: str, **options: Json) -> tuple[str, list[ChildPhase]]:
     """Run a script, and return how it failed and the phases of its run."""
     with trio.fail_after(FAIL_AFTER):
-        async with open_manager(adapters={"soon": Soon}) as manager:
+        async with open_manager(adapters={"soon": SoonAdapter}) as manager:
             session = await manager.open_session("soon")
             async with session.start(script, options=options) as run:
                 result = await run.result()
     assert result.failure is not None
-    return result.failure.message, Soon.runs.pop().phases
+    return result.failure.message, SoonAdapter.runs.pop().phases
 
 
 @pytest.mark.parametrize(
@@ -128,26 +128,26 @@ def test_the_picture_of_its_phases_is_their_table() -> None:
 
 
 def test_each_phase_is_reached_and_a_run_can_be_stopped_in_it() -> None:
-    assert set(TRANSITIONS) == set(Phase)
+    assert set(TRANSITIONS) == set(ChildPhase)
     reached = {to for steps in TRANSITIONS.values() for to in steps.values()}
-    assert reached | {Phase.READY} == set(Phase)
-    stopped = {steps[Step.STOP] for steps in TRANSITIONS.values()}
-    assert stopped == {Phase.CALLED_OFF, Phase.STOPPING, Phase.STOPPED}
+    assert reached | {ChildPhase.READY} == set(ChildPhase)
+    stopped = {steps[ChildStep.STOP] for steps in TRANSITIONS.values()}
+    assert stopped == {ChildPhase.CALLED_OFF, ChildPhase.STOPPING, ChildPhase.STOPPED}
 
 
 def test_a_run_that_was_stopped_stays_stopped() -> None:
-    stopped = {Phase.CALLED_OFF, Phase.STOPPING, Phase.STOPPED}
+    stopped = {ChildPhase.CALLED_OFF, ChildPhase.STOPPING, ChildPhase.STOPPED}
     assert {to for phase in stopped for to in TRANSITIONS[phase].values()} == stopped
 
 
 async def test_a_run_goes_from_phase_to_phase_with_its_child() -> None:
-    once = [Phase.RUNNING, Phase.EXITED]
+    once = [ChildPhase.RUNNING, ChildPhase.EXITED]
     _, phases = await played("pass")
-    assert phases == [Phase.READY, *once]
+    assert phases == [ChildPhase.READY, *once]
     _, phases = await played("pass", again=True)
-    assert phases == [Phase.READY, *once, *once]
+    assert phases == [ChildPhase.READY, *once, *once]
     _, phases = await played(SAYS_BYE_AND_STAYS)
-    assert phases == [Phase.READY, Phase.RUNNING, Phase.FINISHING, Phase.EXITED]
+    assert phases == [ChildPhase.READY, ChildPhase.RUNNING, ChildPhase.FINISHING, ChildPhase.EXITED]
 
 
 @pytest.mark.parametrize("lingers", [0.0, 20.0, None])
@@ -156,11 +156,11 @@ async def test_a_child_that_has_all_its_time_left_is_ended_when_its_run_is_stopp
 ) -> None:
     message, phases = await played(IS_STOPPED, lingers=lingers)
     assert message == "it was ended by SIGTERM"
-    assert phases == [Phase.READY, Phase.RUNNING, Phase.STOPPING, Phase.STOPPED]
+    assert phases == [ChildPhase.READY, ChildPhase.RUNNING, ChildPhase.STOPPING, ChildPhase.STOPPED]
 
 
 async def test_a_child_that_is_started_after_its_run_was_stopped_is_ended_at_once() -> None:
     message, phases = await played(STAYS, lingers=None, stop_first=True, again=True)
     assert message == "it was ended by SIGTERM"
-    once = [Phase.STOPPING, Phase.STOPPED]
-    assert phases == [Phase.READY, Phase.CALLED_OFF, *once, *once]
+    once = [ChildPhase.STOPPING, ChildPhase.STOPPED]
+    assert phases == [ChildPhase.READY, ChildPhase.CALLED_OFF, *once, *once]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.kit.command_line import (
-    NotPlainError,
-    Plain,
-    argv_of,
+    NotSimpleError,
+    SimpleCommand,
+    plain_argv,
     read_script,
-    split,
+    split_argv,
 )
 
 # What a shell takes for itself in an argv as well as in a script.
@@ -26,8 +26,8 @@ def by_the_shell(text: str) -> list[str] | None:
 @given(text=LETTERS.filter(lambda text: not text.endswith("\\")))
 def test_words_are_split_as_a_shell_splits_them(text: str) -> None:
     try:
-        words = split(text)
-    except NotPlainError:
+        words = split_argv(text)
+    except NotSimpleError:
         assert by_the_shell(text) is None
     else:
         assert words == by_the_shell(text)
@@ -47,13 +47,13 @@ def test_words_are_split_as_a_shell_splits_them(text: str) -> None:
     ],
 )
 def test_in_an_argv_every_other_character_is_itself(text: str, argv: list[str]) -> None:
-    assert split(text) == argv
+    assert split_argv(text) == argv
 
 
 @pytest.mark.parametrize("text", ["'a", '"a', 'a "b', "a 'b"])
 def test_a_quote_must_be_closed(text: str) -> None:
-    with pytest.raises(NotPlainError, match="is not closed"):
-        split(text)
+    with pytest.raises(NotSimpleError, match="is not closed"):
+        split_argv(text)
 
 
 @pytest.mark.parametrize(
@@ -89,28 +89,31 @@ def test_a_quote_must_be_closed(text: str) -> None:
     ],
 )
 def test_what_is_more_than_plain_commands_is_refused(text: str) -> None:
-    with pytest.raises(NotPlainError):
+    with pytest.raises(NotSimpleError):
         read_script(text)
 
 
 def test_the_commands_of_a_script_are_found() -> None:
     script = read_script("a 'b c' | d 2>&1 >> e && f; g &\nh")
     assert [
-        [word.text for word in each.words] if isinstance(each, Plain) else each for each in script
+        [word.text for word in each.words] if isinstance(each, SimpleCommand) else each
+        for each in script
     ] == [["a", "b c"], "|", ["d"], "&&", ["f"], ";", ["g"], "&", "\n", ["h"]]
-    (d,) = (each for each in script if isinstance(each, Plain) and each.words[0].text == "d")
-    assert [each.written() for each in d.redirections] == ["2>&1", ">>e"]
+    (d,) = (
+        each for each in script if isinstance(each, SimpleCommand) and each.words[0].text == "d"
+    )
+    assert [each.text() for each in d.redirections] == ["2>&1", ">>e"]
 
 
 @pytest.mark.parametrize("text", ["y" * 10_000_000, '"' + "y" * 10_000_000 + '"'])
 def test_a_long_prompt_is_split_in_a_time_that_holds_nothing_up(text: str) -> None:
     begun = time.process_time()
-    split(text)
+    split_argv(text)
     assert time.process_time() - begun < 3.0  # character by character it takes over 4 s
 
 
 def test_a_prompt_that_no_system_could_take_as_an_argv_is_refused_with_its_size() -> None:
     with pytest.raises(
-        NotPlainError, match="it has 3,000,000 characters; a command may have at most"
+        NotSimpleError, match="it has 3,000,000 characters; a command may have at most"
     ):
-        argv_of("y" * 3_000_000)
+        plain_argv("y" * 3_000_000)

@@ -10,17 +10,17 @@ from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
 from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.connection_pool import ConnectionPool, State
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool, ConnectionState
 from sessionmgr.otp import DynamicSupervisor
 from sessionmgr.process import Command
 from tests.adapter.no_launcher import NoLauncher
 
 
-class Spec(msgspec.Struct, frozen=True):
+class PoolSpec(msgspec.Struct, frozen=True):
     key: Hashable = "a"
 
 
-class Line:
+class PoolLine:
     """A connection: it lives until it is hung up."""
 
     def __init__(self, number: int) -> None:
@@ -32,20 +32,20 @@ class Line:
         await self.hung_up.wait()
 
 
-class Exchange:
+class PoolExchange:
     """Connects, and remembers whom."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[PoolLine] = []
         self.slow = 0.0
         self.broken = False
 
     @asynccontextmanager
-    async def connect(self, spec: Spec) -> AsyncGenerator[Line, None]:
+    async def connect(self, spec: PoolSpec) -> AsyncGenerator[PoolLine, None]:
         await trio.sleep(self.slow)
         if self.broken:
             raise ConnectionError("nobody answers")
-        line = Line(len(self.lines))
+        line = PoolLine(len(self.lines))
         self.lines.append(line)
         try:
             yield line
@@ -67,67 +67,67 @@ async def owner() -> AsyncGenerator[DynamicSupervisor, None]:
 
 
 @pytest.fixture
-def exchange() -> Exchange:
-    return Exchange()
+def exchange() -> PoolExchange:
+    return PoolExchange()
 
 
 async def test_an_idle_connection_is_leased_again(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     for _ in range(3):
-        async with pool.lease(Spec(), owner) as lease:
+        async with pool.lease(PoolSpec(), owner) as lease:
             assert lease.connection.number == 0
-            assert pool.states() == [State.BUSY]
-        assert pool.states() == [State.IDLE]
+            assert pool.connection_states() == [ConnectionState.BUSY]
+        assert pool.connection_states() == [ConnectionState.IDLE]
 
 
 async def test_a_busy_one_is_not_shared_unless_it_serves_several(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
-    async with pool.lease(Spec(), owner) as a, pool.lease(Spec(), owner) as b:
+    async with pool.lease(PoolSpec(), owner) as a, pool.lease(PoolSpec(), owner) as b:
         assert a.connection is not b.connection
     shared = ConnectionPool(exchange.connect, max_leases=2)
-    async with shared.lease(Spec(), owner) as a, shared.lease(Spec(), owner) as b:
+    async with shared.lease(PoolSpec(), owner) as a, shared.lease(PoolSpec(), owner) as b:
         assert a.connection is b.connection
-        async with shared.lease(Spec(), owner) as c:
+        async with shared.lease(PoolSpec(), owner) as c:
             assert c.connection is not a.connection
 
 
 async def test_of_several_idle_ones_the_last_used_is_leased(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
-    async with pool.lease(Spec(), owner), pool.lease(Spec(), owner) as b:
+    async with pool.lease(PoolSpec(), owner), pool.lease(PoolSpec(), owner) as b:
         pass
-    async with pool.lease(Spec(), owner) as again:
+    async with pool.lease(PoolSpec(), owner) as again:
         assert again.connection is b.connection
-        async with pool.lease(Spec(), owner) as a:
+        async with pool.lease(PoolSpec(), owner) as a:
             pass
-    async with pool.lease(Spec(), owner) as again:
+    async with pool.lease(PoolSpec(), owner) as again:
         assert again.connection is a.connection
     assert len(exchange.lines) == 2
 
 
 async def test_what_differs_in_its_key_has_another_connection(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     for key in "aba":
-        async with pool.lease(Spec(key), owner):
+        async with pool.lease(PoolSpec(key), owner):
             pass
     assert len(exchange.lines) == 2
 
 
 async def test_who_comes_while_it_connects_waits_for_it(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     exchange.slow = 3.0
     pool = ConnectionPool(exchange.connect, max_leases=10)
 
     async def use() -> None:
-        async with pool.lease(Spec(), owner):
+        async with pool.lease(PoolSpec(), owner):
             await trio.sleep(1)
 
     async with trio.open_nursery() as nursery:
@@ -137,31 +137,31 @@ async def test_who_comes_while_it_connects_waits_for_it(
 
 
 async def test_an_idle_one_is_closed_when_its_time_is_over(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
-    async with pool.lease(Spec(), owner):
+    async with pool.lease(PoolSpec(), owner):
         await trio.sleep(1000)
     await trio.sleep(299)
-    async with pool.lease(Spec(), owner):
+    async with pool.lease(PoolSpec(), owner):
         pass
     await trio.sleep(299)
     assert exchange.open() == [0]
     await trio.sleep(2)
     assert exchange.open() == []
-    assert pool.states() == []
+    assert pool.connection_states() == []
 
 
 async def test_a_connection_whose_time_is_over_is_not_leased_again(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect, idle_for=10)
-    async with pool.lease(Spec(), owner):
+    async with pool.lease(PoolSpec(), owner):
         pass
     # In the very moment in which its time is over, in each turn of the scheduler of that moment.
     await trio.sleep(10)
     for _ in range(12):
-        async with pool.lease(Spec(), owner) as lease:
+        async with pool.lease(PoolSpec(), owner) as lease:
             for _ in range(6):
                 await trio.lowlevel.checkpoint()
             assert not exchange.lines[lease.connection.number].is_closed
@@ -169,12 +169,12 @@ async def test_a_connection_whose_time_is_over_is_not_leased_again(
 
 
 async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
 
     async def use(key: int) -> None:
-        async with pool.lease(Spec(key), owner):
+        async with pool.lease(PoolSpec(key), owner):
             await trio.sleep(1)
 
     async with trio.open_nursery() as nursery:
@@ -191,81 +191,81 @@ async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
 
 
 async def test_a_retired_connection_is_closed_at_once_if_it_is_idle(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     for key in "ab":
-        async with pool.lease(Spec(key), owner):
+        async with pool.lease(PoolSpec(key), owner):
             pass
     pool.retire("a")
     await settle()
     assert exchange.open() == [1]
     pool.retire("a")
     pool.retire("c")
-    assert pool.states() == [State.IDLE]
+    assert pool.connection_states() == [ConnectionState.IDLE]
 
 
 async def test_a_retired_connection_in_use_is_closed_when_it_is_given_back(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
-    async with pool.lease(Spec(), owner):
+    async with pool.lease(PoolSpec(), owner):
         pool.retire("a")
         await settle()
         assert exchange.open() == [0]
-        async with pool.lease(Spec(), owner) as another:
+        async with pool.lease(PoolSpec(), owner) as another:
             assert another.connection.number == 1
     await settle()
     assert exchange.open() == [1]
 
 
 async def test_a_connection_that_ends_by_itself_is_leased_no_more(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
-    async with pool.lease(Spec(), owner) as lease:
+    async with pool.lease(PoolSpec(), owner) as lease:
         lease.connection.hung_up.set()
         await settle()
-        async with pool.lease(Spec(), owner) as other:
+        async with pool.lease(PoolSpec(), owner) as other:
             assert other.connection.number == 1
     assert exchange.open() == [1]
 
 
 async def test_a_lease_left_by_an_exception_closes_its_connection(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     with pytest.raises(ValueError, match="in between"):
-        async with pool.lease(Spec(), owner):
+        async with pool.lease(PoolSpec(), owner):
             raise ValueError("in between")
     with trio.move_on_after(1):
-        async with pool.lease(Spec(), owner):
+        async with pool.lease(PoolSpec(), owner):
             await trio.sleep_forever()
     await settle()
     assert exchange.open() == []
 
 
 async def test_one_deaf_conversation_does_not_cost_its_neighbours(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect, max_leases=3)
-    async with pool.lease(Spec(), owner) as neighbour:
-        async with pool.lease(Spec(), owner) as deaf:
+    async with pool.lease(PoolSpec(), owner) as neighbour:
+        async with pool.lease(PoolSpec(), owner) as deaf:
             deaf.abandon()
         await trio.sleep(500)
         assert not neighbour.connection.is_closed
-        async with pool.lease(Spec(), owner) as newcomer:
+        async with pool.lease(PoolSpec(), owner) as newcomer:
             assert newcomer.connection is not neighbour.connection
     await settle()
     assert exchange.open() == [1]
 
 
 async def test_an_abandoned_connection_is_closed_at_a_deadline_at_the_latest(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect, max_leases=2, abandoned_for=60)
-    async with pool.lease(Spec(), owner) as neighbour:
-        async with pool.lease(Spec(), owner) as deaf:
+    async with pool.lease(PoolSpec(), owner) as neighbour:
+        async with pool.lease(PoolSpec(), owner) as deaf:
             deaf.abandon()
         await trio.sleep(59)
         assert not neighbour.connection.is_closed
@@ -274,7 +274,7 @@ async def test_an_abandoned_connection_is_closed_at_a_deadline_at_the_latest(
 
 
 async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     exchange.slow, exchange.broken = 1.0, True
     pool = ConnectionPool(exchange.connect, max_leases=2)
@@ -282,7 +282,7 @@ async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
 
     async def use() -> None:
         try:
-            async with pool.lease(Spec(), owner):
+            async with pool.lease(PoolSpec(), owner):
                 raise AssertionError("it is connected")
         except ConnectionError as error:
             refused.append(str(error))
@@ -291,32 +291,32 @@ async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
         nursery.start_soon(use)
         nursery.start_soon(use)
     assert refused == ["nobody answers"] * 2
-    assert pool.states() == []
+    assert pool.connection_states() == []
 
 
 async def test_who_is_cancelled_while_it_connects_leaves_nothing(
-    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: PoolExchange
 ) -> None:
     exchange.slow = 5.0
     pool = ConnectionPool(exchange.connect)
     with trio.move_on_after(1) as scope:
-        async with pool.lease(Spec(), owner):
+        async with pool.lease(PoolSpec(), owner):
             raise AssertionError("it is connected")
     assert scope.cancelled_caught
     await trio.sleep(10)
-    assert (exchange.lines, pool.states()) == ([], [])
+    assert (exchange.lines, pool.connection_states()) == ([], [])
 
 
 async def test_all_are_closed_with_their_owner(
-    autojump_clock: MockClock, exchange: Exchange
+    autojump_clock: MockClock, exchange: PoolExchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     async with DynamicSupervisor() as owner:
         for key in range(3):
-            async with pool.lease(Spec(key), owner):
+            async with pool.lease(PoolSpec(key), owner):
                 pass
         assert len(exchange.open()) == 3
-    assert (exchange.open(), pool.states()) == ([], [])
+    assert (exchange.open(), pool.connection_states()) == ([], [])
 
 
 @settings(max_examples=60)
@@ -335,7 +335,7 @@ async def test_all_are_closed_with_their_owner(
 def test_whatever_happens_no_lease_and_no_connection_is_left(
     uses: list[tuple[int, int, int, str]], max_leases: int
 ) -> None:
-    exchange = Exchange()
+    exchange = PoolExchange()
     pool = ConnectionPool(exchange.connect, max_leases=max_leases, max_idle=2)
     now_used: dict[int, int] = {}
 
@@ -343,7 +343,7 @@ def test_whatever_happens_no_lease_and_no_connection_is_left(
         await trio.sleep(begin)
         try:
             with trio.CancelScope() as scope:
-                async with pool.lease(Spec(key), owner) as lease:
+                async with pool.lease(PoolSpec(key), owner) as lease:
                     line = lease.connection
                     assert not line.is_closed
                     now_used[line.number] = now_used.get(line.number, 0) + 1
@@ -358,7 +358,7 @@ def test_whatever_happens_no_lease_and_no_connection_is_left(
         except ValueError:
             pass
 
-    async def end(how: str, line: Line, scope: trio.CancelScope) -> None:
+    async def end(how: str, line: PoolLine, scope: trio.CancelScope) -> None:
         await trio.lowlevel.checkpoint()
         if how == "raises":
             raise ValueError
@@ -375,10 +375,10 @@ def test_whatever_happens_no_lease_and_no_connection_is_left(
                     nursery.start_soon(use, owner, *each)
             await settle()
             assert len(exchange.open()) <= 2
-            assert State.BUSY not in pool.states()
+            assert ConnectionState.BUSY not in pool.connection_states()
             await trio.sleep(301)
             assert exchange.open() == []
-            assert pool.states() == []
+            assert pool.connection_states() == []
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
 

@@ -29,7 +29,7 @@ class EchoDriver(ConversationRun[str, str]):
     async def begin(self) -> None:
         await self.conversation.send(self.run.prompt)
 
-    def take(self, frames: Sequence[str]) -> None:
+    def handle_frames(self, frames: Sequence[str]) -> None:
         for frame in frames:
             match frame:
                 case "hello":
@@ -39,23 +39,23 @@ class EchoDriver(ConversationRun[str, str]):
                 case "ask":
                     self.start(self._reply, "asked")
                 case "over":
-                    self.over()
+                    self.finish()
                 case _:
                     self.emit(MessageStreamed(delta=frame, message_id="m"))
 
     async def _reply(self, text: str) -> None:
         await self.conversation.send(text)
 
-    def lost(self) -> None:
+    def on_connection_lost(self) -> None:
         if self.run.prompt == "fragile":
             raise ValueError("what now?")
-        super().lost()
+        super().on_connection_lost()
 
-    def keeps(self) -> bool:
+    def keeps_session(self) -> bool:
         return not self.is_broken
 
 
-class Echo(ProviderAdapter):
+class EchoAdapter(ProviderAdapter):
     name = "echo"
     connect: ClassVar[Callable[[object], AbstractAsyncContextManager[Line]]] = staticmethod(connect)
     drivers: ClassVar[list[EchoDriver]] = []
@@ -69,7 +69,7 @@ class Echo(ProviderAdapter):
             await trio.sleep(type(self).delay)
             if run.prompt == "stopped early":
                 await driver.interrupt()
-            await driver.play(conversation)
+            await driver.run_conversation(conversation)
             if run.prompt == "stopped late":
                 await driver.interrupt()
         await run.emit(MessageReceived(content="broken" if driver.is_broken else "well"))
@@ -78,7 +78,7 @@ class Echo(ProviderAdapter):
 
 @asynccontextmanager
 async def opened(sdk: MockSdk[str, str], delay: float = 0.0) -> AsyncGenerator[Manager, None]:
-    adapter = with_sdk(Echo, sdk)
+    adapter = with_sdk(EchoAdapter, sdk)
     adapter.delay = delay
     async with sdk, open_manager(adapters={"echo": adapter}) as manager:
         yield manager

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from sessionmgr.adapter import ProviderAdapter, RunContext
-from sessionmgr.adapter.kit.follow_ups import TRANSITIONS, Fate, FollowUps, Step
+from sessionmgr.adapter.kit.follow_ups import TRANSITIONS, FollowUps, FollowUpState, FollowUpStep
 from sessionmgr.manager import open_manager
 from sessionmgr.model import MessageSent
 
@@ -51,23 +51,23 @@ async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list
     ("steps", "is_taken", "is_dropped"),
     [
         ((), False, False),
-        ((Step.REFUSE,), False, False),
-        ((Step.TAKE,), True, True),
-        ((Step.HEAR,), True, False),
-        ((Step.TAKE, Step.HEAR), True, False),
-        ((Step.HEAR, Step.REFUSE), True, False),
-        ((Step.TAKE, Step.REFUSE), True, True),
-        ((Step.REFUSE, Step.HEAR), False, False),
+        ((FollowUpStep.REFUSE,), False, False),
+        ((FollowUpStep.TAKE,), True, True),
+        ((FollowUpStep.HEAR,), True, False),
+        ((FollowUpStep.TAKE, FollowUpStep.HEAR), True, False),
+        ((FollowUpStep.HEAR, FollowUpStep.REFUSE), True, False),
+        ((FollowUpStep.TAKE, FollowUpStep.REFUSE), True, True),
+        ((FollowUpStep.REFUSE, FollowUpStep.HEAR), False, False),
     ],
 )
 async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_heard(
-    autojump_clock: MockClock, steps: tuple[Step, ...], is_taken: bool, is_dropped: bool
+    autojump_clock: MockClock, steps: tuple[FollowUpStep, ...], is_taken: bool, is_dropped: bool
 ) -> None:
     def play(follow_ups: FollowUps, nursery: trio.Nursery) -> None:
         happens = {
-            Step.TAKE: follow_ups.take,
-            Step.HEAR: follow_ups.hear,
-            Step.REFUSE: follow_ups.refuse,
+            FollowUpStep.TAKE: follow_ups.accept,
+            FollowUpStep.HEAR: follow_ups.mark_heard,
+            FollowUpStep.REFUSE: follow_ups.refuse,
         }
         for step in steps:
             happens[step]("a")
@@ -78,9 +78,9 @@ async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_hea
     assert dropped == (["text of a"] if is_dropped else [])
 
 
-@given(steps=st.lists(st.sampled_from(Step)))
-def test_after_the_end_nothing_is_open_whatever_came_before(steps: list[Step]) -> None:
-    fate = Fate.OFFERED
-    for step in [*steps, Step.END]:
+@given(steps=st.lists(st.sampled_from(FollowUpStep)))
+def test_after_the_end_nothing_is_open_whatever_came_before(steps: list[FollowUpStep]) -> None:
+    fate = FollowUpState.OFFERED
+    for step in [*steps, FollowUpStep.END]:
         fate = TRANSITIONS[fate].get(step, fate)
     assert TRANSITIONS[fate] == {}

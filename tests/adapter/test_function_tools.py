@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, Outcome
+from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, ToolOutcome
 from sessionmgr.model import Json
 
 
@@ -24,18 +24,18 @@ TOOLS = FunctionTools(
 
 
 async def test_a_text_is_told_as_it_is_and_anything_else_as_json() -> None:
-    assert await TOOLS.call("keys", {"a": 1}) == Outcome('["a"]')
-    assert await TOOLS.call("none", {}) == Outcome("given {}")
+    assert await TOOLS.call("keys", {"a": 1}) == ToolOutcome('["a"]')
+    assert await TOOLS.call("none", {}) == ToolOutcome("given {}")
 
 
 async def test_arguments_that_are_no_object_are_none_at_all() -> None:
-    assert await TOOLS.call("none", ["a"]) == Outcome("given {}")
+    assert await TOOLS.call("none", ["a"]) == ToolOutcome("given {}")
 
 
 async def test_what_a_tool_raises_is_for_the_model_to_see() -> None:
-    assert await TOOLS.call("fail", {}) == Outcome("ValueError: no such place", failed=True)
+    assert await TOOLS.call("fail", {}) == ToolOutcome("ValueError: no such place", failed=True)
 
 
 async def test_a_tool_that_is_not_there_is_no_crash() -> None:
-    assert await TOOLS.call("gone", {}) == Outcome("there is no tool 'gone'", failed=True)
-    assert await TOOLS.call(None, {}) == Outcome("there is no tool None", failed=True)
+    assert await TOOLS.call("gone", {}) == ToolOutcome("there is no tool 'gone'", failed=True)
+    assert await TOOLS.call(None, {}) == ToolOutcome("there is no tool None", failed=True)

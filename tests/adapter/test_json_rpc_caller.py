@@ -3,12 +3,12 @@
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call, JsonRpcCaller
+from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller, RpcAnswer, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
 from sessionmgr.model import Json
 
 
-async def send(call: Call) -> None:
+async def send(call: RpcCall) -> None:
     await trio.lowlevel.checkpoint()
 
 
@@ -18,7 +18,7 @@ async def test_a_call_that_is_over_is_forgotten(autojump_clock: MockClock) -> No
         nursery.start_soon(caller.call, "look", dict[str, Json]())
         await trio.testing.wait_all_tasks_blocked()
         assert len(caller) == 1
-        caller.settle(Answer(1, "look", b"true"))
+        caller.resolve(RpcAnswer(1, "look", b"true"))
     assert len(caller) == 0
     with trio.move_on_after(1):
         await caller.call("look", {})

@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.connections import Driver
 from sessionmgr.adapter.kit.json_rpc_connection import (
-    HELD,
-    WAITING,
+    MAX_HELD_FRAMES,
+    MAX_WAITING_MESSAGES,
     JsonRpcConnection,
     JsonRpcConversation,
-    frame_by_method,
+    decode_by_method,
 )
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY
 from sessionmgr.model import Json
@@ -65,17 +65,17 @@ for line in sys.stdin:
 LADDER = Escalation(polite=2.0, term=1.0)
 
 
-class News(msgspec.Struct, frozen=True):
+class NewsFrame(msgspec.Struct, frozen=True):
     text: str
     session: str | None = None
     name: str = ""
 
 
-Frame: TypeAlias = News | str
+Frame: TypeAlias = NewsFrame | str
 Driven: TypeAlias = Driver[Frame | NoFrame]
 
 
-class Notes:
+class RpcNotes:
     """A driver that notes what is pushed into it."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Notes:
             await self.news.wait()
 
 
-class Agent(JsonRpcConnection[Frame]):
+class RpcAgent(JsonRpcConnection[Frame]):
     def __init__(self, *, greeting: bool = False, in_flight: int = 48) -> None:
         hello: tuple[str, Json] | None = ("hello", {}) if greeting else None
         super().__init__(greeting=hello, in_flight=in_flight, ladder=LADDER)
@@ -129,17 +129,19 @@ class Agent(JsonRpcConnection[Frame]):
         self.methods.append(msgspec.json.decode(line).get("method"))
         return super().write(line)
 
-    def session_of(self, message: RpcRequest | RpcNotification) -> str | None:
+    def session_key(self, message: RpcRequest | RpcNotification) -> str | None:
         session: str | None = json.loads(message.params or b"{}").get("session")
         return session
 
-    def frame_of(self, message: RpcRequest | RpcNotification, name: str) -> Frame | NoFrame | None:
+    def make_frame(
+        self, message: RpcRequest | RpcNotification, name: str
+    ) -> Frame | NoFrame | None:
         if message.method == "crash":
             raise ValueError("what is that?")
-        frame = frame_by_method(message, {"news": News, "may_i": News})
-        return msgspec.structs.replace(frame, name=name) if isinstance(frame, News) else frame
+        frame = decode_by_method(message, {"news": NewsFrame, "may_i": NewsFrame})
+        return msgspec.structs.replace(frame, name=name) if isinstance(frame, NewsFrame) else frame
 
-    def answered(
+    def on_answer(
         self,
         conversation: JsonRpcConversation[Frame],
         method: str,
@@ -151,7 +153,7 @@ class Agent(JsonRpcConnection[Frame]):
             self.bind(conversation, json.loads(answer.result)["session"])
         return f"{method} was answered"
 
-    def greeted(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
+    def on_handshake(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
         self.notify("greeted")
         return "hello"
 
@@ -162,11 +164,11 @@ class Agent(JsonRpcConnection[Frame]):
 
 
 @asynccontextmanager
-async def connected(agent: Agent | None = None) -> AsyncGenerator[Agent, None]:
+async def connected(agent: RpcAgent | None = None) -> AsyncGenerator[RpcAgent, None]:
     command = Command(argv=(sys.executable, "-I", "-S", "-c", AGENT), cwd="/", env={})
     with trio.fail_after(30):
         async with open_launcher() as launcher:
-            agent = agent or Agent()
+            agent = agent or RpcAgent()
             async with agent.running(launcher, command):
                 yield agent
 
@@ -186,14 +188,14 @@ def print_by(conversation: JsonRpcConversation[Frame], *lines: str) -> None:
 
 async def test_each_driver_gets_the_frames_of_its_session_once_a_read() -> None:
     async with connected() as agent:
-        one, two = Notes(), Notes()
+        one, two = RpcNotes(), RpcNotes()
         first = agent.open(one, "a")
         agent.open(two, "b")
         print_by(first, news("1", "a"), news("2", "b"), news("3", "a"), news("nobody's", "c"))
         await one.until("print was answered")
-        await two.until(News("2", "b"))
-        assert one.reads == [[News("1", "a"), News("3", "a"), "print was answered"]]
-        assert two.reads == [[News("2", "b")]]
+        await two.until(NewsFrame("2", "b"))
+        assert one.reads == [[NewsFrame("1", "a"), NewsFrame("3", "a"), "print was answered"]]
+        assert two.reads == [[NewsFrame("2", "b")]]
 
 
 LINES = st.sampled_from(
@@ -212,11 +214,11 @@ LINES = st.sampled_from(
 @given(lines=st.lists(LINES), cuts=st.lists(st.integers(0, 20)))
 def test_how_many_lines_a_read_has_does_not_matter(lines: list[str], cuts: list[int]) -> None:
     def pushed(reads: list[list[str]]) -> list[list[Frame | NoFrame]]:
-        agent, one, two = Agent(), Notes(), Notes()
+        agent, one, two = RpcAgent(), RpcNotes(), RpcNotes()
         agent.open(one, "a").request("print", {})
         agent.open(two, "b")
         for number, read in enumerate(reads, 1):
-            agent._take([line.encode() for line in read])  # pyright: ignore[reportPrivateUsage]
+            agent._handle_lines([line.encode() for line in read])  # pyright: ignore[reportPrivateUsage]
             assert max(len(one.reads), len(two.reads)) <= number
         return [one.frames, two.frames]
 
@@ -226,43 +228,46 @@ def test_how_many_lines_a_read_has_does_not_matter(lines: list[str], cuts: list[
 
 async def test_what_names_no_session_goes_to_all_conversations() -> None:
     async with connected() as agent:
-        one, two = Notes(), Notes()
+        one, two = RpcNotes(), RpcNotes()
         first = agent.open(one, "a")
         agent.open(two)
         print_by(first, "some noise", news("for all"), '{"method": "unheard of"}')
         unknown = UntypedFrame({"method": "unheard of", "params": None}, "unknown method")
-        await two.until(News("for all"))
-        assert two.frames == [NoiseLine(b"some noise"), News("for all"), unknown]
+        await two.until(NewsFrame("for all"))
+        assert two.frames == [NoiseLine(b"some noise"), NewsFrame("for all"), unknown]
         await one.until("print was answered")
         assert one.frames == [*two.frames, "print was answered"]
 
 
 async def test_frames_that_come_before_the_name_of_their_session_are_held() -> None:
     async with connected() as agent:
-        driver = Notes()
+        driver = RpcNotes()
         conversation = agent.open(driver)
-        before: list[Json] = [news("old", "z"), *[news(str(n), "a") for n in range(HELD)]]
+        before: list[Json] = [
+            news("old", "z"),
+            *[news(str(n), "a") for n in range(MAX_HELD_FRAMES)],
+        ]
         conversation.request("open", {"session": "a", "before": before})
         await driver.until("open was answered")
         print_by(conversation, news("after", "a"))
         await driver.until("print was answered")
-        held = [News(str(n), "a") for n in range(HELD)]
+        held = [NewsFrame(str(n), "a") for n in range(MAX_HELD_FRAMES)]
         assert driver.frames == [
             "open was answered",
             *held,
-            News("after", "a"),
+            NewsFrame("after", "a"),
             "print was answered",
         ]
         assert conversation.session == "a"
 
 
 async def test_requests_wait_for_the_handshake_and_go_out_in_their_order() -> None:
-    async with connected(Agent(greeting=True, in_flight=1)) as agent:
-        one, late = Notes(), Notes()
+    async with connected(RpcAgent(greeting=True, in_flight=1)) as agent:
+        one, late = RpcNotes(), RpcNotes()
         conversation = agent.open(one, "a")
         for method in ("open", "print"):
             conversation.request(method, {"session": "a", "lines": []})
-        await one.until(News("wait"))
+        await one.until(NewsFrame("wait"))
         assert agent.methods == ["hello"]
         agent.notify("go")
         await one.until("print was answered")
@@ -275,35 +280,35 @@ async def test_requests_wait_for_the_handshake_and_go_out_in_their_order() -> No
 @pytest.mark.parametrize("id_", [1, "1"])
 async def test_a_request_of_the_agents_is_answered_once_and_by_its_own_id(id_: Json) -> None:
     async with connected() as agent:
-        driver = Notes()
+        driver = RpcNotes()
         conversation = agent.open(driver, "a")
         print_by(conversation, asks(id_, "a"))
         await driver.until("print was answered")
         asked = driver.frames[0]
-        assert isinstance(asked, News)
+        assert isinstance(asked, NewsFrame)
         for _ in range(2):
             await conversation.reply(asked.name, {"allow": True})
         told = {"jsonrpc": "2.0", "id": id_, "result": {"allow": True}}
-        await driver.until(News(json.dumps(told, separators=(",", ":"))))
+        await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
         assert agent.methods == ["print", None]
 
 
 async def test_a_request_that_nobody_knows_is_refused() -> None:
     async with connected() as agent:
-        driver = Notes()
+        driver = RpcNotes()
         conversation = agent.open(driver, "a")
         print_by(conversation, asks(1, "z"), asks(2, None), asks(3, "a", method="new"))
         for id_ in (1, 2, 3):
             error = {"code": -32601, "message": "this is not known here"}
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
-            await driver.until(News(json.dumps(told, separators=(",", ":"))))
+            await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
         assert isinstance(driver.frames[0], UntypedFrame)  # it is on record
         assert conversation.asked == {}
 
 
 async def test_all_conversations_end_with_the_child() -> None:
     async with connected() as agent:
-        one, two, late = Notes(), Notes(), Notes()
+        one, two, late = RpcNotes(), RpcNotes(), RpcNotes()
         agent.open(one, "a").request("exit", {})
         agent.open(two)
         await one.until_it_ends()
@@ -316,18 +321,18 @@ async def test_all_conversations_end_with_the_child() -> None:
 
 async def test_a_crash_at_the_frames_of_one_conversation_is_no_others() -> None:
     async with connected() as agent:
-        one, two = Notes(), Notes()
+        one, two = RpcNotes(), RpcNotes()
         agent.open(one, "a")
         other = agent.open(two, "b")
         print_by(other, '{"method": "crash", "params": {"session": "a"}}', news("on", "b"))
         await two.until("print was answered")
-        assert two.frames == [News("on", "b"), "print was answered"]
+        assert two.frames == [NewsFrame("on", "b"), "print was answered"]
         assert [str(each) for each in one.crashes] == ["what is that?"]
 
 
 async def test_a_session_has_one_conversation_at_a_time() -> None:
     async with connected() as agent:
-        one, two = Notes(), Notes()
+        one, two = RpcNotes(), RpcNotes()
         first = agent.open(one, "a")
         with pytest.raises(RuntimeError, match="another conversation"):
             agent.open(two, "a")
@@ -336,12 +341,12 @@ async def test_a_session_has_one_conversation_at_a_time() -> None:
         await two.news.wait()
         assert [type(each) for each in two.crashes] == [RuntimeError]
         first.close()
-        agent.open(Notes(), "a")
+        agent.open(RpcNotes(), "a")
 
 
 async def test_what_is_closed_gets_nothing_more_and_its_requests_are_not_sent() -> None:
-    async with connected(Agent(in_flight=1)) as agent:
-        one, two = Notes(), Notes()
+    async with connected(RpcAgent(in_flight=1)) as agent:
+        one, two = RpcNotes(), RpcNotes()
         first, second = agent.open(one, "a"), agent.open(two, "b")
         first.request("never answered", {})
         first.request("print", {"lines": []})
@@ -349,24 +354,24 @@ async def test_what_is_closed_gets_nothing_more_and_its_requests_are_not_sent() 
         first.close()
         first.close()
         first.request("print", {"lines": []})
-        await first.clear_away()
+        await first.discard()
         await two.until("print was answered")
         assert one.frames == []
         assert agent.methods == ["never answered", "print"]
 
 
 async def test_a_request_too_many_is_refused() -> None:
-    async with connected(Agent(in_flight=1)) as agent:
-        driver = Notes()
+    async with connected(RpcAgent(in_flight=1)) as agent:
+        driver = RpcNotes()
         conversation = agent.open(driver, "a")
-        for _ in range(WAITING + 2):
+        for _ in range(MAX_WAITING_MESSAGES + 2):
             conversation.request("never answered", {})
         assert driver.frames == [f"never answered was refused: {BUSY}"]
 
 
 async def test_what_finds_no_room_is_refused_or_sent_later() -> None:
     async with connected() as agent:
-        driver = Notes()
+        driver = RpcNotes()
         conversation = agent.open(driver, "a")
         print_by(conversation, asks(1, "a"))
         await driver.until("print was answered")
@@ -377,4 +382,4 @@ async def test_what_finds_no_room_is_refused_or_sent_later() -> None:
             nursery.start_soon(conversation.reply, "1", "yes")
             await trio.testing.wait_all_tasks_blocked()
             agent.is_full = False
-        await driver.until(News('{"jsonrpc":"2.0","id":1,"result":"yes"}'))
+        await driver.until(NewsFrame('{"jsonrpc":"2.0","id":1,"result":"yes"}'))

@@ -22,16 +22,16 @@ class RigidDriver(ToyDriver):
         super().__init__(run)
         self._rigid = RequestHandler(self, takes_input=False)
 
-    def take(self, frames: Sequence[AnyFrame]) -> None:
+    def handle_frames(self, frames: Sequence[AnyFrame]) -> None:
         for frame in frames:
             match frame:
                 case Question(id=id_, name=name, input=given):
                     self._rigid.ask(id_, ApprovalRequest(tool_name=name, tool_input=given))
                 case _:
-                    super().take([frame])
+                    super().handle_frames([frame])
 
 
-class Rigid(ToyAdapter):
+class RigidAdapter(ToyAdapter):
     def drive(self, run: RunContext) -> ToyDriver:
         return RigidDriver(run)
 
@@ -53,7 +53,7 @@ async def test_another_input_is_denied_where_the_provider_takes_none(
 
     async with (
         MockSdk(script) as sdk,
-        open_manager(adapters={"toy": with_sdk(Rigid, sdk)}) as manager,
+        open_manager(adapters={"toy": with_sdk(RigidAdapter, sdk)}) as manager,
     ):
         session = await manager.open_session("toy")
         async with session.start("hi", approve=approve) as run:

@@ -12,34 +12,34 @@ from sessionmgr.adapter.kit.session_pool import SessionPool
 from sessionmgr.otp import DynamicSupervisor
 
 
-class Spec(msgspec.Struct, frozen=True):
+class SessionSpec(msgspec.Struct, frozen=True):
     key: str = "session"
 
 
-class Process:
+class FakeSessionProcess:
     """Serves its session until the pool ends it."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
         self.gone = trio.Event()
 
-    def fits(self, spec: Spec) -> bool:
+    def fits(self, spec: SessionSpec) -> bool:
         return spec.key == self.spec.key
 
     async def wait_closed(self) -> None:
         await trio.sleep_forever()
 
 
-class Processes:
+class FakeProcesses:
     """Starts processes, and remembers them."""
 
     def __init__(self) -> None:
-        self.started: list[Process] = []
+        self.started: list[FakeSessionProcess] = []
 
     @asynccontextmanager
-    async def start(self, spec: Spec) -> AsyncGenerator[Process, None]:
+    async def start(self, spec: SessionSpec) -> AsyncGenerator[FakeSessionProcess, None]:
         await trio.lowlevel.checkpoint()
-        self.started.append(Process(spec))
+        self.started.append(FakeSessionProcess(spec))
         yield self.started[-1]
 
 
@@ -52,9 +52,9 @@ async def owner() -> AsyncGenerator[DynamicSupervisor, None]:
 async def test_a_kept_process_is_ended_at_once(
     autojump_clock: MockClock, owner: DynamicSupervisor
 ) -> None:
-    processes = Processes()
+    processes = FakeProcesses()
     pool = SessionPool(processes.start)
-    async with pool.lease(Spec(), owner):
+    async with pool.lease(SessionSpec(), owner):
         pass
     with trio.fail_after(1):
         await pool.end("session")
@@ -64,20 +64,20 @@ async def test_a_kept_process_is_ended_at_once(
 async def test_a_leased_process_is_ended_when_it_is_returned_and_no_other_is_started(
     autojump_clock: MockClock, owner: DynamicSupervisor
 ) -> None:
-    processes = Processes()
+    processes = FakeProcesses()
     pool = SessionPool(processes.start)
     async with trio.open_nursery() as nursery:
-        async with pool.lease(Spec(), owner):
+        async with pool.lease(SessionSpec(), owner):
             nursery.start_soon(pool.end, "session")
             await wait_all_tasks_blocked()
             assert not processes.started[0].gone.is_set()
         with trio.fail_after(1):
             await processes.started[0].gone.wait()
     assert len(processes.started) == 1
-    async with pool.lease(Spec(), owner) as lease:
+    async with pool.lease(SessionSpec(), owner) as lease:
         assert lease.connection is processes.started[1]
 
 
 async def test_the_end_of_a_session_without_a_process_is_at_once(autojump_clock: MockClock) -> None:
     with trio.fail_after(1):
-        await SessionPool(Processes().start).end("session")
+        await SessionPool(FakeProcesses().start).end("session")

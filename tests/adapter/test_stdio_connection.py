@@ -10,10 +10,10 @@ import trio.testing
 
 from sessionmgr.adapter.connections import Driver
 from sessionmgr.adapter.kit.stdio_connection import (
-    EARLY,
+    MAX_EARLY_BYTES,
     StdioConnection,
     StdioConversation,
-    size_of,
+    read_size,
 )
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.process.escalation import Escalation
@@ -26,11 +26,11 @@ for line in sys.stdin:
     print(line.strip(), flush=True)
 """
 LINE = "x" * 1023
-LINES = 4 * EARLY // 1024
+LINES = 4 * MAX_EARLY_BYTES // 1024
 HURRIED = Escalation(polite=2.0, term=1.0)
 
 
-class Notes:
+class StdioNotes:
     """A driver that notes what is pushed into it."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Notes:
             await self.news.wait()
 
 
-class Words(StdioConnection[str, str]):
+class WordConnection(StdioConnection[str, str]):
     def __init__(self) -> None:
         super().__init__(self.words, lambda word: word.encode() + b"\n", ladder=HURRIED)
         self.between: list[str] = []
@@ -83,9 +83,9 @@ class Words(StdioConnection[str, str]):
 
     def words(self, lines: Sequence[Line]) -> list[str]:
         found = [line.decode() for line in lines if isinstance(line, bytes)]
-        self.size += size_of(lines)
+        self.size += read_size(lines)
         for each in {"early", LINE}.intersection(found):
-            if each == "early" or self.size > EARLY:
+            if each == "early" or self.size > MAX_EARLY_BYTES:
                 self.has_said[each].set()
         return found
 
@@ -94,17 +94,17 @@ class Words(StdioConnection[str, str]):
         await trio.lowlevel.checkpoint()
         return StdioConversation(self, driver)
 
-    def unheard(self, frames: Sequence[str]) -> None:
+    def on_unhandled_frames(self, frames: Sequence[str]) -> None:
         self.between += frames
         self.noticed.set()
 
 
 @asynccontextmanager
-async def connected(script: str = ECHO) -> AsyncGenerator[Words, None]:
+async def connected(script: str = ECHO) -> AsyncGenerator[WordConnection, None]:
     command = Command(argv=(sys.executable, "-I", "-c", script), cwd="/", env={})
     with trio.fail_after(30):
         async with open_launcher() as launcher:
-            connection = Words()
+            connection = WordConnection()
             async with connection.running(launcher, command):
                 yield connection
 
@@ -112,7 +112,7 @@ async def connected(script: str = ECHO) -> AsyncGenerator[Words, None]:
 async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
     async with connected() as connection:
         await connection.has_said["early"].wait()
-        first, second = Notes(), Notes()
+        first, second = StdioNotes(), StdioNotes()
         one = await connection.open(first)
         await one.send("a")
         await first.until("a")
@@ -127,7 +127,7 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
         one.close()  # once more, and the other's stays open
         await two.send("b")
         await second.until("b")
-        await two.clear_away()
+        await two.discard()
     assert (first.frames, first.ends) == (["early", "a"], 0)
     assert (second.frames, second.ends) == (["b"], 1)
     assert connection.facts is not None
@@ -136,7 +136,7 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
 
 async def test_a_second_conversation_beside_the_first_is_refused() -> None:
     async with connected() as connection:
-        first, second = Notes(), Notes()
+        first, second = StdioNotes(), StdioNotes()
         one = await connection.open(first)
         with pytest.raises(RuntimeError, match="one conversation at a time"):
             await connection.open(second)
@@ -149,7 +149,7 @@ async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -
     async with connected("print('last word')") as connection:
         await connection.wait_closed()
         await connection.aclose()  # until its tree is seen to its end
-        late = Notes()
+        late = StdioNotes()
         await connection.open(late)
         assert (late.frames, late.ends) == (["last word"], 1)
 
@@ -159,8 +159,10 @@ async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
     async with connected(flood) as connection:
         await connection.has_said[LINE].wait()
         await trio.testing.wait_all_tasks_blocked(0.1)
-        assert EARLY < connection.size <= EARLY + 64 * 1024  # one read more than there is room for
-        listener = Notes()
+        assert (
+            MAX_EARLY_BYTES < connection.size <= MAX_EARLY_BYTES + 64 * 1024
+        )  # one read more than there is room for
+        listener = StdioNotes()
         await connection.open(listener)
         assert listener.sizes[0] == connection.size
         await listener.until("last")
@@ -168,8 +170,8 @@ async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
 
 
 def test_a_line_that_was_too_long_counts_nothing() -> None:
-    assert size_of([b"ab", b"c"]) == 3
-    assert size_of([b"ab", OversizedFrame(10**9, b"x")]) == 2
+    assert read_size([b"ab", b"c"]) == 3
+    assert read_size([b"ab", OversizedFrame(10**9, b"x")]) == 2
 
 
 async def test_what_goes_on_beside_the_reading_ends_after_the_child() -> None:

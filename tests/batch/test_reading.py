@@ -9,7 +9,7 @@ import trio.testing
 
 from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.adapter import NATIVE, Capabilities, PermissionMap
-from sessionmgr.adapter.permission_map import Mapped
+from sessionmgr.adapter.permission_map import MappedMode
 from sessionmgr.batch import spool
 from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.errors import JobsInvalid, LedgerUnusable
@@ -17,7 +17,7 @@ from sessionmgr.model import UNSUPPORTED, Json
 from sessionmgr.testing.scripted import ALL_IT_DOES, Say, scripted
 from tests.batch.hall import collect, job, open_hall, results_of
 
-SHY = scripted("shy", permissions=PermissionMap({PermissionMode.DEFAULT: Mapped("default")}))
+SHY = scripted("shy", permissions=PermissionMap({PermissionMode.DEFAULT: MappedMode("default")}))
 
 GIVEN: dict[str, dict[str, Json]] = {"actor": {"x": 1}}
 

@@ -296,9 +296,9 @@ def test_an_allowed_beginning_allows_no_other_command_after_an_operator(
 
 def _one_argument_of(line: str) -> str:
     """Return the words of a line whose operators are all quoted, as /bin/sh would read it."""
-    from sessionmgr.adapter.kit.command_line import tokens
+    from sessionmgr.adapter.kit.command_line import tokenize
 
-    found = tokens(line)
+    found = tokenize(line)
     assert all(hasattr(each, "raw") for each in found)  # words only, no operator
     return " ".join(each.text for each in found)
 

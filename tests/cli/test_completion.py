@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.cli.verbs import VERBS
 from tests.cli.terminal import Terminal
 
@@ -39,11 +39,11 @@ def test_bash_completes_commands_flags_and_providers(terminal: Terminal) -> None
     assert completed(terminal, "se") == ["sessions"]
     assert completed(terminal, "--json", "--store", "show", "ev") == ["events"]
     assert completed(terminal, "sessions", "--st") == ["--status", "--store"]
-    assert completed(terminal, "sessions", "-p", "") == installed()
+    assert completed(terminal, "sessions", "-p", "") == installed_adapters()
     assert completed(terminal, "run", "--permission", "pl") == ["plan"]
     assert completed(terminal, "schema", "o") == ["options", "output"]
     assert completed(terminal, "approve", "run_1", "al") == ["allow"]
-    assert completed(terminal, "schema", "options", "") == installed()
+    assert completed(terminal, "schema", "options", "") == installed_adapters()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sessionmgr.adapter.kit.structured_output import find_maker
+from sessionmgr.adapter.kit.structured_output import find_validator_factory
 from sessionmgr.batch import Job
 from sessionmgr.cli import main as command_line
 from tests.cli.command import COMMAND
@@ -33,7 +33,7 @@ def test_a_job_is_described(terminal: Terminal) -> None:
 def test_the_schema_of_a_job_takes_what_a_file_of_jobs_may_hold(
     terminal: Terminal, deadline: int | str, is_right: bool
 ) -> None:
-    validator = find_maker()
+    validator = find_validator_factory()
     assert validator is not None
     schema = json.loads(terminal.bare("schema", "job")[1])
     faults = list(validator(schema).iter_errors({"id": "a", "prompt": "x", "deadline": deadline}))

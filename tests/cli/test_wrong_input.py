@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.cli import sessions
 from sessionmgr.cli.verbs import VERBS
 from sessionmgr.testing.scripted import Say
@@ -254,7 +254,7 @@ def typed(terminal: Terminal, words: list[str]) -> tuple[int, str, str]:
 @pytest.mark.parametrize("line", WRONG)
 def test_what_is_typed_wrongly_is_answered_in_one_line(terminal: Terminal, line: str) -> None:
     fill(terminal.store)
-    said = WRONG[line].format(providers=", ".join(installed()), home=terminal.home)
+    said = WRONG[line].format(providers=", ".join(installed_adapters()), home=terminal.home)
     assert typed(terminal, line.split()) == (1, "", PREFIX + said)
 
 

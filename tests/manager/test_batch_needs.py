@@ -8,7 +8,7 @@ import trio.testing
 
 from sessionmgr import PermissionMode
 from sessionmgr.adapter import PermissionMap
-from sessionmgr.adapter.permission_map import Mapped
+from sessionmgr.adapter.permission_map import MappedMode
 from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
 from sessionmgr.manager import RunWish
 from sessionmgr.manager.run_state import RunState
@@ -60,7 +60,7 @@ async def test_a_check_says_what_would_be_granted_and_starts_nothing(
 
 
 async def test_a_check_refuses_what_a_start_would_refuse(autojump_clock: object) -> None:
-    only_default = PermissionMap({PermissionMode.DEFAULT: Mapped("default")})
+    only_default = PermissionMap({PermissionMode.DEFAULT: MappedMode("default")})
     async with open_house(others={"shy": scripted("shy", permissions=only_default)}) as house:
         with pytest.raises(PermissionRefused):
             house.manager.check("shy", RunWish(prompt="go", permission_mode="plan"))

@@ -14,7 +14,7 @@ from sessionmgr.adapter import (
     ApprovalRequest,
     Budget,
     Decision,
-    Mapped,
+    MappedMode,
     PermissionMap,
     ProviderAdapter,
     RunContext,
@@ -139,7 +139,9 @@ async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> No
         [started] = [each for each in await events(again) if isinstance(each, RunStarted)]
         assert started.permission == snapshot.permission
         assert house.actor.diary[-2].mode is PermissionMode.PLAN
-    wider = scripted("actor", permissions=PermissionMap({PermissionMode.FULL_AUTO: Mapped("all")}))
+    wider = scripted(
+        "actor", permissions=PermissionMap({PermissionMode.FULL_AUTO: MappedMode("all")})
+    )
     async with open_house(store=store, actor=wider) as house:
         with pytest.raises(PermissionRefused):
             await house.manager.resume(snapshot)

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 import sessionmgr.manager
-from sessionmgr.adapter import RunSpec, Stop
+from sessionmgr.adapter import RunSpec, StopReason
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks, shutdown
 from sessionmgr.manager.commands import Command
@@ -107,7 +107,7 @@ def take(run: RunState, step: Step) -> bool:
         case Step.START:
             run.launched(TaskHandle(trio.sleep_forever, (), None))
         case Step.STOP:
-            return run.end(Stop(cause=EndCause.CALLER))
+            return run.end(StopReason(cause=EndCause.CALLER))
         case Step.CUT:
             return run.cut()
         case Step.GRACE_OVER:
@@ -252,7 +252,7 @@ async def test_a_run_that_was_not_launched_is_over_when_it_is_stopped_and_its_st
     run = await in_phase(Phase.DISPATCHED)
     took_back: list[RunState] = []
     run.put_off(lambda: took_back.append(run))
-    assert run.end(Stop(cause=EndCause.CALLER))
+    assert run.end(StopReason(cause=EndCause.CALLER))
     assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
     assert took_back == [run]
 

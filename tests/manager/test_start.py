@@ -8,7 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Budget, Mapped, Options, PermissionMap, ProviderAdapter, RunContext
+from sessionmgr.adapter import (
+    Budget,
+    MappedMode,
+    Options,
+    PermissionMap,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.errors import (
     CapabilityMissing,
     DirectoryMissing,
@@ -43,9 +50,9 @@ CHOOSY = scripted(
     capabilities=Capabilities(streaming=NATIVE, resume=EMULATED, model_choice=NATIVE),
     permissions=PermissionMap(
         {
-            PermissionMode.DEFAULT: Mapped("ask"),
-            PermissionMode.PLAN: Mapped("look", Fidelity.EMULATED),
-            PermissionMode.FULL_AUTO: Mapped("all", Fidelity.REFUSED),
+            PermissionMode.DEFAULT: MappedMode("ask"),
+            PermissionMode.PLAN: MappedMode("look", Fidelity.EMULATED),
+            PermissionMode.FULL_AUTO: MappedMode("all", Fidelity.REFUSED),
         }
     ),
     options=Own,

@@ -15,7 +15,7 @@ from sessionmgr.adapter import (
     NATIVE,
     Capabilities,
     Health,
-    Mapped,
+    MappedMode,
     PermissionMap,
     RunContext,
     RunSpec,
@@ -23,10 +23,10 @@ from sessionmgr.adapter import (
 from sessionmgr.adapter.kit.images import ImageRefusedError
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import (
-    config_invalid,
+    config_failure,
     connection_failure,
     finish_with_output,
-    process_exited,
+    process_exit_event,
     start_failure,
 )
 from sessionmgr.adapter.kit.session_pool import SessionPool
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import Options
     from sessionmgr.adapter.connections import Connect
-    from sessionmgr.adapter.kit.connection_pool import Lease
+    from sessionmgr.adapter.kit.connection_pool import ConnectionLease
     from sessionmgr.model import Failure, Json
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 
@@ -68,11 +68,11 @@ if TYPE_CHECKING:
 # us; and its own `plan` asks before it writes, so what is asked is denied by us.
 PERMISSIONS: Final = PermissionMap(
     {
-        PermissionMode.DEFAULT: Mapped("default", confined=False),
-        PermissionMode.ACCEPT_EDITS: Mapped("default", Fidelity.EMULATED, confined=False),
-        PermissionMode.PLAN: Mapped("plan", Fidelity.EMULATED, confined=False),
-        PermissionMode.FULL_AUTO: Mapped(BYPASS, confined=False),
-        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(BYPASS, confined=False),
+        PermissionMode.DEFAULT: MappedMode("default", confined=False),
+        PermissionMode.ACCEPT_EDITS: MappedMode("default", Fidelity.EMULATED, confined=False),
+        PermissionMode.PLAN: MappedMode("plan", Fidelity.EMULATED, confined=False),
+        PermissionMode.FULL_AUTO: MappedMode(BYPASS, confined=False),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode(BYPASS, confined=False),
     }
 )
 AFTER_A_CUT: Final = 2.0
@@ -135,7 +135,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
             if why_not is not None:
-                await run.fail(config_invalid(why_not))
+                await run.fail(config_failure(why_not))
             elif _options(run).text:
                 await self._play_plainly(run)
             else:
@@ -143,7 +143,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ImageRefusedError, WorkspaceInvalidError) as error:
-            await run.fail(config_invalid(str(error)))
+            await run.fail(config_failure(str(error)))
 
     async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
         """Run on a kept process; where that does not start well, on its fallbacks."""
@@ -169,7 +169,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         spec = _spec(run)
         await self._pool.end(spec.session)
         plain = PlainRun(run, spec, _options(run))
-        with self.playing(run, plain):
+        with self.active_runs(run, plain):
             await plain.answer_prompt()
 
     async def _play(
@@ -188,7 +188,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                 await process.gone.wait()  # and all that it has started
             facts = process.connection.facts
             if strategy.is_own and failure is None and facts is not None:
-                run.emit_nowait(process_exited(facts))
+                run.emit_nowait(process_exit_event(facts))
             return failure
         except BaseException:
             if process is not None:
@@ -198,15 +198,19 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
             raise
 
     async def _drive(
-        self, run: RunContext, lease: Lease[ClaudeProcess], prompt: Json, strategy: LaunchStrategy
+        self,
+        run: RunContext,
+        lease: ConnectionLease[ClaudeProcess],
+        prompt: Json,
+        strategy: LaunchStrategy,
     ) -> StartFailure | None:
         process = lease.connection
         was_used = process.runs > 0
         patience = math.inf if strategy.is_last else self.patience
         driver = ClaudeDriver(run, process, _options(run), prompt, strategy, patience)
         conversation = await process.connection.open(process.spec, driver)
-        with self.playing(run, driver):
-            await driver.play(conversation)
+        with self.active_runs(run, driver):
+            await driver.run_conversation(conversation)
         strategy.is_renamed = driver.state.session_id != process.spec.session
         is_fit = driver.is_fit and process.info is not None and not run.was_silent
         if not is_fit or strategy.is_own or strategy.is_renamed:
@@ -274,7 +278,7 @@ async def _exit_failure(driver: ClaudeDriver, *, is_own: bool) -> Failure:
     failure = connection_failure(connection, phase="turn" if has_begun else "start")
     if connection.facts is not None:
         if not is_own:  # else it is reported once its process is gone
-            driver.emit(process_exited(connection.facts))
+            driver.emit(process_exit_event(connection.facts))
         kind = None if has_begun else complaint_kind(connection.tail.text())
         failure = replace(failure, kind=kind or failure.kind, retryable=kind is None)
     # Another process can resume the session if the prompt is on disk.

@@ -11,7 +11,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.version import outdated, version_of
+from sessionmgr.adapter.kit.program_version import outdated_failure, read_version
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.outgoing import RefusedError, literal_failure
 from sessionmgr_adapters.claude.plan_mode import keep_to_plan
@@ -100,7 +100,7 @@ def info_of(reply: Json) -> ProcessInfo:
 
 def version_failure(version: str) -> Failure | None:
     """Return the failure of a version that is too old."""
-    return outdated("Claude Code", version, OLDEST)
+    return outdated_failure("Claude Code", version, OLDEST)
 
 
 def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
@@ -156,7 +156,7 @@ async def _initialize(driver: ClaudeDriver) -> Failure | None:
     info = info_of(await driver.request("initialize", process.spec.introduction))
     if info.version is None:
         spec = process.spec
-        version = await version_of(spec.launcher, options.command, spec.command)
+        version = await read_version(spec.launcher, options.command, spec.command)
         info = replace(info, version=version)
     failure = (
         version_failure(info.version or "")

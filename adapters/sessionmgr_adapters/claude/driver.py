@@ -128,24 +128,24 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         with trio.move_on_after(self._patience) as scope:
             self.failure = await configure(self)
         if scope.cancelled_caught:
-            self.step(Step.GIVE_UP)
+            self.take_step(Step.GIVE_UP)
             return
         if self.is_over:
             return
         if self.failure is not None or self.run.cancelling is not None:
-            self.step(Step.REFUSE)
+            self.take_step(Step.REFUSE)
             return
         self.tell_notes()
         info = self.process.info
         assert info is not None
         self.state.credential, self.state.version = info.credential, info.version
         self.process.runs += 1
-        self.step(Step.PROMPT)
+        self.take_step(Step.PROMPT)
         await self._outbound.send_prompt(self._prompt)
         with trio.move_on_after(self._patience) as scope:
             await self._first_word.wait()
         if scope.cancelled_caught:
-            self.step(Step.GIVE_UP)
+            self.take_step(Step.GIVE_UP)
 
     def tell_notes(self) -> None:
         """Report how the run came to this process, once that is of use: it is a sign of life."""
@@ -154,13 +154,13 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             self.emit(*notes)
             notes.clear()
 
-    def leave(self) -> None:
+    def on_leave(self) -> None:
         """Release all who wait for an acknowledgement."""
         self._outbound.close()
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def take(self, frames: Sequence[Read]) -> None:
+    def handle_frames(self, frames: Sequence[Read]) -> None:
         """Take the frames of one read; none are there while a long line comes."""
         if not frames:
             return
@@ -183,7 +183,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             block = -1
             events += normalise(frame, state)
             if type(frame) is not StreamEvent:
-                self.emit(*events, blobs=state.images.take())
+                self.emit(*events, blobs=state.images.collect())
                 events.clear()
                 self._heed(frame)
         self.emit(*events)
@@ -196,7 +196,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         if self._first_word.is_set() or self.phase is Phase.CONFIGURING:
             return
         self._first_word.set()
-        self.step(Step.HEAR)
+        self.take_step(Step.HEAR)
 
     async def _watch_file(self) -> None:
         """Report tool calls from the session's file while the agent is silent."""
@@ -211,10 +211,12 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             await trio.sleep(SILENCE)
             if reads != self.reads or self.phase is Phase.CONFIGURING:
                 continue
-            events = [each for frame in await file.news() for each in normalise(frame, self.state)]
+            events = [
+                each for frame in await file.read_new() for each in normalise(frame, self.state)
+            ]
             if events:
                 self._hear()
-                self.emit(*events, blobs=self.state.images.take())
+                self.emit(*events, blobs=self.state.images.collect())
                 await self.room()
 
     def _heed(self, frame: Read) -> None:
@@ -230,7 +232,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             case ControlReply(response=reply) if reply.request_id in self._replies:
                 self._replies.pop(reply.request_id).set(reply)
             case ControlReply(response=Reply(response={"still_queued": []})):
-                self.step(Step.CONFIRM)
+                self.take_step(Step.CONFIRM)
             case HostRequest():
                 handle(self, frame)
             case HostRequestWithdrawn(request_id=request_id):
@@ -273,7 +275,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
 
     def _note_work(self) -> None:
         self._activity = Activity.WORKING
-        self.step(Step.WORK)
+        self.take_step(Step.WORK)
         self._end_wait_for_quiet()
 
     def _look_whether_over(self) -> None:
@@ -281,9 +283,9 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             return
         has_tasks = bool(self.state.tasks)
         if self._is_settled(has_tasks=has_tasks):
-            self.step(Step.SETTLE)
+            self.take_step(Step.SETTLE)
         elif has_tasks:
-            self.step(Step.TASKS)
+            self.take_step(Step.TASKS)
         if self._activity is not Activity.WORKING and not has_tasks:
             self._wait_for_quiet()
 
@@ -309,7 +311,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         if self._quiet is scope:
             self._quiet = None
             if not (self._outbound.is_open or self.state.tasks):
-                self.step(Step.QUIET)
+                self.take_step(Step.QUIET)
 
     def _end_wait_for_quiet(self) -> None:
         if self._quiet is not None:
@@ -319,7 +321,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
     async def interrupt(self) -> None:
         """Ask the agent to end its turn; the reading finds out when it has."""
         self._outbound.drop_held()
-        self.step(Step.INTERRUPT)
+        self.take_step(Step.INTERRUPT)
         if self.is_over:
             await trio.lowlevel.checkpoint()
             return

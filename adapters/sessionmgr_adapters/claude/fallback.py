@@ -18,8 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure
-from sessionmgr.adapter.kit.version import version_of
+from sessionmgr.adapter.kit.program_version import read_version
+from sessionmgr.adapter.kit.run_end import config_failure, exit_failure
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -149,7 +149,7 @@ class PlainRun(ChildRun):
         """
         run, spec = self.run, self._spec
         failure = _refused(run, self._options) or version_failure(
-            await version_of(spec.launcher, self._options.command, spec.command)
+            await read_version(spec.launcher, self._options.command, spec.command)
         )
         if failure is not None:
             await run.fail(failure)
@@ -157,18 +157,18 @@ class PlainRun(ChildRun):
         with PrivateFiles() as files:
             command = spec.full_command(files)
             plain = tuple(each for each in command.argv if each.partition("=")[0] not in OF_FRAMES)
-            facts = await self.play(replace(command, argv=plain), run.prompt.encode())
+            facts = await self.run_child(replace(command, argv=plain), run.prompt.encode())
         text = self._text.rstrip("\n")
         if text:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
             await self._end(facts, text)
 
-    def started(self) -> None:
+    def on_started(self) -> None:
         """Report the start."""
         self.run.emit_nowait(RunStarted(provider_session_id=self._spec.session))
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         """Report what is printed, line by line."""
         heads = (line if isinstance(line, bytes) else line.head for line in lines)
         texts = [f"{head.decode(errors='replace')}\n" for head in heads]
@@ -211,4 +211,4 @@ def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
         "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
-    return None if why is None else config_invalid(why)
+    return None if why is None else config_failure(why)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, serve
+from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, serve_mcp_message
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Functions(FunctionTools):
 
     def called(self, name: str) -> ClaudeTool | None:
         """Return the tool of a name, as the model calls it: a tool of its own may be a namesake."""
-        return self.named(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return self.find_tool(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
     async def hook(self, callback_id: str, event: Json) -> dict[str, Json]:
         """Call a hook.
@@ -103,7 +103,7 @@ class Functions(FunctionTools):
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
-        return await serve(SERVER, self, message)
+        return await serve_mcp_message(SERVER, self, message)
 
 
 def _add(hooks: dict[str, list[Json]], event: str, name: str, **fields: Json) -> None:

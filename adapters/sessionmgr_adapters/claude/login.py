@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.kit.bounded_file import FileRefused, read_table
-from sessionmgr.adapter.kit.version import missing_program
+from sessionmgr.adapter.kit.bounded_file import FileRefusedError, read_json_object
+from sessionmgr.adapter.kit.program_version import missing_program_reason
 from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def health_of(
     options: ClaudeOptions, env: Mapping[str, str], cwd: str, *, platform: str = sys.platform
 ) -> Health:
     """Report whether Claude Code is installed and logged in, judging by files and variables."""
-    missing = missing_program(options.command, env, cwd, INSTALL)
+    missing = missing_program_reason(options.command, env, cwd, INSTALL)
     if missing is not None:
         return missing
     if Path(options.command[0]).name != PROGRAM:
@@ -126,7 +126,7 @@ def _given(settings: str, cwd: Path, unknown: list[str]) -> dict[str, Json]:
 
 def _read(path: Path, unknown: list[str]) -> dict[str, Json]:
     try:
-        return read_table(path)
-    except FileRefused as error:
+        return read_json_object(path)
+    except FileRefusedError as error:
         unknown.append(str(error))
         return {}

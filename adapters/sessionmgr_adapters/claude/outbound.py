@@ -155,7 +155,7 @@ class Outbound:
     async def _promise(self, name: str) -> None:
         """Accept a held message for this run, as its sender waits for the grace at most."""
         await trio.sleep(self._driver.run.grace / 2)
-        self._follow_ups.take(name)
+        self._follow_ups.accept(name)
 
     async def _send(self, message: UserMessage) -> None:
         commands = not message.is_text and is_command(str(message.content))
@@ -193,4 +193,4 @@ class Outbound:
 
     def _acknowledge(self, name: str) -> None:
         if name in self._names:
-            self._follow_ups.hear(self._names[name])
+            self._follow_ups.mark_heard(self._names[name])

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from sessionmgr.adapter.kit.images import read_images
-from sessionmgr.adapter.kit.run_end import config_invalid
-from sessionmgr.adapter.kit.version import numbers
+from sessionmgr.adapter.kit.program_version import version_numbers
+from sessionmgr.adapter.kit.run_end import config_failure
 from sessionmgr.model import Json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.kit.images import ReadImage
+    from sessionmgr.adapter.kit.images import PromptImage
     from sessionmgr.model import Failure
 
 LITERAL_SINCE: Final = (2, 1, 248)
@@ -113,7 +113,7 @@ async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
     return [{"type": "text", "text": prompt}, *map(_block, images)]
 
 
-def _block(image: ReadImage) -> Json:
+def _block(image: PromptImage) -> Json:
     encoded = base64.b64encode(image.data).decode()
     source: Json = {"type": "base64", "media_type": image.media_type, "data": encoded}
     return {"type": "image", "source": source}
@@ -136,11 +136,11 @@ def misreading(text: str) -> str | None:
 
 def literal_failure(text: str, version: str | None) -> Failure | None:
     """Return the failure of a prompt that this version would interpret."""
-    found = numbers(version)
+    found = version_numbers(version)
     wrong = misreading(text)
     if wrong is None or (found is not None and found >= LITERAL_SINCE):
         return None
     since = ".".join(map(str, LITERAL_SINCE))
-    return config_invalid(
+    return config_failure(
         f"the prompt {wrong} by Claude Code before {since}; the option slash_commands lets it"
     )

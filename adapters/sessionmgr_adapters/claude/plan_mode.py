@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.kit.version import numbers
+from sessionmgr.adapter.kit.program_version import version_numbers
 from sessionmgr.model import FailureKind
 from sessionmgr_adapters.claude.allowed import HARMLESS, effect_of
 from sessionmgr_adapters.claude.functions import deny_call
@@ -67,7 +67,7 @@ def _to_ask(settings: Json) -> Iterable[str]:
 
 def denies(event: Json, process: ClaudeProcess) -> bool:
     """Whether Claude Code might not ask about a call that it must ask about."""
-    version = numbers(process.version) or ()
+    version = version_numbers(process.version) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
     return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 

@@ -11,9 +11,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter import ApprovalRequest
+from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.paths import is_protected, resolve_within
-from sessionmgr.adapter.kit.request_handler import FULL
-from sessionmgr.adapter.question import Allow
+from sessionmgr.adapter.kit.request_handler import TOO_MANY_REQUESTS
 from sessionmgr_adapters.claude.allowed import effect_of
 from sessionmgr_adapters.claude.functions import PLANS
 from sessionmgr_adapters.claude.outgoing import ControlResponse
@@ -37,7 +37,7 @@ def handle(driver: ClaudeDriver, request: HostRequest) -> None:
     """Answer a request in a task of its own."""
     name, ask = request.request_id, request.request
     answer = _approve if ask.subtype == "can_use_tool" else _call
-    refuse = partial(driver.conversation.send, ControlResponse(id=name, error=FULL))
+    refuse = partial(driver.conversation.send, ControlResponse(id=name, error=TOO_MANY_REQUESTS))
     driver.requests.serve(name, partial(answer, driver, name, ask), refuse)
 
 

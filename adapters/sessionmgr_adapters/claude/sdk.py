@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
-from sessionmgr.adapter.question import Allow
 from sessionmgr.process import PrivateFiles
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import Frame, HostRequest, System, read
@@ -23,8 +23,8 @@ from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse,
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.adapter.connections import Driver
-    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.launch import ClaudeSpec
 
@@ -61,7 +61,7 @@ class ClaudeConnection(StdioConnection[Outgoing, Frame | NoFrame]):
         self.attach(driver)
         return ClaudeConversation(self, driver)
 
-    def unheard(self, frames: Sequence[Frame | NoFrame]) -> None:
+    def on_unhandled_frames(self, frames: Sequence[Frame | NoFrame]) -> None:
         """Use a process no more that begins something for which no run has asked."""
         if any(map(_begins_something, frames)):
             self.retire()

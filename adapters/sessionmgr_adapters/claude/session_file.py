@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.growing_file import MEGABYTE, GrowingFile
+from sessionmgr.adapter.kit.file_follower import MEGABYTE, GrowingFile
 from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr_adapters.claude.frames import (
     Assistant,

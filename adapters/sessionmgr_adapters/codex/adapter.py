@@ -19,7 +19,7 @@ from sessionmgr.adapter import (
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
+from sessionmgr.adapter.kit.run_end import config_failure, exit_failure, start_failure
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import Options
     from sessionmgr.adapter.connections import Connect, ConnectionSpec
-    from sessionmgr.adapter.kit.connection_pool import Lease
+    from sessionmgr.adapter.kit.connection_pool import ConnectionLease
     from sessionmgr.process.environment import EnvironmentSpec
     from sessionmgr_adapters.codex.policy import Bounds
     from sessionmgr_adapters.codex.sdk import CodexConnection
@@ -137,7 +137,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ConfigUnreadableError, ImageRefusedError) as error:
-            await run.fail(config_invalid(str(error)))
+            await run.fail(config_failure(str(error)))
         finally:
             self._busy.discard(thread)
 
@@ -145,9 +145,9 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
         """Return why a run is not begun."""
         fault = await _fault(run, options)
         if fault is not None:
-            return config_invalid(fault)
+            return config_failure(fault)
         if options.exec and not await self._is_told(run):
-            return config_invalid(_ANOTHER)
+            return config_failure(_ANOTHER)
         rules = None if options.exec else launch.loose(run, options)
         if rules is not None:
             return _let_out(run, rules)
@@ -174,7 +174,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
         spec = one_shot_spec(run, options, limits)
         once = OneShot(run, spec, self._meters)
         try:
-            with self.playing(run, once):
+            with self.active_runs(run, once):
                 await once.perform()
         finally:
             if once.thread:
@@ -198,7 +198,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
             configs = self._configs.setdefault(connection, ConfigCache())
             await self._have_released(run, connection)
             driver = await self._drive(run, lease, asked, configs)
-            if driver.keeps():
+            if driver.keeps_session():
                 self._kept[driver.thread] = connection
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
@@ -218,11 +218,15 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
             await keeper.cache.release(run.provider_session_id or "")
 
     async def _drive(
-        self, run: RunContext, lease: Lease[CodexConnection], asked: Asked, configs: ConfigCache
+        self,
+        run: RunContext,
+        lease: ConnectionLease[CodexConnection],
+        asked: Asked,
+        configs: ConfigCache,
     ) -> CodexDriver:
         driver = CodexDriver(run, asked, configs)
-        with self.playing(run, driver):
-            await driver.play(await lease.connection.open(run.run_id, driver))
+        with self.active_runs(run, driver):
+            await driver.run_conversation(await lease.connection.open(run.run_id, driver))
         if driver.is_deaf or driver.is_lost or run.was_silent:
             lease.abandon()
         return driver

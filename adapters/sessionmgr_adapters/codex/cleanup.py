@@ -29,7 +29,7 @@ class Cleanup:
     def __init__(self, driver: CodexDriver) -> None:
         self._driver: Final = driver
         self._state: Final = driver.state
-        self._until: Final = driver.changes.until
+        self._until: Final = driver.changes.wait_until
 
     @property
     def is_there(self) -> bool:

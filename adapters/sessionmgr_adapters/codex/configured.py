@@ -17,10 +17,10 @@ import msgspec
 
 from sessionmgr.adapter.kit.file_state import (
     FilesState,
+    directory_and_parents,
+    directory_states,
+    file_state,
     files_state,
-    state_of,
-    states_in,
-    upwards,
 )
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.decode import decoded
@@ -262,11 +262,13 @@ class ConfigCache:
 
 def config_state(home: str, cwd: str, markers: Sequence[str] = MARKERS) -> FilesState:
     """Return the state of all files that configure Codex in a directory."""
-    files = [*states_in(home, _is_config), *states_in(str(SYSTEM), _is_config)]
-    for each in dict.fromkeys((*upwards(cwd), *upwards(os.path.realpath(cwd)))):
-        files += states_in(f"{each}/{PROJECT}", _is_config)
+    files = [*directory_states(home, _is_config), *directory_states(str(SYSTEM), _is_config)]
+    for each in dict.fromkeys(
+        (*directory_and_parents(cwd), *directory_and_parents(os.path.realpath(cwd)))
+    ):
+        files += directory_states(f"{each}/{PROJECT}", _is_config)
         for name in markers:
-            files += state_of(f"{each}/{name}")
+            files += file_state(f"{each}/{name}")
     return files_state(files)
 
 

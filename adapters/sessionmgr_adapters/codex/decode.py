@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 
 import msgspec
 
-from sessionmgr.adapter.kit.json_rpc_caller import Asking
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
 from sessionmgr.model.json_codec import UnreadableJson, parse_json
 from sessionmgr.wire import RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex import frames
@@ -173,7 +173,7 @@ def thread_in(frame: Frame | RpcResponse | RpcErrorResponse) -> str:
     match frame:
         case frames.ThreadStarted(thread=thread):
             return thread.id
-        case Asking(params=params) | UntypedFrame(value={"params": params}):
+        case PeerRequest(params=params) | UntypedFrame(value={"params": params}):
             return thread_of(params) or ""
         case frames.Notice():
             return frame.thread_id
@@ -181,11 +181,11 @@ def thread_in(frame: Frame | RpcResponse | RpcErrorResponse) -> str:
             return ""
 
 
-def asking_of(message: RpcRequest) -> Asking:
+def asking_of(message: RpcRequest) -> PeerRequest:
     """Return what a request of theirs asks."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
-    return Asking(id_, message.method, params if isinstance(params, dict) else {})
+    return PeerRequest(id_, message.method, params if isinstance(params, dict) else {})
 
 
 def thread_of(params: Json) -> str | None:

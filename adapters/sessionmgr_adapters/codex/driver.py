@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.kit.changes import Changes
+from sessionmgr.adapter.kit.change_signal import ChangeSignal
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Outgoing
-from sessionmgr.adapter.kit.run_end import finish_with_output, output_in
+from sessionmgr.adapter.kit.json_rpc_caller import (
+    JsonRpcCaller,
+    PeerRequest,
+    RpcAnswer,
+    RpcOutgoing,
+)
+from sessionmgr.adapter.kit.run_end import finish_with_output, parse_output
 from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.preparation import Asked
 
 
-class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
+class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
     """One run on a thread of an app-server."""
 
     def __init__(self, run: RunContext, asked: Asked, configs: ConfigCache) -> None:
@@ -55,7 +60,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """How the last turn has ended; None while one is on."""
         self.failure: Failure | None = None
         """Why it comes to nothing, whatever Codex says."""
-        self.changes: Final = Changes()
+        self.changes: Final = ChangeSignal()
         self.caller: Final = JsonRpcCaller(self._send, is_passing)
         self._asked: Final = asked
         self._preparation: Final = Preparation(self, asked, configs)
@@ -85,7 +90,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """Whether what its agents do is still waited for."""
         return self.phase is Phase.SETTLING
 
-    async def _send(self, message: Outgoing) -> None:
+    async def _send(self, message: RpcOutgoing) -> None:
         await self.conversation.send(message)
 
     # --- its course ------------------------------------------------------------------------------
@@ -97,23 +102,23 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
             return
         if failure is not None or self.run.cancelling is not None:
             self.failure = failure
-            self.step(Step.REFUSED)
+            self.take_step(Step.REFUSED)
             return
         await self._ask(self._asked.content, f"prompt of {self.run.run_id}")
 
     async def _ask(self, content: list[Json], message_id: str) -> None:
-        self.step(Step.ASK)
+        self.take_step(Step.ASK)
         self.last_turn = None
         params = turn_params(self.run, self.state.thread, content, message_id)
         answer = await self.caller.call("turn/start", params)
         if answer.refusal is not None and not self.is_over:
             self.failure = refused(answer)
-            self.step(Step.REFUSED)
+            self.take_step(Step.REFUSED)
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; its frames come until it has."""
-        self.step(Step.INTERRUPT)
-        self.changes.note()
+        self.take_step(Step.INTERRUPT)
+        self.changes.notify()
         is_on = self.phase is Phase.STOPPING or self.state.is_turning
         if is_on and not self.is_over:
             await self.conversation.interrupt()
@@ -143,15 +148,15 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
     async def _steer(self, message_id: str, params: dict[str, Json]) -> None:
         answer = await self.caller.call("turn/steer", params)
         if answer.refusal is None:
-            self._follow_ups.take(message_id)
+            self._follow_ups.accept(message_id)
         else:
             self._steered.discard(message_id)
             self._follow_ups.refuse(message_id)
-        self.changes.note()
+        self.changes.notify()
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def take(self, frames: Sequence[Frame]) -> None:
+    def handle_frames(self, frames: Sequence[Frame]) -> None:
         """Take the frames of one read."""
         state = self.state
         events: list[Event] = []
@@ -169,24 +174,24 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
                 events += self._heed(frame)
             own, item = state.thread if state.started else None, ""
         self.emit(*events)
-        self.changes.note()
+        self.changes.notify()
 
     def _heed(self, frame: Frame) -> list[Event]:
         """Do what a frame calls for beside its events."""
         if isinstance(frame, frames.Hello):
             self.state.hello = frame
             return []
-        if not (isinstance(frame, Answer) and frame.is_remembered):
-            self.step(Step.HEARD)
+        if not (isinstance(frame, RpcAnswer) and frame.is_remembered):
+            self.take_step(Step.HEARD)
         match frame:
-            case Answer():
+            case RpcAnswer():
                 return self._answered(frame)
-            case Asking():
+            case PeerRequest():
                 self._handler.handle(frame)
             case frames.Resolved(request_id=id_):
                 self._handler.withdraw(question_of(id_))
             case frames.ItemStarted(item=UserMessage(client_id=str(name))):
-                self._follow_ups.hear(name)
+                self._follow_ups.mark_heard(name)
             case frames.SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
                 self.state.settings = settings
             case frames.TurnStarted(thread_id=self.state.thread, turn=turn):
@@ -199,9 +204,9 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
                 pass
         return []
 
-    def _answered(self, answer: Answer) -> list[Event]:
+    def _answered(self, answer: RpcAnswer) -> list[Event]:
         # At once, and not by who waits: what comes next may be about the same thread and turn.
-        self.caller.settle(answer)
+        self.caller.resolve(answer)
         if answer.refusal is None:
             if answer.method in OPENING:
                 opened = decoded(answer.result, frames.Opened)
@@ -218,24 +223,24 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def _ended(self, turn: Turn) -> None:
         before, self.last_turn = self.phase, turn
-        self.step(Step.TURN_ENDED)
+        self.take_step(Step.TURN_ENDED)
         if self.phase is not before:
             if self._steered or self._cleanup.is_needed or self._is_loose:
                 self.start(self._wind_up)
             else:
-                self.step(Step.DONE)
+                self.take_step(Step.DONE)
 
     async def _wind_up(self) -> None:
         """Go on with what was added and not answered; or end what still runs, and be over."""
         with trio.move_on_after(CLEANING):
             # Codex may take a message in the last moment.
-            await self.changes.until(lambda: not self._follow_ups.offered)
-        unheard = self._follow_ups.unheard
+            await self.changes.wait_until(lambda: not self._follow_ups.offered)
+        unheard = self._follow_ups.undelivered
         # What it took in the last moment is in the thread already, and is not said again.
         is_more = bool(unheard) or not self.state.unanswered.isdisjoint(self._steered)
         if is_more and self._has_completed and self.phase is Phase.SETTLING:
             for name in unheard:
-                self._follow_ups.hear(name)
+                self._follow_ups.mark_heard(name)
             self._steered.clear()
             await self._ask([*map(text_input, unheard.values())], f"more of {self.run.run_id}")
             return
@@ -244,10 +249,10 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         await self._cleanup.end()
         if self._is_loose:
             with trio.move_on_after(CLEANING):
-                await self.conversation.clear_away()
+                await self.conversation.discard()
         await self._cleanup.give_back()
         self.emit(*self._cleanup.told())
-        self.step(Step.DONE)
+        self.take_step(Step.DONE)
 
     @property
     def _has_completed(self) -> bool:
@@ -260,13 +265,13 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         was_cut = self.phase is Phase.CLEARING or not self._has_completed
         return is_free and was_cut and self.state.has_commanded
 
-    def leave(self) -> None:
+    def on_leave(self) -> None:
         """Tell what was held back, and what was taken and never heard."""
         if self.state.early:
             self.emit(*self.state.early)
         self._follow_ups.end()
 
-    def keeps(self) -> bool:
+    def keeps_session(self) -> bool:
         """Whether its thread stays loaded for the next run: nothing of it is in doubt.
 
         As long as a thread is loaded, an agent that it has called may do what it might do when it
@@ -283,5 +288,5 @@ async def end_of(run: RunContext, turn: Turn, state: State) -> None:
     if failure is not None:
         await run.fail(failure, stop_reason=turn.status)
     else:
-        output = UNSET if run.schema is None else output_in(state.text)
+        output = UNSET if run.schema is None else parse_output(state.text)
         await finish_with_output(run, output, stop_reason=turn.status)

@@ -17,7 +17,7 @@ from sessionmgr.model import ErrorOccurred, Failure, FailureKind, timestamps
 from sessionmgr.process import StderrTail
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.kit.json_rpc_caller import Answer, Refusal
+    from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer, RpcRefusal
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Turn
     from sessionmgr_adapters.codex.state import State
@@ -138,7 +138,7 @@ def retry_failure(info: Json, message: str) -> Failure:
     return replace(failure_of(info, message), retryable=True, resumable=True)
 
 
-def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
+def refused(answer: RpcAnswer, kind: FailureKind | None = None) -> Failure:
     """Return the failure that it is that a call was refused."""
     assert answer.refusal is not None
     failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
@@ -235,7 +235,7 @@ def is_half_made(complaint: str) -> bool:
     return any(all(each in complaint for each in words) for words in _WORDS)
 
 
-def is_passing(refusal: Refusal) -> bool:
+def is_passing(refusal: RpcRefusal) -> bool:
     """Whether a call was refused only for the moment."""
     if refusal.code == BUSY or is_half_made(refusal.message):
         return True

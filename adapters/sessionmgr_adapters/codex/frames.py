@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Refusal
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcAnswer, RpcRefusal
 from sessionmgr.model import Json
 from sessionmgr.wire import NoFrame, RpcId
 from sessionmgr_adapters.codex.items import Item
@@ -27,7 +27,7 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
     user_agent: str = ""
     account: str = ""
     """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
-    refusal: Refusal | None = None
+    refusal: RpcRefusal | None = None
 
     @property
     def version(self) -> str | None:
@@ -276,4 +276,4 @@ class Unknown(Notice, frozen=True, kw_only=True):
     params: Json = None
 
 
-Frame: TypeAlias = Hello | Answer | Asking | Notice | NoFrame
+Frame: TypeAlias = Hello | RpcAnswer | PeerRequest | Notice | NoFrame

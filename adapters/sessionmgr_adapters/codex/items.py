@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.command_line import NotPlainError, split
+from sessionmgr.adapter.kit.command_line import NotSimpleError, split_argv
 from sessionmgr.model import Json, ToolCallCompleted, ToolCallFailed, ToolCallStarted
 from sessionmgr.model.json_codec import UnreadableJson, parse_json
 
@@ -294,8 +294,8 @@ def bare(command: str) -> str:
     can be any program, so such a call is shown and matched as a whole.
     """
     try:
-        words = split(command)
-    except NotPlainError:
+        words = split_argv(command)
+    except NotSimpleError:
         return command
     match words:
         case [shell, "-c" | "-lc", script] if (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.function_tools import described
+from sessionmgr.adapter.kit.function_tools import tool_description
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, EnvironmentSpec, PrivateFiles, validate_session_id
 from sessionmgr_adapters.codex.configured import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.kit.function_tools import FunctionTool
-    from sessionmgr.adapter.kit.images import ReadImage
+    from sessionmgr.adapter.kit.images import PromptImage
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 
@@ -193,7 +193,7 @@ def given(**wishes: Json) -> dict[str, Json]:
 
 def dynamic_tool(tool: FunctionTool) -> dict[str, Json]:
     """Return what Codex is told of a function that the model may call."""
-    return {"type": "function", **described(tool)}
+    return {"type": "function", **tool_description(tool)}
 
 
 def turn_params(
@@ -208,7 +208,7 @@ def turn_params(
     }
 
 
-def content_of(prompt: str, images: Sequence[ReadImage]) -> list[Json]:
+def content_of(prompt: str, images: Sequence[PromptImage]) -> list[Json]:
     """Return what is said to the model: a prompt, and the images that go with it."""
     content = [text_input(prompt)]
     for image in images:

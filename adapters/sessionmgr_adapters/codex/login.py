@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bounded, read_table
-from sessionmgr.adapter.kit.version import missing_program
+from sessionmgr.adapter.kit.bounded_file import (
+    FileRefusedError,
+    read_json_object,
+    read_optional_file,
+)
+from sessionmgr.adapter.kit.program_version import missing_program_reason
 from sessionmgr.model.json_codec import Json
 from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM, found_in, put_together
 
@@ -33,7 +37,7 @@ OPENAI: Final = "openai"
 
 def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health:
     """Report whether Codex is installed and logged in, judging by files and variables."""
-    missing = missing_program(options.command, env, cwd, INSTALL)
+    missing = missing_program_reason(options.command, env, cwd, INSTALL)
     if missing is not None:
         return missing
     if Path(options.command[0]).name != PROGRAM:
@@ -44,7 +48,7 @@ def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health
     home = Path(cwd, named) if named else Path(env["HOME"], ".codex")
     try:
         return _health(options, env, Path(cwd), home)
-    except FileRefused as error:
+    except FileRefusedError as error:
         return _unknown(str(error))
 
 
@@ -96,7 +100,7 @@ def _of_openai(
     if store != "file":
         return _unknown(f"a login may be in the keyring (cli_auth_credentials_store = {store!r})")
     auth = home / "auth.json"
-    found = read_table(auth)
+    found = read_json_object(auth)
     if found.get("OPENAI_API_KEY") or _has_token(found.get("tokens")):
         return Health(detail=f"Codex is installed and has a login: {auth}")
     if any(found.values()):
@@ -114,8 +118,8 @@ def _unknown(why: str) -> Health:
 
 
 def _toml(path: Path) -> dict[str, Json]:
-    data = read_bounded(path)
+    data = read_optional_file(path)
     try:
         return {} if data is None else tomllib.loads(data.decode())
     except (ValueError, RecursionError):
-        raise FileRefused(f"{path} is not TOML") from None
+        raise FileRefusedError(f"{path} is not TOML") from None

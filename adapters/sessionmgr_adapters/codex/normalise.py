@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcAnswer
 from sessionmgr.adapter.kit.undecoded import undecoded_event
 from sessionmgr.model import (
     CompactionCompleted,
@@ -119,7 +119,7 @@ def _events(frame: Frame, state: State) -> list[Event]:
             return []
         case frames.Unknown():
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
-        case frames.Hello() | Answer() | Asking() | frames.Notice():
+        case frames.Hello() | RpcAnswer() | PeerRequest() | frames.Notice():
             return []
         case _:
             return [undecoded_event(frame)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter import Mapped, PermissionMap
+from sessionmgr.adapter import MappedMode, PermissionMap
 from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
 from sessionmgr.model.permission import Fidelity
 
@@ -81,11 +81,11 @@ POLICIES: Final = {each.word: each for each in (_ASK, _LOOK, _CONFINED, _FREE)}
 
 PERMISSIONS: Final = PermissionMap(
     {
-        PermissionMode.DEFAULT: Mapped(_ASK.word, confined=True),
-        PermissionMode.ACCEPT_EDITS: Mapped(_ASK.word, Fidelity.EMULATED, confined=True),
-        PermissionMode.PLAN: Mapped(_LOOK.word, Fidelity.EMULATED, confined=True),
-        PermissionMode.FULL_AUTO: Mapped(_CONFINED.word, confined=True),
-        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(_FREE.word, confined=False),
+        PermissionMode.DEFAULT: MappedMode(_ASK.word, confined=True),
+        PermissionMode.ACCEPT_EDITS: MappedMode(_ASK.word, Fidelity.EMULATED, confined=True),
+        PermissionMode.PLAN: MappedMode(_LOOK.word, Fidelity.EMULATED, confined=True),
+        PermissionMode.FULL_AUTO: MappedMode(_CONFINED.word, confined=True),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode(_FREE.word, confined=False),
     }
 )
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer
+from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
-from sessionmgr.adapter.kit.run_end import config_invalid
-from sessionmgr.adapter.kit.version import outdated
+from sessionmgr.adapter.kit.program_version import outdated_failure
+from sessionmgr.adapter.kit.run_end import config_failure
 from sessionmgr.model import FailureKind, Json, PolicyViolation
 from sessionmgr_adapters.codex.configured import (
     ConfigCache,
@@ -71,11 +71,11 @@ class Preparation:
     async def prepare(self) -> Failure | None:
         """Have all ready for the prompt; return why it must not be asked."""
         state = self._state
-        await self._changes.until(lambda: state.hello is not None)
+        await self._changes.wait_until(lambda: state.hello is not None)
         assert state.hello is not None
         if state.hello.refusal is not None:
-            return refused(Answer(0, "initialize", refusal=state.hello.refusal))
-        failure = outdated("Codex", state.hello.version, OLDEST)
+            return refused(RpcAnswer(0, "initialize", refusal=state.hello.refusal))
+        failure = outdated_failure("Codex", state.hello.version, OLDEST)
         if failure is not None:
             return failure
         thread, tools = self._run.provider_session_id, self._options.tools
@@ -107,7 +107,7 @@ class Preparation:
         try:
             method, params = opening(self._run, self._options, self._asked.limits, configured)
         except ConfigUnreadableError as error:
-            return config_invalid(str(error))
+            return config_failure(str(error))
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
             return refused(answer)
@@ -129,7 +129,7 @@ class Preparation:
                 return refused(answer, FailureKind.PERMISSION_REFUSED)
             before = found
             with trio.move_on_after(DEADLINE):
-                await self._changes.until(lambda: self._state.settings is not before)
+                await self._changes.wait_until(lambda: self._state.settings is not before)
             found = self._state.settings or before
         failure = too_wide(self._policy, wanted, found)
         if failure is not None:
@@ -190,7 +190,7 @@ def _is_same(tool: FunctionTool, begun: Json) -> bool:
 
 
 def _invalid(message: str) -> Failure:
-    return config_invalid(f"options.tools: {message}")
+    return config_failure(f"options.tools: {message}")
 
 
 class _Payload(msgspec.Struct):

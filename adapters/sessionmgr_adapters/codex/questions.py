@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.adapter.kit.json_rpc_caller import Asking
+    from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
     from sessionmgr.wire import RpcId
     from sessionmgr_adapters.codex.items import KnownItem
 
@@ -40,7 +40,7 @@ def question_of(id_: RpcId) -> str:
 
 
 def approval_request(
-    asking: Asking, calls: Mapping[str, KnownItem], cwd: str, directories: Sequence[str]
+    asking: PeerRequest, calls: Mapping[str, KnownItem], cwd: str, directories: Sequence[str]
 ) -> ApprovalRequest:
     """Return the question that a request is, by a run that may work in `directories`."""
     params = asking.params
@@ -163,7 +163,7 @@ def _is_guarded(directories: Sequence[str], paths: Sequence[str]) -> bool:
     )
 
 
-def can_be_told(asking: Asking, question: ApprovalRequest, decision: Decision) -> bool:
+def can_be_told(asking: PeerRequest, question: ApprovalRequest, decision: Decision) -> bool:
     """Whether Codex can be told a decision: what it asks about is done as it is, or not at all."""
     if isinstance(decision, Deny) or decision.tool_input in (UNSET, question.tool_input):
         return True
@@ -171,7 +171,7 @@ def can_be_told(asking: Asking, question: ApprovalRequest, decision: Decision) -
     return is_form or asking.method in {USER, PERMISSIONS}
 
 
-def verdict(asking: Asking, decision: Decision) -> Json:
+def verdict(asking: PeerRequest, decision: Decision) -> Json:
     """Return what a decision is in Codex's words."""
     allowed = isinstance(decision, Allow)
     stop = not isinstance(decision, Allow) and decision.stop
@@ -192,7 +192,7 @@ def verdict(asking: Asking, decision: Decision) -> Json:
             return {"decision": "accept" if allowed else "cancel" if stop else "decline"}
 
 
-def _granted(asking: Asking, decision: Decision) -> Json:
+def _granted(asking: PeerRequest, decision: Decision) -> Json:
     """Return the permissions that a decision gives: those that were asked for, or its own."""
     if isinstance(decision, Deny):
         return {}

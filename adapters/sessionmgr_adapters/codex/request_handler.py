@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest, Deny
-from sessionmgr.adapter.kit.function_tools import FunctionTools, Outcome
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Outgoing, Reply
-from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
+from sessionmgr.adapter.kit.function_tools import FunctionTools, ToolOutcome
+from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, PeerRequest, RpcOutgoing
+from sessionmgr.adapter.kit.request_handler import TOO_MANY_REQUESTS, RequestHandler
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class CodexRequestHandler(RequestHandler[Outgoing, Frame]):
+class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
     def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
@@ -44,28 +44,30 @@ class CodexRequestHandler(RequestHandler[Outgoing, Frame]):
         self._run: Final = driver.run
         self._tools: Final = FunctionTools(options.tools)
 
-    def handle(self, asking: Asking) -> None:
+    def handle(self, asking: PeerRequest) -> None:
         """Have a request answered, beside the reading: it may be withdrawn."""
         name = question_of(asking.id)
-        refuse = partial(self._reply, Reply(asking.id, error=FULL))
+        refuse = partial(self._reply, PeerReply(asking.id, error=TOO_MANY_REQUESTS))
         if asking.method in APPROVALS:
-            refuse = partial(self._codex.conversation.answer, name, Deny(reason=FULL, by="limit"))
+            refuse = partial(
+                self._codex.conversation.answer, name, Deny(reason=TOO_MANY_REQUESTS, by="limit")
+            )
         self.serve(name, partial(self._answer, name, asking), refuse)
 
-    async def _answer(self, name: str, asking: Asking) -> None:
+    async def _answer(self, name: str, asking: PeerRequest) -> None:
         if asking.method in APPROVALS:
             await self._approve(name, asking)
         elif asking.method == CALL:
-            await self._reply(Reply(asking.id, await self._called(asking)))
+            await self._reply(PeerReply(asking.id, await self._called(asking)))
         else:
             log.warning("event=not_served method=%s", asking.method)
             error = f"this host does not serve {asking.method!r}"
-            await self._reply(Reply(asking.id, error=error))
+            await self._reply(PeerReply(asking.id, error=error))
 
-    async def _reply(self, reply: Reply) -> None:
+    async def _reply(self, reply: PeerReply) -> None:
         await self._codex.conversation.send(reply)
 
-    async def _approve(self, name: str, asking: Asking) -> None:
+    async def _approve(self, name: str, asking: PeerRequest) -> None:
         directories = (self._run.cwd, *self._run.directories)
         question = approval_request(asking, self._codex.state.tools, self._run.cwd, directories)
         if asking.method != USER and self._leads_out():
@@ -86,10 +88,10 @@ class CodexRequestHandler(RequestHandler[Outgoing, Frame]):
         policy = POLICIES[self._run.permission.effective]
         return policy.approval == "never" and policy.is_confined
 
-    async def _called(self, asking: Asking) -> Json:
+    async def _called(self, asking: PeerRequest) -> Json:
         """Call a function of the caller's, and return what Codex is told of it."""
         name, arguments = asking.params.get("tool"), asking.params.get("arguments")
-        tool = self._tools.named(name)
+        tool = self._tools.find_tool(name)
         if tool is not None:
             call_id = asking.params.get("callId")
             question = ApprovalRequest(
@@ -99,11 +101,11 @@ class CodexRequestHandler(RequestHandler[Outgoing, Frame]):
             )
             decision = await self._tools.decide(self._run, tool, question)
             if isinstance(decision, Deny):
-                return told(Outcome(decision.reason or "It was not allowed.", failed=True))
+                return told(ToolOutcome(decision.reason or "It was not allowed.", failed=True))
         return told(await self._tools.call(name, arguments))
 
 
-def told(outcome: Outcome) -> Json:
+def told(outcome: ToolOutcome) -> Json:
     """Return what Codex is told of a call."""
     return {
         "contentItems": [{"type": "inputText", "text": outcome.text}],

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
-from sessionmgr.adapter.kit.stdio_connection import size_of
+from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, PeerRequest
+from sessionmgr.adapter.kit.stdio_connection import read_size
 from sessionmgr.wire import RpcErrorResponse, RpcResponse
 from sessionmgr.wire.json_rpc import decode_rpc
 from sessionmgr_adapters.codex import frames
@@ -79,7 +79,7 @@ class Router:
         notices = read_notices(lines)
         owner = self._owner_of_all(notices)
         if owner is not None:
-            owner.driver.feed(cast("list[Frame]", notices), size_of(lines))
+            owner.driver.feed(cast("list[Frame]", notices), read_size(lines))
             return
         reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
         thread, streamed = "", None  # of the notices of messages that follow each other
@@ -95,7 +95,7 @@ class Router:
             for frame in [notice] if notice is not None else map(frame_of, decode_rpc(line)):
                 self._take(frame, reads)
             streamed = None  # the thread may be another's now
-        size = size_of(lines)
+        size = read_size(lines)
         for conversation, each in reads.items():
             conversation.driver.feed(each, size // len(reads))
 
@@ -133,8 +133,8 @@ class Router:
         match frame:
             case RpcResponse() | RpcErrorResponse():
                 return self._connection.settled(frame)
-            case Asking(id=id_) if owner is None:
-                self._connection.reply(Reply(id_, error="nobody here knows of that thread"))
+            case PeerRequest(id=id_) if owner is None:
+                self._connection.reply(PeerReply(id_, error="nobody here knows of that thread"))
                 return []
             case _:
                 thread = thread_in(frame)

@@ -13,8 +13,14 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
+from sessionmgr.adapter.kit.json_rpc_caller import (
+    PeerReply,
+    PeerRequest,
+    RpcAnswer,
+    RpcCall,
+    RpcRefusal,
+)
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, WRITE_BUFFER_FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.process.kill_by_env import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
@@ -29,9 +35,9 @@ from sessionmgr_adapters.codex.thread_cache import ThreadCache
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
-    from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
-    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.kit.json_rpc_caller import RpcOutgoing
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Frame
 
@@ -46,7 +52,7 @@ class CodexConversation:
         self.turns: Final[dict[str, str]] = {}
         """The turns that are on, by thread."""
         self._connection: Final = connection
-        self._asked: Final[dict[str, Asking]] = {}
+        self._asked: Final[dict[str, PeerRequest]] = {}
         self._commanding: Final[set[str]] = set()
         self._stops = False
 
@@ -58,7 +64,7 @@ class CodexConversation:
     def note(self, frame: Frame) -> None:
         """Note the questions, turns and commands that a frame tells of."""
         match frame:
-            case Asking():
+            case PeerRequest():
                 self._asked[question_of(frame.id)] = frame
             case frames.TurnStarted(thread_id=thread, turn=turn):
                 self.turns[thread] = turn.id
@@ -70,10 +76,10 @@ class CodexConversation:
             case _:
                 pass
 
-    async def send(self, message: Outgoing) -> None:
+    async def send(self, message: RpcOutgoing) -> None:
         """Send a call, once there is room for it, or a reply."""
         await trio.lowlevel.checkpoint()
-        if isinstance(message, Call):
+        if isinstance(message, RpcCall):
             await self._connection.call(self, message)
         else:
             self._connection.reply(message)
@@ -101,7 +107,7 @@ class CodexConversation:
         await trio.lowlevel.checkpoint()
         asking = self._asked.pop(question, None)
         if asking is not None:
-            self._connection.reply(Reply(asking.id, verdict(asking, decision)))
+            self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
 
     def close(self, *, keep: bool = False) -> None:
         """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
@@ -130,7 +136,7 @@ class _Theirs(msgspec.Struct, frozen=True):
     """A call of a conversation's."""
 
     conversation: CodexConversation
-    call: Call
+    call: RpcCall
 
 
 class CodexConnection(StdioChild):
@@ -141,7 +147,7 @@ class CodexConnection(StdioChild):
         super().__init__(self._router.take, room=self._room, over=self._is_over)
         self._requests: Final = JsonRpcPeer[_Theirs](self.write, version=False)
         self._conversations: Final = self._router.conversations
-        self.cache: Final = ThreadCache(self._requests.ask, self.clear_away)
+        self.cache: Final = ThreadCache(self._requests.request, self.clear_away)
         """The threads that are loaded."""
         self._hello: frames.Hello | None = None
         self._greeted: Final = trio.Event()
@@ -158,17 +164,17 @@ class CodexConnection(StdioChild):
 
     async def _greet(self) -> None:
         """Greet it; runs need not wait until it says who pays, which takes a while."""
-        answer = await self._requests.ask("initialize", _ABOUT_US)
+        answer = await self._requests.request("initialize", _ABOUT_US)
         if isinstance(answer, RpcResponse):
             hello = decoded(answer.result, frames.Hello) or frames.Hello()
-            self._requests.say(RpcNotification("initialized"))
+            self._requests.notify(RpcNotification("initialized"))
             self._introduce(hello)
-            paid = await self._requests.ask("account/read", {"refreshToken": False})
+            paid = await self._requests.request("account/read", {"refreshToken": False})
             found = decoded(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
             account = None if found is None else found.account
             self._introduce(replace(hello, account="" if account is None else account.type))
         else:
-            self._introduce(frames.Hello(refusal=Refusal.of(answer)))
+            self._introduce(frames.Hello(refusal=RpcRefusal.of(answer)))
         self._greeted.set()
 
     def _introduce(self, hello: frames.Hello) -> None:
@@ -190,7 +196,7 @@ class CodexConnection(StdioChild):
 
     # --- what is said ----------------------------------------------------------------------------
 
-    async def call(self, conversation: CodexConversation, call: Call) -> None:
+    async def call(self, conversation: CodexConversation, call: RpcCall) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
         if call.method == "turn/start":
             await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
@@ -198,27 +204,29 @@ class CodexConnection(StdioChild):
         if opened is not None:  # it is loaded still, and as it is wanted
             conversation.thread = thread
             self._router.claim(thread, conversation)
-            conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
+            conversation.driver.feed(
+                [RpcAnswer(call.id, call.method, opened, is_remembered=True)], 0
+            )
             return
         if call.method == "thread/resume":
             await self.cache.release(thread)
         await self._requests.slot()
         if conversation not in self._conversations:
-            self._requests.give_back()
+            self._requests.release_slot()
             return
         if self._requests.send(call.method, call.params, _Theirs(conversation, call)) is None:
-            refusal = Refusal(BUSY, FULL)
-            conversation.driver.feed([Answer(call.id, call.method, refusal=refusal)], 0)
+            refusal = RpcRefusal(BUSY, WRITE_BUFFER_FULL)
+            conversation.driver.feed([RpcAnswer(call.id, call.method, refusal=refusal)], 0)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
         if self._nursery is not None:
-            self._nursery.start_soon(self._requests.insist, method, params)
+            self._nursery.start_soon(self._requests.request_with_retries, method, params)
 
-    def reply(self, reply: Reply) -> None:
+    def reply(self, reply: PeerReply) -> None:
         """Answer a request of theirs, whenever there is room."""
-        if not self._requests.say(reply.response) and self._nursery is not None:
-            self._nursery.start_soon(self._requests.say_later, reply.response)
+        if not self._requests.notify(reply.response) and self._nursery is not None:
+            self._nursery.start_soon(self._requests.notify_later, reply.response)
 
     async def clear_away(self, thread: str) -> None:
         """Kill what the commands of a thread have left."""
@@ -264,20 +272,20 @@ class CodexConnection(StdioChild):
         self, answer: RpcResponse | RpcErrorResponse
     ) -> list[tuple[CodexConversation, Frame]]:
         """Return the frames that an answer to a call is, and the conversation that has called."""
-        theirs = self._requests.settle(answer)
+        theirs = self._requests.resolve(answer)
         if theirs is None:
             return []
         conversation, call = theirs.conversation, theirs.call
         if conversation not in self._conversations:
             self._undo(call, answer)
             return []
-        frame = Answer.to(call, answer)
+        frame = RpcAnswer.to(call, answer)
         held: list[Frame] = []
         if call.method in OPENING and isinstance(answer, RpcResponse):
             held = self._bind(conversation, call, answer)
         return [(conversation, each) for each in (frame, *held)]
 
-    def _undo(self, call: Call, answer: RpcResponse | RpcErrorResponse) -> None:
+    def _undo(self, call: RpcCall, answer: RpcResponse | RpcErrorResponse) -> None:
         """End what was begun for a conversation that was closed before the answer came."""
         thread = str(call.params.get("threadId"))
         result = answer.result if isinstance(answer, RpcResponse) else b""
@@ -290,7 +298,7 @@ class CodexConnection(StdioChild):
             self.cache.give_up(thread)
 
     def _bind(
-        self, conversation: CodexConversation, call: Call, answer: RpcResponse
+        self, conversation: CodexConversation, call: RpcCall, answer: RpcResponse
     ) -> list[Frame]:
         opened = decoded(answer.result, frames.ThreadRead)
         if opened is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
-    from sessionmgr.adapter.kit.json_rpc_caller import Call
+    from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
     from sessionmgr.model import Json
     from sessionmgr.wire import RpcErrorResponse
     from sessionmgr_adapters.codex.frames import Settings
@@ -100,7 +100,7 @@ class ThreadCache:
         """Whether a thread is about to be given back."""
         return thread in self._closing
 
-    def note_opened(self, thread: str, call: Call, answer: bytes) -> None:
+    def note_opened(self, thread: str, call: RpcCall, answer: bytes) -> None:
         """Note that a thread was opened, by which call and with which answer."""
         self._loaded[thread] = _Loaded(terms_of(call.params), answer)
 
@@ -139,7 +139,7 @@ class ThreadCache:
             scope.cancel()
         return scope is not None
 
-    def take(self, call: Call) -> bytes | None:
+    def take(self, call: RpcCall) -> bytes | None:
         """Take a thread that is kept as a call wants it; return the answer to that, or None."""
         thread = str(call.params.get("threadId"))
         if call.method != "thread/resume" or thread not in self._idle:

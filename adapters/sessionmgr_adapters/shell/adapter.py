@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter import (
     NATIVE,
     Capabilities,
-    Mapped,
+    MappedMode,
     PermissionMap,
     RunContext,
     RunSpec,
 )
-from sessionmgr.adapter.kit.command_line import argv_of
+from sessionmgr.adapter.kit.command_line import plain_argv
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
+from sessionmgr.adapter.kit.run_end import config_failure, exit_failure, start_failure
 from sessionmgr.errors import ProcessError, ProgramNotFound
 from sessionmgr.model import (
     Failure,
@@ -40,9 +40,9 @@ SHELL: Final = "/bin/sh"
 
 PERMISSIONS: Final = PermissionMap(
     {
-        PermissionMode.DEFAULT: Mapped("allow-list", confined=False),
-        PermissionMode.FULL_AUTO: Mapped("any-command", confined=False),
-        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped("any-command", confined=False),
+        PermissionMode.DEFAULT: MappedMode("allow-list", confined=False),
+        PermissionMode.FULL_AUTO: MappedMode("any-command", confined=False),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode("any-command", confined=False),
     }
 )
 
@@ -66,7 +66,7 @@ class ShellAdapter(RunAdapter[ShellRun]):
             return "prompt: it holds a NUL"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
-            return None if is_shell or argv_of(spec.prompt) else "prompt: it contains no command"
+            return None if is_shell or plain_argv(spec.prompt) else "prompt: it contains no command"
         except ValueError as error:
             return f"prompt: {error}"
 
@@ -80,7 +80,7 @@ class ShellAdapter(RunAdapter[ShellRun]):
         )
         await run.emit(RunStarted(cwd=directory), started)
         try:
-            with self.playing(run, command):
+            with self.active_runs(run, command):
                 facts = await command.run_command(_command(run, options, directory), options.limit)
         except CommandRefusedError as refusal:
             await _refuse(run, command, str(refusal))
@@ -111,7 +111,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
         script = rules.check_script(run.prompt) if rules else run.prompt
         argv = [SHELL, "-c", script]
     else:
-        argv = argv_of(run.prompt)
+        argv = plain_argv(run.prompt)
         if not argv:
             raise ValueError("the prompt holds no command")
         if rules:
@@ -155,6 +155,6 @@ async def _not_started(run: RunContext, command: ShellRun, error: Exception) -> 
     if isinstance(error, ProcessError) and not isinstance(error, ProgramNotFound):
         failure = start_failure(error)
     else:  # the prompt names the program: other prompts may name one that exists
-        failure = config_invalid(str(error))
+        failure = config_failure(str(error))
     await run.emit(command.tool_ended(ToolCallFailed, failure.message))
     await run.fail(failure)

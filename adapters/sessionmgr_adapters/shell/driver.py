@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.child_run import ChildRun, Phase
-from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
+from sessionmgr.adapter.kit.child_run import ChildPhase, ChildRun
+from sessionmgr.adapter.kit.run_end import exit_failure, process_exit_event
 from sessionmgr.model import (
     EndCause,
     ErrorOccurred,
@@ -67,11 +67,11 @@ class ShellRun(ChildRun):
         """
         try:
             await self.run.recorded()
-            if self.phase is Phase.READY:
-                return await self.play(command, limit=limit)
+            if self.phase is ChildPhase.READY:
+                return await self.run_child(command, limit=limit)
             self._emit_not_started()
         except trio.Cancelled:
-            if self.phase in {Phase.READY, Phase.CALLED_OFF}:
+            if self.phase in {ChildPhase.READY, ChildPhase.CALLED_OFF}:
                 self._emit_not_started()
             raise
         return None
@@ -81,7 +81,7 @@ class ShellRun(ChildRun):
 
     # --- its output ------------------------------------------------------------------------------
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         """Emit output on stdout as it was written."""
         self._stream("".join(self._out.take(each) for each in lines if isinstance(each, bytes)))
 
@@ -91,7 +91,7 @@ class ShellRun(ChildRun):
         else:
             self.run.alive()
 
-    def take_error(self, lines: Sequence[Line]) -> None:
+    def handle_stderr(self, lines: Sequence[Line]) -> None:
         """Emit output on stderr."""
         text = "".join(self._err.take(each + b"\n") for each in lines if isinstance(each, bytes))
         if text:
@@ -101,7 +101,7 @@ class ShellRun(ChildRun):
 
     # --- its end ---------------------------------------------------------------------------------
 
-    def ended(self, facts: ExitReport) -> None:
+    def on_exit(self, facts: ExitReport) -> None:
         """Report how it exited, and emit all of its output once more as one message."""
         if rest := self._out.close():
             self._stream(rest)
@@ -122,7 +122,7 @@ class ShellRun(ChildRun):
             events.append(ErrorOccurred(failure=failure))
         events += [
             MessageReceived(content=self._out.text(), message_id=self.tool_call_id),
-            process_exited(facts),
+            process_exit_event(facts),
         ]
         self.run.emit_nowait(*events)
 

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.adapter.kit.command_line import (
-    KNOWN,
-    LAUNCHING,
+    LAUNCH_ARGUMENTS,
+    LAUNCHER_COMMANDS,
     MULTI_CALL,
+    PREFIX_COMMANDS,
     SHELLS,
-    WRAPPERS,
-    NotPlainError,
-    Plain,
-    Word,
-    found_by,
-    is_opaque,
-    launches,
+    NotSimpleError,
+    ShellWord,
+    SimpleCommand,
+    find_command_ranges,
+    is_opaque_command,
+    launch_argument,
     read_script,
-    script_of,
-    written,
+    shell_script_index,
+    shell_word,
 )
 from sessionmgr.process.program import NotStartedError, find_program
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
 """Built-ins of a shell that may be listed; all others are refused."""
 _MOST_LINKS: Final = 40
-_STARTING: Final = KNOWN | LAUNCHING.keys()
+_STARTING: Final = LAUNCHER_COMMANDS | LAUNCH_ARGUMENTS.keys()
 
 
 class CommandRefusedError(Exception):
@@ -70,7 +70,7 @@ class Rules:
                 )
         self._allowed = None if allowed is None else [self._program(each) for each in allowed]
         self._denied = [self._program(each) for each in denied]
-        for name in (*KNOWN, *LAUNCHING):
+        for name in (*LAUNCHER_COMMANDS, *LAUNCH_ARGUMENTS):
             found = self._program(name)
             if found.identity is not None and not found.names & MULTI_CALL:
                 self._known.setdefault(found.identity, set()).add(name)
@@ -82,8 +82,8 @@ class Rules:
             CommandRefusedError: It is not allowed.
         """
         try:
-            return self._checked([Word(each, each) for each in argv], builtins=False)
-        except NotPlainError as error:
+            return self._checked([ShellWord(each, each) for each in argv], builtins=False)
+        except NotSimpleError as error:
             raise CommandRefusedError(_cannot_tell(error)) from None
 
     def check_script(self, text: str) -> str:
@@ -94,12 +94,12 @@ class Rules:
         """
         try:
             return self._script(text)
-        except NotPlainError as error:
+        except NotSimpleError as error:
             raise CommandRefusedError(_cannot_tell(error)) from None
 
     def _script(self, text: str) -> str:
         script = read_script(text)
-        moves = any(isinstance(each, Plain) and _calls(each, "cd") for each in script)
+        moves = any(isinstance(each, SimpleCommand) and _calls(each, "cd") for each in script)
         pieces: list[str] = []
         for each in script:
             if isinstance(each, str):
@@ -107,79 +107,90 @@ class Rules:
                 continue
             words = self._checked(each.words, builtins=True, moves=moves) if each.words else []
             for given, checked in zip(each.words, words, strict=False):
-                pieces.append(written(given if given.glob else Word(checked, checked)))
-            pieces.extend(redirection.written() for redirection in each.redirections)
+                pieces.append(shell_word(given if given.glob else ShellWord(checked, checked)))
+            pieces.extend(redirection.text() for redirection in each.redirections)
         return " ".join(pieces)
 
     def _checked(
-        self, words: Sequence[Word], *, builtins: bool, moves: bool = False, inside: bool = False
+        self,
+        words: Sequence[ShellWord],
+        *,
+        builtins: bool,
+        moves: bool = False,
+        inside: bool = False,
     ) -> list[str]:
         """Check a command and those that it would start."""
         program = self._program(words[0].text)
         self._require_allowed(program)
         texts = [each.text for each in words]
-        if any(map(is_opaque, program.names)) or Path(program.word).name in MULTI_CALL:
-            raise NotPlainError(f"what {program.word} would start")
+        if any(map(is_opaque_command, program.names)) or Path(program.word).name in MULTI_CALL:
+            raise NotSimpleError(f"what {program.word} would start")
         self._require_no_launch(program, words, texts)
         if program.path is None:
             if inside:
-                raise NotPlainError(f"there is no program {program.word}")
+                raise NotSimpleError(f"there is no program {program.word}")
             if builtins and program.word not in BUILTINS:
-                raise NotPlainError(f"there is no program {program.word}, if the shell has one")
+                raise NotSimpleError(f"there is no program {program.word}, if the shell has one")
             return texts
         if moves and "/" in program.word and not Path(program.word).is_absolute():
-            raise NotPlainError(f"what {program.word} is after a cd")
+            raise NotSimpleError(f"what {program.word} is after a cd")
         texts[0] = program.path
         return self._unwrapped(program, words, texts, moves=moves)
 
     def _unwrapped(
-        self, program: Program, words: Sequence[Word], texts: list[str], *, moves: bool
+        self, program: Program, words: Sequence[ShellWord], texts: list[str], *, moves: bool
     ) -> list[str]:
         """Check the arguments of a program that starts others."""
         assert program.identity is not None
         names = program.names | self._known.get(program.identity, set())
         called = Path(program.word).name
-        starters = names & KNOWN
-        if any(map(is_opaque, names)):
-            raise NotPlainError(f"what {called} would start")
+        starters = names & LAUNCHER_COMMANDS
+        if any(map(is_opaque_command, names)):
+            raise NotSimpleError(f"what {called} would start")
         if not starters:
             return texts
         if any(word.glob for word in words):
-            raise NotPlainError(f"what {called} is given: it starts other programs")
+            raise NotSimpleError(f"what {called} is given: it starts other programs")
         if starters & SHELLS:
-            place = script_of(called, [each.text for each in words])
+            place = shell_script_index(called, [each.text for each in words])
             texts[place] = self._script(texts[place])
             return texts
         if "find" in starters:
-            for begin, end in found_by(texts):
+            for begin, end in find_command_ranges(texts):
                 inner = texts[begin:end] = self._inner(words[begin:end], moves=moves)
-                if self._names(inner[0]) & KNOWN and any("{}" in each for each in inner):
-                    raise NotPlainError(f"what {inner[0]} makes of what is found")
+                if self._names(inner[0]) & LAUNCHER_COMMANDS and any(
+                    "{}" in each for each in inner
+                ):
+                    raise NotSimpleError(f"what {inner[0]} makes of what is found")
             return texts
         if len(starters) > 1:
-            raise NotPlainError(f"which of {', '.join(sorted(starters))} {called} is")
+            raise NotSimpleError(f"which of {', '.join(sorted(starters))} {called} is")
         (name,) = starters
-        at = WRAPPERS[name].inner(called, texts)
+        at = PREFIX_COMMANDS[name].inner(called, texts)
         if at is None:
             return texts
         if "=" in texts[at]:
-            raise NotPlainError(f"what is found once {texts[at]} is set")
+            raise NotSimpleError(f"what is found once {texts[at]} is set")
         inner = self._inner(words[at:], moves=moves)
         if name == "xargs" and self._names(inner[0]) & _STARTING:
-            raise NotPlainError(f"what {inner[0]} is given by xargs")
+            raise NotSimpleError(f"what {inner[0]} is given by xargs")
         return [*texts[:at], *inner]
 
-    def _require_no_launch(self, program: Program, words: Sequence[Word], texts: list[str]) -> None:
+    def _require_no_launch(
+        self, program: Program, words: Sequence[ShellWord], texts: list[str]
+    ) -> None:
         """Refuse an argument that names a program to start, or a pattern that could."""
         names = self._names(program.word)
-        if (argument := launches(names, texts)) is not None:
-            raise NotPlainError(f"what {program.word} would start for {argument}")
-        if names & LAUNCHING.keys() and any(word.glob and word.raw[0] in "*?[-" for word in words):
-            raise NotPlainError(f"what {program.word} is given: a file's name can be an option")
+        if (argument := launch_argument(names, texts)) is not None:
+            raise NotSimpleError(f"what {program.word} would start for {argument}")
+        if names & LAUNCH_ARGUMENTS.keys() and any(
+            word.glob and word.raw[0] in "*?[-" for word in words
+        ):
+            raise NotSimpleError(f"what {program.word} is given: a file's name can be an option")
 
-    def _inner(self, words: Sequence[Word], *, moves: bool) -> list[str]:
+    def _inner(self, words: Sequence[ShellWord], *, moves: bool) -> list[str]:
         if not words or "{}" in words[0].text:
-            raise NotPlainError("what is found, run as a command,")
+            raise NotSimpleError("what is found, run as a command,")
         return self._checked(words, builtins=False, moves=moves, inside=True)
 
     def _names(self, word: str) -> frozenset[str]:
@@ -239,11 +250,11 @@ def _names_on_the_way(path: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _calls(plain: Plain, name: str) -> bool:
+def _calls(plain: SimpleCommand, name: str) -> bool:
     return bool(plain.words) and plain.words[0].text == name
 
 
-def _cannot_tell(error: NotPlainError) -> str:
+def _cannot_tell(error: NotSimpleError) -> str:
     return (
         f"{error}: commands are listed, and which ones this would start cannot be told; "
         "write plain commands, one after the other, without expansions"

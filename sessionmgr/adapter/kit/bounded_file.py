@@ -15,11 +15,11 @@ LARGEST_SETTINGS: Final = 4 * MEBIBYTE
 """Maximum number of bytes of a settings or login file."""
 
 
-class FileRefused(Exception):
+class FileRefusedError(Exception):
     """A file is unreadable or of the wrong kind; the text says why."""
 
 
-def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -> bytes:
+def read_bounded_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -> bytes:
     """Return a file's contents, up to a limit; `regular` refuses devices and pipes.
 
     Raises:
@@ -27,35 +27,35 @@ def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -
     """
     try:
         if path.is_dir():
-            raise FileRefused(f"{path} is a directory")
+            raise FileRefusedError(f"{path} is a directory")
         if regular and path.exists() and not path.is_file():
-            raise FileRefused(f"{path} is not a regular file")
+            raise FileRefusedError(f"{path} is not a regular file")
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise FileRefused(f"{path}: {error.strerror}") from None
+        raise FileRefusedError(f"{path}: {error.strerror}") from None
     except ValueError:  # a NUL in its name
-        raise FileRefused(f"{str(path)!r} is not a path") from None
+        raise FileRefusedError(f"{str(path)!r} is not a path") from None
     if len(data) > limit:
         size = path.stat().st_size / MEBIBYTE if path.is_file() else 0
         how_large = f" ({size:,.1f} MiB)" if size else ""
-        raise FileRefused(f"{path} is larger than {limit // MEBIBYTE} MiB{how_large}")
+        raise FileRefusedError(f"{path} is larger than {limit // MEBIBYTE} MiB{how_large}")
     return data
 
 
-def read_text(path: Path, *, regular: bool = True) -> str:
+def read_bounded_text(path: Path, *, regular: bool = True) -> str:
     """Return a file's text.
 
     Raises:
         FileRefused: It is unreadable, too large, or not UTF-8.
     """
     try:
-        return read_bytes(path, regular=regular).decode()
+        return read_bounded_bytes(path, regular=regular).decode()
     except UnicodeDecodeError:
-        raise FileRefused(f"{path} is not UTF-8 text") from None
+        raise FileRefusedError(f"{path} is not UTF-8 text") from None
 
 
-def read_bounded(path: Path) -> bytes | None:
+def read_optional_file(path: Path) -> bytes | None:
     """Return the contents of a settings or login file; None if it does not exist.
 
     Raises:
@@ -66,19 +66,19 @@ def read_bounded(path: Path) -> bytes | None:
             return None
     except ValueError:  # a NUL in its name
         return None
-    return read_bytes(path, limit=LARGEST_SETTINGS)
+    return read_bounded_bytes(path, limit=LARGEST_SETTINGS)
 
 
-def read_table(path: Path) -> dict[str, Json]:
+def read_json_object(path: Path) -> dict[str, Json]:
     """Return the JSON object in a file; empty if the file does not exist.
 
     Raises:
         FileRefused: It is unreadable or contains something else.
     """
-    data = read_bounded(path)
+    data = read_optional_file(path)
     if data is None:
         return {}
     found = parse_json(data)
     if isinstance(found, UnreadableJson) or not isinstance(found, dict):
-        raise FileRefused(f"{path} is not a JSON object")
+        raise FileRefusedError(f"{path} is not a JSON object")
     return found

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.run_end import process_exited
-from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
+from sessionmgr.adapter.kit.run_end import process_exit_event
+from sessionmgr.adapter.kit.stdio_child import HURRIED_LADDER, LAST_MOMENTS
 from sessionmgr.process import PipePump
 from sessionmgr.process.escalation import Escalation, end_tree, open_tree
 from sessionmgr.trio_util_types import AsyncValue
@@ -44,7 +44,7 @@ GRACE: Final = 2.0
 """Seconds of silence to wait for output of the child's own children after it has exited."""
 
 
-class Phase(StrEnum):
+class ChildPhase(StrEnum):
     """How far the run has come with its child."""
 
     READY = auto()
@@ -62,7 +62,7 @@ class Phase(StrEnum):
     """The run was stopped, and the child has exited."""
 
 
-class Step(StrEnum):
+class ChildStep(StrEnum):
     """What moves a run from phase to phase."""
 
     START = auto()
@@ -75,26 +75,29 @@ class Step(StrEnum):
 
 
 # A run that was stopped stays stopped: a child that is started all the same is ended at once.
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.READY: {Step.START: Phase.RUNNING, Step.STOP: Phase.CALLED_OFF},
-    Phase.CALLED_OFF: {Step.START: Phase.STOPPING, Step.STOP: Phase.CALLED_OFF},
-    Phase.RUNNING: {
-        Step.FINISH: Phase.FINISHING,
-        Step.STOP: Phase.STOPPING,
-        Step.EXIT: Phase.EXITED,
+TRANSITIONS: Final[dict[ChildPhase, dict[ChildStep, ChildPhase]]] = {
+    ChildPhase.READY: {ChildStep.START: ChildPhase.RUNNING, ChildStep.STOP: ChildPhase.CALLED_OFF},
+    ChildPhase.CALLED_OFF: {
+        ChildStep.START: ChildPhase.STOPPING,
+        ChildStep.STOP: ChildPhase.CALLED_OFF,
     },
-    Phase.FINISHING: {
-        Step.FINISH: Phase.FINISHING,
-        Step.STOP: Phase.STOPPING,
-        Step.EXIT: Phase.EXITED,
+    ChildPhase.RUNNING: {
+        ChildStep.FINISH: ChildPhase.FINISHING,
+        ChildStep.STOP: ChildPhase.STOPPING,
+        ChildStep.EXIT: ChildPhase.EXITED,
     },
-    Phase.STOPPING: {
-        Step.FINISH: Phase.STOPPING,
-        Step.STOP: Phase.STOPPING,
-        Step.EXIT: Phase.STOPPED,
+    ChildPhase.FINISHING: {
+        ChildStep.FINISH: ChildPhase.FINISHING,
+        ChildStep.STOP: ChildPhase.STOPPING,
+        ChildStep.EXIT: ChildPhase.EXITED,
     },
-    Phase.EXITED: {Step.START: Phase.RUNNING, Step.STOP: Phase.STOPPED},
-    Phase.STOPPED: {Step.START: Phase.STOPPING, Step.STOP: Phase.STOPPED},
+    ChildPhase.STOPPING: {
+        ChildStep.FINISH: ChildPhase.STOPPING,
+        ChildStep.STOP: ChildPhase.STOPPING,
+        ChildStep.EXIT: ChildPhase.STOPPED,
+    },
+    ChildPhase.EXITED: {ChildStep.START: ChildPhase.RUNNING, ChildStep.STOP: ChildPhase.STOPPED},
+    ChildPhase.STOPPED: {ChildStep.START: ChildPhase.STOPPING, ChildStep.STOP: ChildPhase.STOPPED},
 }
 
 
@@ -112,7 +115,7 @@ class ChildRun:
         run: RunContext,
         *,
         ladder: Escalation = LADDER,
-        cut: Escalation = HURRIED,
+        cut: Escalation = HURRIED_LADDER,
         decoder: LineDecoder | None = None,
         grace: float = GRACE,
     ) -> None:
@@ -121,13 +124,13 @@ class ChildRun:
         self._cut: Final = cut
         self._decoder: Final = decoder
         self._grace: Final = grace
-        self._phase: Final = AsyncValue(Phase.READY)
+        self._phase: Final = AsyncValue(ChildPhase.READY)
         self._pump = self._make_pump()
 
     def _make_pump(self) -> PipePump:
         return PipePump(
-            self.take,
-            take_error=self.take_error,
+            self.handle_lines,
+            take_error=self.handle_stderr,
             room=self.run.room,
             decoder=self._decoder,
             grace=self._grace,
@@ -135,21 +138,21 @@ class ChildRun:
 
     # --- what a subclass implements --------------------------------------------------------------
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         """Handle the lines of one read; none are a sign of life. It must not wait."""
         raise NotImplementedError
 
-    def started(self) -> None:
+    def on_started(self) -> None:
         """Handle the start of the child: emit `RunStarted` if its output does not report that."""
         return
 
-    def take_error(self, lines: Sequence[Line]) -> None:
+    def handle_stderr(self, lines: Sequence[Line]) -> None:
         """Handle lines of stderr, the last of which `tail` keeps in any case."""
         self.run.alive()
 
-    def ended(self, facts: ExitReport) -> None:
+    def on_exit(self, facts: ExitReport) -> None:
         """Report how the child exited, also if the run was cancelled."""
-        self.run.emit_nowait(process_exited(facts))
+        self.run.emit_nowait(process_exit_event(facts))
 
     # --- what it has -----------------------------------------------------------------------------
 
@@ -159,13 +162,13 @@ class ChildRun:
         return self._pump.tail
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> ChildPhase:
         """How far it has come."""
         return self._phase.value
 
     def stop(self) -> None:
         """End the child; `play` reads until it has exited."""
-        self._step(Step.STOP)
+        self._step(ChildStep.STOP)
 
     async def interrupt(self) -> None:
         """End the child: `play` reads until it has exited."""
@@ -179,9 +182,9 @@ class ChildRun:
 
     def done(self) -> None:
         """Note that the child has sent its last message, and is about to exit."""
-        self._step(Step.FINISH)
+        self._step(ChildStep.FINISH)
 
-    async def play(
+    async def run_child(
         self, command: Command, text: bytes = b"", *, limit: float | None = None
     ) -> ExitReport:
         """Run a child until it exits, with `text` as its input, and return how it exited.
@@ -197,25 +200,25 @@ class ChildRun:
         facts: ExitReport | None = None
         try:
             async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
-                self._step(Step.START)
-                self.started()
+                self._step(ChildStep.START)
+                self.on_started()
                 await self._serve(tree, text, limit)
         finally:
             if tree is not None:
                 with trio.CancelScope(shield=True):  # the tree is empty: this does not wait
                     facts = await tree.wait_empty()
-                    self._step(Step.EXIT)
-                    self.ended(facts)
+                    self._step(ChildStep.EXIT)
+                    self.on_exit(facts)
         assert facts is not None
         return facts
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ChildStep) -> None:
         self._phase.value = TRANSITIONS[self.phase][step]
 
     async def _serve(self, tree: ChildTree, text: bytes, limit: float | None) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._end_in_time, tree)
-            nursery.start_soon(self._finish_after, self._pump.stdout_ended)
+            nursery.start_soon(self._finish_after_task, self._pump.stdout_ended)
             if limit is not None:
                 nursery.start_soon(self._watch, limit, tree)
             if text:
@@ -227,14 +230,14 @@ class ChildRun:
             await tree.wait_exit()  # it may have closed its pipes and continue
             nursery.cancel_scope.cancel()
 
-    async def _finish_after(self, event: trio.Event) -> None:
+    async def _finish_after_task(self, event: trio.Event) -> None:
         await event.wait()
         self.done()
 
     async def _end_in_time(self, tree: ChildTree) -> None:
-        await self._phase.wait(lambda phase: phase is not Phase.RUNNING)
+        await self._phase.wait(lambda phase: phase is not ChildPhase.RUNNING)
         with trio.move_on_after(math.inf if self.lingers is None else self.lingers):
-            await self._phase.wait(lambda phase: phase is Phase.STOPPING)
+            await self._phase.wait(lambda phase: phase is ChildPhase.STOPPING)
         await end_tree(tree, self._ladder, self.polite)
 
     async def _watch(self, limit: float, tree: ChildTree) -> None:

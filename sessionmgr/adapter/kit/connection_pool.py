@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
-from sessionmgr.adapter.connections import Keyed, Living
+from sessionmgr.adapter.connections import Closable, KeyedSpec
 from sessionmgr.errors import StartFailed
 from sessionmgr.otp import child
 from sessionmgr.trio_util_types import move_on_when
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.connections import Connect
     from sessionmgr.otp import DynamicSupervisor
 
-C = TypeVar("C", bound=Living)
-Spec = TypeVar("Spec", bound=Keyed)
+C = TypeVar("C", bound=Closable)
+Spec = TypeVar("Spec", bound=KeyedSpec)
 
 MAX_IDLE: Final = 5
 IDLE_FOR: Final = 300.0
@@ -36,7 +36,7 @@ ABANDONED_FOR: Final = 600.0
 """Seconds that an abandoned connection has for its other leases."""
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """The state of a pooled connection."""
 
     BUSY = auto()
@@ -44,7 +44,7 @@ class State(Enum):
     DEAD = auto()
 
 
-class Step(Enum):
+class ConnectionStep(Enum):
     """A step of its life cycle."""
 
     LEASED = auto()
@@ -53,14 +53,20 @@ class Step(Enum):
     LOST = auto()
 
 
-TRANSITIONS: Final[dict[State, dict[Step, State]]] = {
-    State.BUSY: {
-        Step.LEASED: State.BUSY,
-        Step.RETURNED: State.IDLE,
-        Step.LOST: State.DEAD,
+TRANSITIONS: Final[dict[ConnectionState, dict[ConnectionStep, ConnectionState]]] = {
+    ConnectionState.BUSY: {
+        ConnectionStep.LEASED: ConnectionState.BUSY,
+        ConnectionStep.RETURNED: ConnectionState.IDLE,
+        ConnectionStep.LOST: ConnectionState.DEAD,
     },
-    State.IDLE: {Step.LEASED: State.BUSY, Step.LOST: State.DEAD},
-    State.DEAD: {Step.RETURNED: State.DEAD, Step.LOST: State.DEAD},
+    ConnectionState.IDLE: {
+        ConnectionStep.LEASED: ConnectionState.BUSY,
+        ConnectionStep.LOST: ConnectionState.DEAD,
+    },
+    ConnectionState.DEAD: {
+        ConnectionStep.RETURNED: ConnectionState.DEAD,
+        ConnectionStep.LOST: ConnectionState.DEAD,
+    },
 }
 
 
@@ -70,7 +76,7 @@ class PooledConnection(Generic[Spec, C]):
     def __init__(self, spec: Spec) -> None:
         self.spec: Final = spec
         self.connection: C | None = None
-        self.state = State.BUSY
+        self.state = ConnectionState.BUSY
         self.leases = 0
         self.abandoned = False
         """Whether a conversation on it was left in an unknown state."""
@@ -79,7 +85,7 @@ class PooledConnection(Generic[Spec, C]):
         self._expires_at = math.inf
         self._changed = trio.Event()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ConnectionStep) -> None:
         """Move to the next state."""
         self.state = TRANSITIONS[self.state][step]
 
@@ -97,7 +103,7 @@ class PooledConnection(Generic[Spec, C]):
                 await self._changed.wait()
 
 
-class Lease(Generic[C]):
+class ConnectionLease(Generic[C]):
     """A connection for the length of a block."""
 
     def __init__(self, connection: C) -> None:
@@ -129,21 +135,23 @@ class ConnectionPool(Generic[Spec, C]):
         self._all: Final[list[PooledConnection[Spec, C]]] = []
         """Those that may be leased, or will be; the most recently used is the last."""
 
-    def states(self) -> list[State]:
+    def connection_states(self) -> list[ConnectionState]:
         """Return the state of each connection, the least recently used first."""
         return [pooled.state for pooled in self._all]
 
     def retire(self, key: Hashable) -> None:
         """Close the idle connections of a key now, and its busy ones when they are returned."""
         for pooled in [each for each in self._all if each.spec.key == key]:
-            if pooled.state is State.IDLE:
+            if pooled.state is ConnectionState.IDLE:
                 self._remove(pooled)
                 pooled.expire_at(trio.current_time())
             else:
                 pooled.abandoned = True
 
     @asynccontextmanager
-    async def lease(self, spec: Spec, owner: DynamicSupervisor) -> AsyncGenerator[Lease[C], None]:
+    async def lease(
+        self, spec: Spec, owner: DynamicSupervisor
+    ) -> AsyncGenerator[ConnectionLease[C], None]:
         """Lease a connection: an idle one if there is one, else a new child of `owner`.
 
         Raises:
@@ -151,7 +159,7 @@ class ConnectionPool(Generic[Spec, C]):
         """
         pooled = await self._acquire(spec, owner)
         assert pooled.connection is not None
-        lease = Lease(pooled.connection)
+        lease = ConnectionLease(pooled.connection)
         try:
             yield lease
         except BaseException:
@@ -170,7 +178,7 @@ class ConnectionPool(Generic[Spec, C]):
                 self._all.remove(pooled)
             self._all.append(pooled)
             pooled.leases += 1
-            pooled.step(Step.LEASED)
+            pooled.step(ConnectionStep.LEASED)
             pooled.expire_at(math.inf)
             try:
                 if is_new:
@@ -179,7 +187,7 @@ class ConnectionPool(Generic[Spec, C]):
             except BaseException:
                 self._release(pooled, abandoned=False)
                 raise
-            if pooled.connection is not None and pooled.state is not State.DEAD:
+            if pooled.connection is not None and pooled.state is not ConnectionState.DEAD:
                 return pooled
             self._release(pooled, abandoned=False)
 
@@ -193,7 +201,7 @@ class ConnectionPool(Generic[Spec, C]):
 
     async def _start(self, pooled: PooledConnection[Spec, C], owner: DynamicSupervisor) -> None:
         try:
-            await owner.start_child(child(self._own, pooled, restart="temporary"))
+            await owner.start_child(child(self._run_connection, pooled, restart="temporary"))
         except StartFailed as error:
             raise error.__cause__ or error from None
         finally:
@@ -201,7 +209,7 @@ class ConnectionPool(Generic[Spec, C]):
                 self._remove(pooled)
             pooled.ready.set()
 
-    async def _own(
+    async def _run_connection(
         self, pooled: PooledConnection[Spec, C], *, task_status: trio.TaskStatus[None]
     ) -> None:
         """Connect, and own the connection until it ends or expires: the body of a child."""
@@ -218,7 +226,7 @@ class ConnectionPool(Generic[Spec, C]):
             self._remove(pooled)
 
     def _remove(self, pooled: PooledConnection[Spec, C]) -> None:
-        pooled.step(Step.LOST)
+        pooled.step(ConnectionStep.LOST)
         if pooled in self._all:
             self._all.remove(pooled)
 
@@ -230,9 +238,11 @@ class ConnectionPool(Generic[Spec, C]):
             pooled.expire_at(now + self._abandoned_for)
         if pooled.leases:
             return
-        pooled.step(Step.RETURNED)
+        pooled.step(ConnectionStep.RETURNED)
         pooled.expire_at(now if pooled.abandoned else now + self._idle_for)
-        idle = [each for each in self._all if each.state is State.IDLE and not each.abandoned]
+        idle = [
+            each for each in self._all if each.state is ConnectionState.IDLE and not each.abandoned
+        ]
         for each in idle[: max(0, len(idle) - self._max_idle)]:
             self._remove(each)
             each.expire_at(now)

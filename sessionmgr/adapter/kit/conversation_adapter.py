@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from sessionmgr.adapter.connections import Keyed, Living
+from sessionmgr.adapter.connections import Closable, KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import connection_failure, process_exited, start_failure
+from sessionmgr.adapter.kit.run_end import connection_failure, process_exit_event, start_failure
 from sessionmgr.errors import ProcessError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.process.exit_report import ExitReport
 
 
-class ChildConnection(Living, Protocol):
+class ChildConnection(Closable, Protocol):
     """A connection to a child process; one to something else has no `facts`."""
 
     @property
@@ -43,7 +43,7 @@ class ChildConnection(Living, Protocol):
         ...
 
 
-Spec = TypeVar("Spec", bound=Keyed)
+Spec = TypeVar("Spec", bound=KeyedSpec)
 C = TypeVar("C", bound=ChildConnection)
 D = TypeVar("D", bound=ConversationRun[Any, Any])
 
@@ -116,8 +116,8 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         try:
             async with self._pool.lease(self.spec(run), run.connections) as lease:
                 driver = self.drive(run)
-                with self.playing(run, driver):
-                    await driver.play(await self.open(run, lease.connection, driver))
+                with self.active_runs(run, driver):
+                    await driver.run_conversation(await self.open(run, lease.connection, driver))
                 if driver.is_broken or run.was_silent or not self.is_fit(run, driver):
                     lease.abandon()
                 await self._end(run, driver, lease.connection)
@@ -127,7 +127,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
     async def _end(self, run: RunContext, driver: D, connection: C) -> None:
         facts = connection.facts
         if driver.is_broken and facts is not None:
-            run.emit_nowait(process_exited(facts))
+            run.emit_nowait(process_exit_event(facts))
         if run.cancelling is not None:
             return  # the component that stopped the run ends it
         if not driver.is_broken:

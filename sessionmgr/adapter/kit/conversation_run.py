@@ -64,7 +64,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         """
         raise NotImplementedError
 
-    def take(self, frames: Sequence[Frame]) -> None:
+    def handle_frames(self, frames: Sequence[Frame]) -> None:
         """Take the frames of one read: emit events, start tasks, note the end. It never waits."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         """
         await trio.lowlevel.checkpoint()
         if not self._has_begun:
-            self.over()
+            self.finish()
         elif not self.is_over:
             await self.conversation.interrupt()
 
@@ -84,15 +84,15 @@ class ConversationRun(Generic[Outgoing, Frame]):
         await trio.lowlevel.checkpoint()
         return False
 
-    def lost(self) -> None:
+    def on_connection_lost(self) -> None:
         """Note that the frames ended before the conversation was over."""
-        self.over()
+        self.finish()
 
-    def leave(self) -> None:
+    def on_leave(self) -> None:
         """Release all who wait for this conversation; it is over, or its run is cancelled."""
         return
 
-    def keeps(self) -> bool:
+    def keeps_session(self) -> bool:
         """Whether the provider may keep the session loaded for the next run."""
         return False
 
@@ -109,7 +109,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         """Whether the conversation is over: what comes now is not taken any more."""
         return self._over.is_set()
 
-    def over(self) -> None:
+    def finish(self) -> None:
         """End the conversation: the tasks that are left are cancelled, and `play` returns."""
         self._over.set()
         if self._nursery is not None:  # here, and not in `play`: that would be one turn later
@@ -133,7 +133,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         elif not self.is_over:
             self._deferred.append((task, args))
 
-    async def play(self, conversation: Conversation[Outgoing]) -> None:
+    async def run_conversation(self, conversation: Conversation[Outgoing]) -> None:
         """Have the run's prompt answered, to the end of the conversation, and close it.
 
         Raises:
@@ -152,9 +152,9 @@ class ConversationRun(Generic[Outgoing, Frame]):
             self._nursery = None
             self._over.set()
             try:
-                self.leave()
+                self.on_leave()
             finally:
-                conversation.close(keep=self.keeps())
+                conversation.close(keep=self.keeps_session())
         if self._crash is not None:
             raise self._crash
 
@@ -163,7 +163,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         if self.is_over:  # what has come meanwhile may have ended it
             return
         if self.run.cancelling is not None:  # it was interrupted before it was asked anything
-            self.over()
+            self.finish()
             return
         self._has_begun = True
         await self.begin()
@@ -175,14 +175,14 @@ class ConversationRun(Generic[Outgoing, Frame]):
         if self.is_over:
             return
         try:
-            self._take(frames, size)
+            self._handle_frames(frames, size)
         except Exception as error:  # noqa: BLE001  # of this run and not of the reader: see `play`
             self.crash(error)
 
-    def _take(self, frames: Sequence[Frame], size: int) -> None:
+    def _handle_frames(self, frames: Sequence[Frame], size: int) -> None:
         events = self._events = []
         try:
-            self.take(frames)
+            self.handle_frames(frames)
         finally:
             self._events = None
             if events or self._blobs:
@@ -201,7 +201,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         if not self.is_over:
             self.is_broken = True
             try:
-                self.lost()
+                self.on_connection_lost()
             except Exception as error:  # noqa: BLE001  # as in `feed`: others are told after us
                 self.crash(error)
 
@@ -234,11 +234,11 @@ class PhasedConversationRun(
         self._lost: Final = lost
         self._minor: Final = minor
 
-    def lost(self) -> None:
+    def on_connection_lost(self) -> None:
         """Note that the frames ended before the conversation was over."""
-        self.step(self._lost)
+        self.take_step(self._lost)
 
-    def step(self, step: Step) -> None:
+    def take_step(self, step: Step) -> None:
         """Go on to another phase; one without further steps is the end of the conversation.
 
         What comes after the end changes nothing.
@@ -251,4 +251,4 @@ class PhasedConversationRun(
             return
         self.phase = steps[step]
         if not self._transitions[self.phase]:
-            self.over()
+            self.finish()

@@ -16,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-RECENT: Final = 100_000_000
+RECENT_NS: Final = 100_000_000
 """Nanoseconds for which a file may change once more without a new time stamp."""
 
 FileState: TypeAlias = tuple[str, int, int, int, int]
@@ -34,10 +34,10 @@ class FilesState(msgspec.Struct, frozen=True):
 def files_state(states: Sequence[FileState]) -> FilesState:
     """Return the state of files as a whole."""
     now = time.time_ns()
-    return FilesState(tuple(states), any(now - max(each[3:]) < RECENT for each in states))
+    return FilesState(tuple(states), any(now - max(each[3:]) < RECENT_NS for each in states))
 
 
-def upwards(directory: str) -> Iterator[str]:
+def directory_and_parents(directory: str) -> Iterator[str]:
     """Yield a directory and its parents; the root is ""."""
     yield directory
     while directory:
@@ -45,17 +45,17 @@ def upwards(directory: str) -> Iterator[str]:
         yield directory
 
 
-def states_in(directory: str, is_wanted: Callable[[str], bool]) -> Sequence[FileState]:
+def directory_states(directory: str, is_wanted: Callable[[str], bool]) -> Sequence[FileState]:
     """Return the states of the files in a directory whose names are wanted."""
     try:
         with os.scandir(directory) as entries:
             names = sorted(each.name for each in entries if is_wanted(each.name))
     except OSError:
         return ()  # it does not exist, or the provider cannot read it either
-    return [state for name in names for state in state_of(f"{directory}/{name}")]
+    return [state for name in names for state in file_state(f"{directory}/{name}")]
 
 
-def state_of(path: str) -> Sequence[FileState]:
+def file_state(path: str) -> Sequence[FileState]:
     """Return the state of a file; of a directory, only that it exists."""
     try:
         found = os.stat(path)  # noqa: PTH116  # a third of the cost, and it is paid for each turn

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import RunContext
 
 
-class Fate(Enum):
+class FollowUpState(Enum):
     """The state of a message."""
 
     OFFERED = auto()
@@ -34,7 +34,7 @@ class Fate(Enum):
     DROPPED = auto()
 
 
-class Step(Enum):
+class FollowUpStep(Enum):
     """A step of its life cycle."""
 
     TAKE = auto()
@@ -43,17 +43,20 @@ class Step(Enum):
     END = auto()
 
 
-TRANSITIONS: Final[dict[Fate, dict[Step, Fate]]] = {
-    Fate.OFFERED: {
-        Step.TAKE: Fate.TAKEN,
-        Step.HEAR: Fate.HEARD,
-        Step.REFUSE: Fate.REFUSED,
-        Step.END: Fate.REFUSED,
+TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
+    FollowUpState.OFFERED: {
+        FollowUpStep.TAKE: FollowUpState.TAKEN,
+        FollowUpStep.HEAR: FollowUpState.HEARD,
+        FollowUpStep.REFUSE: FollowUpState.REFUSED,
+        FollowUpStep.END: FollowUpState.REFUSED,
     },
-    Fate.TAKEN: {Step.HEAR: Fate.HEARD, Step.END: Fate.DROPPED},
-    Fate.HEARD: {},
-    Fate.REFUSED: {},
-    Fate.DROPPED: {},
+    FollowUpState.TAKEN: {
+        FollowUpStep.HEAR: FollowUpState.HEARD,
+        FollowUpStep.END: FollowUpState.DROPPED,
+    },
+    FollowUpState.HEARD: {},
+    FollowUpState.REFUSED: {},
+    FollowUpState.DROPPED: {},
 }
 """A step that is not in the table changes nothing: providers repeat themselves."""
 
@@ -61,12 +64,12 @@ TRANSITIONS: Final[dict[Fate, dict[Step, Fate]]] = {
 class _FollowUp:
     def __init__(self, content: str) -> None:
         self.content: Final = content
-        self.fate = Fate.OFFERED
+        self.fate = FollowUpState.OFFERED
         self.is_settled: Final = trio.Event()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: FollowUpStep) -> None:
         self.fate = TRANSITIONS[self.fate].get(step, self.fate)
-        if self.fate is not Fate.OFFERED:
+        if self.fate is not FollowUpState.OFFERED:
             self.is_settled.set()
 
 
@@ -87,43 +90,43 @@ class FollowUps:
         message = self._messages[message_id] = _FollowUp(content)
         await send()
         await message.is_settled.wait()
-        return message.fate is not Fate.REFUSED
+        return message.fate is not FollowUpState.REFUSED
 
     @property
     def offered(self) -> list[str]:
         """The messages that are neither taken nor refused yet."""
-        return [name for name, each in self._messages.items() if each.fate is Fate.OFFERED]
+        return [name for name, each in self._messages.items() if each.fate is FollowUpState.OFFERED]
 
     @property
-    def unheard(self) -> dict[str, str]:
+    def undelivered(self) -> dict[str, str]:
         """The contents of the messages that were taken and not heard, by their ids."""
-        taken = (item for item in self._messages.items() if item[1].fate is Fate.TAKEN)
+        taken = (item for item in self._messages.items() if item[1].fate is FollowUpState.TAKEN)
         return {name: each.content for name, each in taken}
 
-    def take(self, message_id: str) -> None:
+    def accept(self, message_id: str) -> None:
         """Note that the provider has taken a message."""
-        self._step(message_id, Step.TAKE)
+        self._take_step(message_id, FollowUpStep.TAKE)
 
-    def hear(self, message_id: str) -> None:
+    def mark_heard(self, message_id: str) -> None:
         """Note that a message has reached the model."""
-        self._step(message_id, Step.HEAR)
+        self._take_step(message_id, FollowUpStep.HEAR)
 
     def refuse(self, message_id: str) -> None:
         """Note that the provider has refused a message."""
-        self._step(message_id, Step.REFUSE)
+        self._take_step(message_id, FollowUpStep.REFUSE)
 
     def end(self) -> None:
         """Refuse messages that were only offered; report those taken and not heard as dropped."""
         self._has_ended = True
-        dropped = self.unheard
+        dropped = self.undelivered
         for each in self._messages.values():
-            each.step(Step.END)
+            each.step(FollowUpStep.END)
         for name, content in dropped.items():
             self._run.emit_nowait(
                 MessageSent(message_id=name, content=content, follow_up=True, state="dropped")
             )
 
-    def _step(self, message_id: str, step: Step) -> None:
+    def _take_step(self, message_id: str, step: FollowUpStep) -> None:
         message = self._messages.get(message_id)
         if message is not None:
             message.step(step)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from sessionmgr.adapter.approval import Allow, Decision
 from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD
-from sessionmgr.adapter.question import Allow, Decision
 from sessionmgr.model import Json, PermissionMode
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.question import ApprovalRequest
+    from sessionmgr.adapter.approval import ApprovalRequest
     from sessionmgr.adapter.run_context import RunContext
 
 log: Final = logging.getLogger("sessionmgr.adapter")
@@ -45,7 +45,7 @@ _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python 
 AnyTool = Annotated[FunctionTool, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
-def described(tool: FunctionTool) -> dict[str, Json]:
+def tool_description(tool: FunctionTool) -> dict[str, Json]:
     """Return what a model is told of a tool, in the words of MCP."""
     return {
         "name": tool.name,
@@ -54,7 +54,7 @@ def described(tool: FunctionTool) -> dict[str, Json]:
     }
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ToolOutcome(msgspec.Struct, frozen=True):
     """The result of a call, for the model."""
 
     text: str
@@ -67,7 +67,7 @@ class FunctionTools:
 
     tools: tuple[FunctionTool, ...] = ()
 
-    def named(self, name: Json) -> FunctionTool | None:
+    def find_tool(self, name: Json) -> FunctionTool | None:
         """Return the tool of a name."""
         return next((each for each in self.tools if each.name == name), None)
 
@@ -83,27 +83,27 @@ class FunctionTools:
             return Allow()
         return await run.ask(question)
 
-    async def call(self, name: Json, arguments: Json) -> Outcome:
+    async def call(self, name: Json, arguments: Json) -> ToolOutcome:
         """Call a tool, and return the result for the model."""
-        tool = self.named(name)
+        tool = self.find_tool(name)
         if tool is None:
-            return Outcome(f"there is no tool {name!r}", failed=True)
+            return ToolOutcome(f"there is no tool {name!r}", failed=True)
         try:
             found = await tool.call(arguments if isinstance(arguments, dict) else {})
             text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
         except Exception as error:  # the caller's function: its failure is for the model to see
             log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
-            return Outcome(f"{type(error).__name__}: {error}", failed=True)
-        return Outcome(text)
+            return ToolOutcome(f"{type(error).__name__}: {error}", failed=True)
+        return ToolOutcome(text)
 
 
 # --- the MCP server ------------------------------------------------------------------------------
 
 
-async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
+async def serve_mcp_message(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
     """Answer a message to the MCP server `name`."""
     if not isinstance(message, dict):
-        return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
+        return {"jsonrpc": "2.0", "id": None, "error": _error_reply("it is no message")}
     answer: dict[str, Json] = {"jsonrpc": "2.0"}
     if "id" not in message:
         return {**answer, "result": {}}  # a notification
@@ -119,23 +119,23 @@ async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Jso
         case "ping":
             answer["result"] = {}
         case "tools/list":
-            answer["result"] = {"tools": [_listed(each) for each in tools.tools]}
+            answer["result"] = {"tools": [_tool_list(each) for each in tools.tools]}
         case "tools/call":
-            answer["result"] = await _call(tools, params if isinstance(params, dict) else {})
+            answer["result"] = await _call_tool(tools, params if isinstance(params, dict) else {})
         case _:
-            answer["error"] = _error(f"there is no method {method!r}")
+            answer["error"] = _error_reply(f"there is no method {method!r}")
     return answer
 
 
-async def _call(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json]:
+async def _call_tool(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json]:
     outcome = await tools.call(params.get("name"), params.get("arguments"))
     content: list[Json] = [{"type": "text", "text": outcome.text}]
     return {"content": content, "isError": outcome.failed}
 
 
-def _listed(tool: FunctionTool) -> Json:
-    return {**described(tool), "annotations": {"readOnlyHint": tool.reads_only}}
+def _tool_list(tool: FunctionTool) -> Json:
+    return {**tool_description(tool), "annotations": {"readOnlyHint": tool.reads_only}}
 
 
-def _error(message: str) -> dict[str, Json]:
+def _error_reply(message: str) -> dict[str, Json]:
     return {"code": NO_SUCH_METHOD, "message": message}

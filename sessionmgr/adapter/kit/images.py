@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from sessionmgr.model import Event
 
 MEGABYTE: Final = 1024 * 1024
-LARGEST: Final = 20 * MEGABYTE
-ALL: Final = 50 * MEGABYTE
-MOST: Final = 10
-LARGEST_OUT: Final = 25 * MEGABYTE
+MAX_IMAGE_BYTES: Final = 20 * MEGABYTE
+MAX_TOTAL_BYTES: Final = 50 * MEGABYTE
+MAX_IMAGES: Final = 10
+MAX_OUTPUT_IMAGE_BYTES: Final = 25 * MEGABYTE
 """Maximum size of an image in a tool output, in base64."""
-MOST_OUT: Final = 10
+MAX_OUTPUT_IMAGES: Final = 10
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -36,47 +36,49 @@ class ImageRefusedError(Exception):
     """An image cannot be sent; the text says which, and why."""
 
 
-class ReadImage(msgspec.Struct, frozen=True):
+class PromptImage(msgspec.Struct, frozen=True):
     """An image of a prompt, read and checked."""
 
     media_type: str
     data: bytes
 
 
-async def read_images(paths: Sequence[str], cwd: str) -> list[ReadImage]:
+async def read_images(paths: Sequence[str], cwd: str) -> list[PromptImage]:
     """Read the images of a prompt, named as seen from `cwd`.
 
     Raises:
         ImageRefusedError: One of them cannot be sent, or there are too many.
     """
     await trio.lowlevel.checkpoint()
-    if len(paths) > MOST:
-        raise ImageRefusedError(f"{len(paths)} images: {MOST} is the most")
-    images: list[ReadImage] = []
+    if len(paths) > MAX_IMAGES:
+        raise ImageRefusedError(f"{len(paths)} images: {MAX_IMAGES} is the most")
+    images: list[PromptImage] = []
     total = 0
     for path in paths:
         data = await _read(trio.Path(cwd) / path)
         total += len(data)
-        if total > ALL:
-            raise ImageRefusedError(f"the images have more than {ALL // MEGABYTE} MB in all")
-        media_type = media_type_of(data)
+        if total > MAX_TOTAL_BYTES:
+            raise ImageRefusedError(
+                f"the images have more than {MAX_TOTAL_BYTES // MEGABYTE} MB in all"
+            )
+        media_type = image_media_type(data)
         if media_type is None:
             raise ImageRefusedError(f"{path} is no PNG, JPEG, GIF or WebP")
-        images.append(ReadImage(media_type, data))
+        images.append(PromptImage(media_type, data))
     return images
 
 
 async def _read(path: trio.Path) -> bytes:
     try:
         size = (await path.stat()).st_size
-        if size > LARGEST:
-            raise ImageRefusedError(f"{path} has more than {LARGEST // MEGABYTE} MB")
+        if size > MAX_IMAGE_BYTES:
+            raise ImageRefusedError(f"{path} has more than {MAX_IMAGE_BYTES // MEGABYTE} MB")
         return await path.read_bytes()
     except OSError as error:
         raise ImageRefusedError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def media_type_of(data: bytes) -> str | None:
+def image_media_type(data: bytes) -> str | None:
     """Return the media type of an image by its first bytes; its name may be wrong."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
@@ -91,7 +93,7 @@ class ImageCollector:
         self.blobs: Final[list[bytes]] = []
         """The images collected since the last `take`."""
 
-    def take(self) -> list[bytes]:
+    def collect(self) -> list[bytes]:
         """Return and forget the images collected since the last call."""
         blobs = self.blobs[:]
         self.blobs.clear()
@@ -111,7 +113,7 @@ class ImageCollector:
                 if data is None:
                     return {"type": "image", "blob": None}
                 sha256 = hashlib.sha256(data).hexdigest()
-                is_kept = sha256 in self._seen or len(self._seen) < MOST_OUT
+                is_kept = sha256 in self._seen or len(self._seen) < MAX_OUTPUT_IMAGES
                 if is_kept and sha256 not in self._seen:
                     self._seen.add(sha256)
                     self.blobs.append(data)
@@ -128,7 +130,7 @@ class ImageCollector:
 
 
 def _decoded(text: str) -> bytes | None:
-    if len(text) > LARGEST_OUT:
+    if len(text) > MAX_OUTPUT_IMAGE_BYTES:
         return None
     try:
         return base64.b64decode(text, validate=True)

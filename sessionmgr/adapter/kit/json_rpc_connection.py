@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, IN_FLIGHT, JsonRpcPeer
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, IN_FLIGHT, WRITE_BUFFER_FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
-from sessionmgr.adapter.kit.stdio_connection import size_of
+from sessionmgr.adapter.kit.stdio_connection import read_size
 from sessionmgr.model import UnreadableJson, encode_json, parse_json
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcRequest, RpcResponse, UntypedFrame
 from sessionmgr.wire.json_rpc import decode_rpc
@@ -55,9 +55,9 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     Push: TypeAlias = tuple["JsonRpcConversation[Frame]", Sequence[Frame | NoFrame]]
 
-HELD: Final = 1000
+MAX_HELD_FRAMES: Final = 1000
 """Maximum number of frames that are held for conversations without a session."""
-WAITING: Final = 1000
+MAX_WAITING_MESSAGES: Final = 1000
 """Maximum number of requests that wait to be sent; a further one is refused."""
 NO_METHOD: Final = -32601
 
@@ -89,12 +89,12 @@ class JsonRpcConversation(Generic[Frame]):
         """Push no more frames, and forget the requests that are not answered."""
         self._connection.detach(self)
 
-    async def clear_away(self) -> None:
+    async def discard(self) -> None:
         """Do nothing: processes that the child's commands leave behind end with its tree."""
         await trio.lowlevel.checkpoint()
 
 
-class _Ticket(msgspec.Struct, Generic[Frame], frozen=True, eq=False):
+class _OpenRequest(msgspec.Struct, Generic[Frame], frozen=True, eq=False):
     """Who made a request; the handshake has no conversation."""
 
     method: str
@@ -116,26 +116,28 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 
         `in_flight` is how many requests are open at once, `version` whether messages name theirs.
         """
-        super().__init__(self._take, room=self._room, over=self._end, ladder=ladder)
-        self._peer: Final = JsonRpcPeer[_Ticket[Frame]](
+        super().__init__(self._handle_lines, room=self._room, over=self._end, ladder=ladder)
+        self._peer: Final = JsonRpcPeer[_OpenRequest[Frame]](
             self.write, in_flight=in_flight, version=version
         )
         self._conversations: Final[list[JsonRpcConversation[Frame]]] = []
         self._owners: Final[dict[str, JsonRpcConversation[Frame]]] = {}
         self._held: Final[dict[str, list[Frame | NoFrame]]] = {}
-        self._waiting: Final[deque[tuple[_Ticket[Frame], Json]]] = deque()
+        self._waiting: Final[deque[tuple[_OpenRequest[Frame], Json]]] = deque()
         self._is_greeted = greeting is None
         self._hello: Frame | None = None
         if greeting is not None:
-            self._waiting.append((_Ticket(greeting[0]), greeting[1]))
+            self._waiting.append((_OpenRequest(greeting[0]), greeting[1]))
 
     # --- what a subclass implements --------------------------------------------------------------
 
-    def session_of(self, message: RpcRequest | RpcNotification) -> str | None:
+    def session_key(self, message: RpcRequest | RpcNotification) -> str | None:
         """Return the session that a message names, None if it names none. It raises nothing."""
         raise NotImplementedError
 
-    def frame_of(self, message: RpcRequest | RpcNotification, name: str) -> Frame | NoFrame | None:
+    def make_frame(
+        self, message: RpcRequest | RpcNotification, name: str
+    ) -> Frame | NoFrame | None:
         """Return the frame of a message, None if it has none; see `frame_by_method`.
 
         `name` is ours for a request, to be used in `reply`. A request without a frame, or with an
@@ -143,7 +145,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         """
         raise NotImplementedError
 
-    def answered(
+    def on_answer(
         self,
         conversation: JsonRpcConversation[Frame],
         method: str,
@@ -152,7 +154,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         """Return the frame of an answer; `bind` the conversation if it names its session."""
         raise NotImplementedError
 
-    def greeted(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
+    def on_handshake(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
         """Return the frame of the handshake's answer, which each conversation gets."""
         return None
 
@@ -205,8 +207,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         """Request something for a conversation, as soon as it may be sent."""
         if by not in self._conversations or self.has_ended:
             return
-        ticket = _Ticket(method, by)
-        if len(self._waiting) < WAITING:
+        ticket = _OpenRequest(method, by)
+        if len(self._waiting) < MAX_WAITING_MESSAGES:
             self._waiting.append((ticket, params))
             self._send_waiting()
         else:
@@ -214,13 +216,13 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 
     def notify(self, method: str, params: Json = None) -> None:
         """Send a notification at once."""
-        self._peer.say(RpcNotification(method, b"" if params is None else encode_json(params)))
+        self._peer.notify(RpcNotification(method, b"" if params is None else encode_json(params)))
 
     async def reply(self, answer: RpcResponse) -> None:
         """Answer a request of the agent's, as soon as there is room."""
         await trio.lowlevel.checkpoint()
-        if not self._peer.say(answer):
-            await self._peer.say_later(answer)
+        if not self._peer.notify(answer):
+            await self._peer.notify_later(answer)
 
     def _send_waiting(self) -> None:
         while self._waiting and (self._is_greeted or self._waiting[0][0].conversation is None):
@@ -230,43 +232,45 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             if self._peer.send(ticket.method, params, ticket) is None:
                 self._refused(ticket)
 
-    def _refused(self, ticket: _Ticket[Frame]) -> None:
-        for conversation, frames in self._settled(ticket, RpcErrorResponse(None, BUSY, FULL)):
+    def _refused(self, ticket: _OpenRequest[Frame]) -> None:
+        for conversation, frames in self._resolve(
+            ticket, RpcErrorResponse(None, BUSY, WRITE_BUFFER_FULL)
+        ):
             conversation.driver.feed(frames, 0)
 
     # --- what is received ------------------------------------------------------------------------
 
-    def _take(self, lines: Sequence[Line]) -> None:
+    def _handle_lines(self, lines: Sequence[Line]) -> None:
         reads: dict[JsonRpcConversation[Frame], list[Frame | NoFrame]] = defaultdict(list)
         for line in lines:
             for message in decode_rpc(line):
-                for conversation, frames in self._routed(message):
+                for conversation, frames in self._route(message):
                     reads[conversation] += frames
         for conversation, frames in reads.items():
-            conversation.driver.feed(frames, size_of(lines) // len(reads))
+            conversation.driver.feed(frames, read_size(lines) // len(reads))
         self._send_waiting()
 
-    def _routed(self, message: DecodedRpc) -> list[Push[Frame]]:
+    def _route(self, message: DecodedRpc) -> list[Push[Frame]]:
         match message:
             case RpcResponse() | RpcErrorResponse():
-                ticket = self._peer.settle(message)
-                return [] if ticket is None else self._settled(ticket, message)
+                ticket = self._peer.resolve(message)
+                return [] if ticket is None else self._resolve(ticket, message)
             case RpcRequest() | RpcNotification():
-                return self._addressed(message)
+                return self._conversation_for(message)
             case _:
                 return [(each, [message]) for each in self._conversations]
 
-    def _settled(
-        self, ticket: _Ticket[Frame], answer: RpcResponse | RpcErrorResponse
+    def _resolve(
+        self, ticket: _OpenRequest[Frame], answer: RpcResponse | RpcErrorResponse
     ) -> list[Push[Frame]]:
         conversation = ticket.conversation
         if conversation is None:
             self._is_greeted = True
-            self._hello = self.greeted(answer)
+            self._hello = self.on_handshake(answer)
             hello = () if self._hello is None else (self._hello,)
             return [(each, hello) for each in self._conversations]
         try:
-            frame = self.answered(conversation, ticket.method, answer)
+            frame = self.on_answer(conversation, ticket.method, answer)
         except Exception as error:  # noqa: BLE001  # of this run and not of the reader
             conversation.driver.crash(error)
             return []
@@ -275,12 +279,12 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             frames += self._held.pop(session)
         return [(conversation, frames)]
 
-    def _addressed(self, message: RpcRequest | RpcNotification) -> list[Push[Frame]]:
-        session = self.session_of(message)
+    def _conversation_for(self, message: RpcRequest | RpcNotification) -> list[Push[Frame]]:
+        session = self.session_key(message)
         owner = None if session is None else self._owners.get(session)
         name = encode_json(message.id).decode() if isinstance(message, RpcRequest) else ""
         try:
-            frame = None if name and owner is None else self.frame_of(message, name)
+            frame = None if name and owner is None else self.make_frame(message, name)
         except Exception as error:
             if owner is None:
                 raise
@@ -288,7 +292,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             frame = None
         if isinstance(message, RpcRequest):
             if owner is None or frame is None or isinstance(frame, UntypedFrame):
-                self._peer.say(RpcErrorResponse(message.id, NO_METHOD, "this is not known here"))
+                self._peer.notify(RpcErrorResponse(message.id, NO_METHOD, "this is not known here"))
             else:
                 owner.asked[name] = message.id
         if frame is None:
@@ -306,7 +310,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             self._held.clear()
             return
         self._held.setdefault(session, []).append(frame)
-        while sum(map(len, self._held.values())) > HELD:
+        while sum(map(len, self._held.values())) > MAX_HELD_FRAMES:
             del self._held[next(iter(self._held))]
 
     async def _room(self) -> None:
@@ -319,7 +323,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             each.driver.end()
 
 
-def frame_by_method(
+def decode_by_method(
     message: RpcRequest | RpcNotification, types: Mapping[str, type[T]]
 ) -> T | UntypedFrame:
     """Return the params of a message as the type that its method has; `Untyped` if it has none."""

@@ -39,11 +39,11 @@ T = TypeVar("T")
 IN_FLIGHT: Final = 48
 DEADLINE: Final = 60.0
 """Seconds for an answer."""
-TRIES: Final = 6
+MAX_ATTEMPTS: Final = 6
 PAUSE: Final = 0.1
 """Seconds before what could not be written, or was refused for the moment, is tried again."""
-GONE: Final = "the other side is gone"
-FULL: Final = "what it was sent before has not been read"
+PEER_GONE: Final = "the other side is gone"
+WRITE_BUFFER_FULL: Final = "what it was sent before has not been read"
 BUSY: Final = -32001
 """The code with which servers refuse what they cannot serve at the moment."""
 
@@ -74,7 +74,7 @@ class JsonRpcPeer(Generic[T]):
 
     # --- requests of our own ---------------------------------------------------------------------
 
-    async def ask(
+    async def request(
         self, method: str, params: Json, *, deadline: float = DEADLINE
     ) -> RpcResponse | RpcErrorResponse:
         """Request something, and return the answer; there is one within `deadline` seconds.
@@ -86,10 +86,10 @@ class JsonRpcPeer(Generic[T]):
             await self._slots.acquire()
             if self._is_gone:
                 self._slots.release()
-                return RpcErrorResponse(None, None, GONE)
+                return RpcErrorResponse(None, None, PEER_GONE)
             id_ = self._request(method, params)
             if id_ is None:
-                return RpcErrorResponse(None, self._busy, FULL)
+                return RpcErrorResponse(None, self._busy, WRITE_BUFFER_FULL)
             answered = self._asked[id_] = Future[RpcResponse | RpcErrorResponse]()
             try:
                 return await answered.wait()
@@ -97,10 +97,10 @@ class JsonRpcPeer(Generic[T]):
                 self.withdraw(id_)
         return RpcErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
 
-    async def insist(self, method: str, params: Json) -> None:
+    async def request_with_retries(self, method: str, params: Json) -> None:
         """Request something whose answer makes no difference, and again while the peer is busy."""
-        for number in range(TRIES):
-            answer = await self.ask(method, params)
+        for number in range(MAX_ATTEMPTS):
+            answer = await self.request(method, params)
             if isinstance(answer, RpcResponse) or answer.code != self._busy:
                 return
             await trio.sleep(PAUSE * 2**number)
@@ -112,7 +112,7 @@ class JsonRpcPeer(Generic[T]):
         """
         self._is_gone = True
         for id_, answered in self._asked.items():
-            answered.set(RpcErrorResponse(id_, None, GONE))
+            answered.set(RpcErrorResponse(id_, None, PEER_GONE))
 
     # --- requests on behalf of others ------------------------------------------------------------
 
@@ -134,9 +134,9 @@ class JsonRpcPeer(Generic[T]):
         self._rights += 1
         return True
 
-    def give_back(self) -> None:
+    def release_slot(self) -> None:
         """Make no use of that right."""
-        self._use_right()
+        self._use_slot()
         self._slots.release()
 
     def send(self, method: str, params: Json, ticket: T) -> RpcId | None:
@@ -148,7 +148,7 @@ class JsonRpcPeer(Generic[T]):
         Raises:
             RuntimeError: There is no such right.
         """
-        self._use_right()
+        self._use_slot()
         id_ = self._request(method, params)
         if id_ is not None:
             self.sent[id_] = ticket
@@ -159,7 +159,7 @@ class JsonRpcPeer(Generic[T]):
         if self._asked.pop(id_, None) is not None or self.sent.pop(id_, None) is not None:
             self._slots.release()
 
-    def settle(self, answer: RpcResponse | RpcErrorResponse) -> T | None:
+    def resolve(self, answer: RpcResponse | RpcErrorResponse) -> T | None:
         """Return the ticket of the request that is answered.
 
         None is returned for an answer to a request made here, or to none that is open.
@@ -173,26 +173,26 @@ class JsonRpcPeer(Generic[T]):
             asked.set(answer)
         return ticket
 
-    def _use_right(self) -> None:
+    def _use_slot(self) -> None:
         if not self._rights:
             raise RuntimeError("a request on behalf of another has a slot: await slot() first")
         self._rights -= 1
 
     def _request(self, method: str, params: Json) -> RpcId | None:
         self._last += 1
-        if self.say(RpcRequest(self._last, method, encode_json(params))):
+        if self.notify(RpcRequest(self._last, method, encode_json(params))):
             return self._last
         self._slots.release()
         return None
 
     # --- what wants no answer --------------------------------------------------------------------
 
-    def say(self, message: RpcMessage) -> bool:
+    def notify(self, message: RpcMessage) -> bool:
         """Have a notification or an answer written; False if there is no room."""
         return self._write(encode_rpc(message, version=self._version))
 
-    async def say_later(self, message: RpcMessage) -> None:
+    async def notify_later(self, message: RpcMessage) -> None:
         """Have a message written as soon as there is room."""
         await trio.sleep(PAUSE)
-        while not self.say(message):  # noqa: ASYNC110  # that a pipe is read has no event
+        while not self.notify(message):  # noqa: ASYNC110  # that a pipe is read has no event
             await trio.sleep(PAUSE)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DIRECTORIES: Final = frozenset({
+PROTECTED_DIRECTORIES: Final = frozenset({
     *(".claude", ".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn"),
 })  # fmt: skip
-FILES: Final = frozenset({
+PROTECTED_FILES: Final = frozenset({
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"),
     *(".gitconfig", ".gitmodules", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml"),
@@ -57,4 +57,6 @@ def _is_protected(parts: tuple[str, ...]) -> bool:
     folded = tuple(each.casefold() for each in parts)
     while folded[: len(WORKTREES)] == WORKTREES:
         folded = folded[len(WORKTREES) + 1 :]
-    return not DIRECTORIES.isdisjoint(folded) or (bool(folded) and folded[-1] in FILES)
+    return not PROTECTED_DIRECTORIES.isdisjoint(folded) or (
+        bool(folded) and folded[-1] in PROTECTED_FILES
+    )

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.question import Deny
+from sessionmgr.adapter.approval import Deny
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from sessionmgr.adapter.approval import ApprovalRequest, Decision
     from sessionmgr.adapter.kit.conversation_run import ConversationRun
-    from sessionmgr.adapter.question import ApprovalRequest, Decision
 
 Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 
-LIMIT: Final = 64
-FULL: Final = "too many questions are open at once"
+MAX_OPEN_REQUESTS: Final = 64
+TOO_MANY_REQUESTS: Final = "too many questions are open at once"
 
 
 class RequestHandler(Generic[Outgoing, Frame]):
@@ -35,7 +35,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
         self,
         driver: ConversationRun[Outgoing, Frame],
         *,
-        limit: int = LIMIT,
+        limit: int = MAX_OPEN_REQUESTS,
         takes_input: bool = True,
     ) -> None:
         self._driver: Final = driver
@@ -58,7 +58,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
             await self._driver.conversation.answer(name, decision)
 
         async def refuse() -> None:
-            await self._driver.conversation.answer(name, Deny(reason=FULL, by="limit"))
+            await self._driver.conversation.answer(name, Deny(reason=TOO_MANY_REQUESTS, by="limit"))
 
         self.serve(name, answer, refuse)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import RunContext
 
 
-class Playing(Protocol):
+class ActiveRun(Protocol):
     """What plays one run: the driver of a conversation, or a child of the run's own."""
 
     async def interrupt(self) -> None:
@@ -26,7 +26,7 @@ class Playing(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Playing)
+P = TypeVar("P", bound=ActiveRun)
 
 
 class RunAdapter(ProviderAdapter, Generic[P]):
@@ -37,7 +37,7 @@ class RunAdapter(ProviderAdapter, Generic[P]):
         self._runs: Final[dict[str, P]] = {}
 
     @contextmanager
-    def playing(self, run: RunContext, played_by: P) -> Generator[None]:
+    def active_runs(self, run: RunContext, played_by: P) -> Generator[None]:
         """Pass the run's interrupts and messages on for the length of a block."""
         self._runs[run.run_id] = played_by
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from sessionmgr.adapter.kit.structured_output import validate
+from sessionmgr.adapter.kit.structured_output import validate_output
 from sessionmgr.errors import (
     CommandInvalid,
     NoSuchDirectory,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.process.stderr_tail import StderrTail
 
-_EMPTIED: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
+_TREE_EMPTY: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
 
 
 # --- a turn that ended ---------------------------------------------------------------------------
@@ -38,7 +38,7 @@ async def finish_with_output(
     run: RunContext, output: Json | UnsetType, *, stop_reason: str | None
 ) -> None:
     """Validate a run's structured output, and finish the run or fail it accordingly."""
-    fault = validate(run.schema, output)
+    fault = validate_output(run.schema, output)
     if isinstance(fault, Failure):
         await run.fail(fault, stop_reason=stop_reason)
         return
@@ -47,7 +47,7 @@ async def finish_with_output(
     await run.finish(stop_reason=stop_reason, structured=None if output is UNSET else output)
 
 
-def output_in(text: str) -> Json | UnsetType:
+def parse_output(text: str) -> Json | UnsetType:
     """Return the JSON value that a text is; `UNSET` if it is not JSON."""
     found = parse_json(text.encode(errors="replace"))
     return UNSET if isinstance(found, UnreadableJson) else found
@@ -56,7 +56,7 @@ def output_in(text: str) -> Json | UnsetType:
 # --- a run that is refused, or a child that could not be started -------------------------------
 
 
-def config_invalid(message: str) -> Failure:
+def config_failure(message: str) -> Failure:
     """Return the failure for an invalid option or configuration; the message names it."""
     return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
 
@@ -78,7 +78,7 @@ def start_failure(error: ProcessError) -> Failure:
 # --- a child that exited -------------------------------------------------------------------------
 
 
-def process_exited(facts: ExitReport) -> ProcessExited:
+def process_exit_event(facts: ExitReport) -> ProcessExited:
     """Return the event that reports how a run's own process tree ended."""
     left = tuple(f"{each.name} (pid {each.pid}, uid {each.uid})" for each in facts.left_running)
     return ProcessExited(
@@ -86,7 +86,7 @@ def process_exited(facts: ExitReport) -> ProcessExited:
         signal=facts.signal,
         forced=facts.forced,
         killed_by_os=facts.killed_by_os,
-        emptied=_EMPTIED.get(facts.emptied),
+        emptied=_TREE_EMPTY.get(facts.emptied),
         left_running=left,
     )
 
@@ -105,14 +105,14 @@ def exit_failure(facts: ExitReport, tail: StderrTail, *, phase: str = "turn") ->
     kind = FailureKind.KILLED_BY_OS if facts.killed_by_os else FailureKind.PROCESS_EXITED
     return Failure(
         kind=kind,
-        message=_how(facts) + (f": {complaint}" if complaint else ""),
+        message=_exit_description(facts) + (f": {complaint}" if complaint else ""),
         exit_code=facts.exit_code,
         stderr_tail=complaint,
         phase=phase,
     )
 
 
-def _how(facts: ExitReport) -> str:
+def _exit_description(facts: ExitReport) -> str:
     if facts.signal is not None:
         return f"it was ended by {_name(facts.signal)}"
     if facts.exit_code is None:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import trio
 
-from sessionmgr.adapter.connections import Keyed, Living
+from sessionmgr.adapter.connections import Closable, KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
 
-    from sessionmgr.adapter.kit.connection_pool import Lease
+    from sessionmgr.adapter.kit.connection_pool import ConnectionLease
     from sessionmgr.otp import DynamicSupervisor
 
 
-class SessionProcess(Living, Protocol):
+class SessionProcess(Closable, Protocol):
     """A process that serves the session that is the key of its spec."""
 
     @property
@@ -40,7 +40,7 @@ class SessionProcess(Living, Protocol):
         ...
 
 
-Spec = TypeVar("Spec", bound=Keyed)
+Spec = TypeVar("Spec", bound=KeyedSpec)
 P = TypeVar("P", bound=SessionProcess)
 
 
@@ -54,7 +54,7 @@ class SessionPool(ConnectionPool[Spec, P]):
     @asynccontextmanager
     async def lease(
         self, spec: Spec, owner: DynamicSupervisor, *, alone: bool = False
-    ) -> AsyncGenerator[Lease[P], None]:
+    ) -> AsyncGenerator[ConnectionLease[P], None]:
         """Lease the session's process if it fits and need not be for this run `alone`.
 
         Otherwise end it, and start another.

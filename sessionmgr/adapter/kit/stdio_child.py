@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 LADDER: Final = Escalation(polite=3.0, term=2.0)
-HURRIED: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
+HURRIED_LADDER: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
 """For a child that did not end in the time that it had."""
 LAST_MOMENTS: Final = 1.0
 """Seconds that a child has to exit after it has closed its output."""
@@ -104,9 +104,9 @@ class StdioChild:
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._serve, tree)
-                    await self._wait_for_the_end(tree)
+                    await self._wait_for_exit(tree)
                     self._closed.set()
-                    ladder = HURRIED if self.hurried else self._ladder
+                    ladder = HURRIED_LADDER if self.hurried else self._ladder
                     self.facts = await end_tree(tree, ladder)
                     with trio.move_on_after(LAST_MOMENTS):
                         await self._pump.stdout_ended.wait()
@@ -117,14 +117,14 @@ class StdioChild:
                 self._over()
                 await tree.aclose()
 
-    async def _wait_for_the_end(self, tree: ChildTree) -> None:
+    async def _wait_for_exit(self, tree: ChildTree) -> None:
         """Wait until it has exited or closed its output, or its time to end is over."""
-        async with move_on_when(partial(self._until_silent, tree)):
+        async with move_on_when(partial(self._wait_for_silence, tree)):
             await self._parting.wait()
             with trio.move_on_after(0.0 if self.hurried else self._ladder.polite):
                 await tree.wait_exit()
 
-    async def _until_silent(self, tree: ChildTree) -> None:
+    async def _wait_for_silence(self, tree: ChildTree) -> None:
         await self._pump.stdout_ended.wait()
         # A child that has closed its output is about to exit. One that does not is useless.
         with trio.move_on_after(LAST_MOMENTS):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 
-EARLY: Final = 1024 * 1024
+MAX_EARLY_BYTES: Final = 1024 * 1024
 """Bytes that the child may write before its first conversation is opened."""
 
 
@@ -85,24 +85,24 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
         """Queue a message; False if there is no room. See `StdioChild.write`."""
         return self.write(self._encode(message))
 
-    def unheard(self, frames: Sequence[Frame]) -> None:
+    def on_unhandled_frames(self, frames: Sequence[Frame]) -> None:
         """Handle frames that came between two conversations."""
         return
 
     def _push(self, lines: Sequence[Line]) -> None:
         frames = self._read(lines)
         if self._driver is not None:
-            self._driver.feed(frames, size_of(lines))
+            self._driver.feed(frames, read_size(lines))
         elif self._is_opened.is_set():
-            self.unheard(frames)
+            self.on_unhandled_frames(frames)
         else:
             self._early.extend(frames)
-            self._early_size += size_of(lines)
+            self._early_size += read_size(lines)
 
     async def _wait_for_room(self) -> None:
         if self._driver is not None:
             await self._driver.room()
-        elif self._early_size > EARLY:
+        elif self._early_size > MAX_EARLY_BYTES:
             await self._is_opened.wait()
         else:
             await trio.lowlevel.checkpoint()
@@ -128,12 +128,12 @@ class StdioConversation(Generic[Outgoing, Frame]):
         """Stop pushing frames. The child keeps its session as long as it runs."""
         self._connection.detach(self._driver)
 
-    async def clear_away(self) -> None:
+    async def discard(self) -> None:
         """Do nothing: processes that the child's commands leave behind end with its tree."""
         await trio.lowlevel.checkpoint()
 
 
-def size_of(lines: Sequence[Line]) -> int:
+def read_size(lines: Sequence[Line]) -> int:
     """Return the number of bytes of the lines of a read, without those that were too long."""
     try:
         return sum(map(len, cast("Sequence[bytes]", lines)))

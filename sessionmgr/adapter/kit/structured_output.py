@@ -23,16 +23,18 @@ SHOWN: Final = 60
 """Maximum number of characters of a schema's value in a message."""
 
 
-class _Fault(Protocol):
+class _SchemaFault(Protocol):
     message: str
     instance_path: list[str | int]
 
 
-class _Validator(Protocol):
-    def iter_errors(self, instance: Json) -> Iterator[_Fault]: ...
+class _SchemaValidator(Protocol):
+    def iter_errors(self, instance: Json) -> Iterator[_SchemaFault]: ...
 
 
-def validate(schema: Json, output: Json | msgspec.UnsetType) -> Failure | ErrorOccurred | None:
+def validate_output(
+    schema: Json, output: Json | msgspec.UnsetType
+) -> Failure | ErrorOccurred | None:
     """Validate the output of a run by the schema that asked for it, if any did.
 
     Returns a failure, a warning that it could not be validated, or None.
@@ -41,7 +43,7 @@ def validate(schema: Json, output: Json | msgspec.UnsetType) -> Failure | ErrorO
         return None
     if output is msgspec.UNSET:
         return _invalid("the turn ended without the structured output", "missing")
-    make = find_maker()
+    make = find_validator_factory()
     if make is None:
         return _unchecked("the extra `schema` is not installed")
     try:
@@ -61,19 +63,19 @@ def schema_fault(schema: Json) -> str | None:
         return None
     if not isinstance(schema, dict):
         return "it is no object"
-    make = find_maker()
+    make = find_validator_factory()
     try:
         if make is not None:
             make(schema)
     except ValueError as error:
-        return f"not a valid JSON Schema: {_place_in(error)}"
+        return f"not a valid JSON Schema: {_fault_location(error)}"
     return None
 
 
 _TYPES: Final = "array, boolean, integer, null, number, object or string"
 
 
-def _place_in(error: ValueError) -> str:
+def _fault_location(error: ValueError) -> str:
     """Return where a schema is wrong, and with which value."""
     path: object = getattr(error, "instance_path", None)
     if not isinstance(path, list) or not path:
@@ -86,7 +88,7 @@ def _place_in(error: ValueError) -> str:
 
 
 @cache
-def find_maker() -> Callable[[Json], _Validator] | None:
+def find_validator_factory() -> Callable[[Json], _SchemaValidator] | None:
     """Return the factory of validators; None if the extra is not installed."""
     try:
         library = import_module("jsonschema_rs")
@@ -94,16 +96,16 @@ def find_maker() -> Callable[[Json], _Validator] | None:
         return None
     made = cast("Callable[..., _Validator]", library.validator_for)
 
-    def make(schema: Json) -> _Validator:
+    def make(schema: Json) -> _SchemaValidator:
         try:
-            return made(schema, retriever=_refuse, mask=MASK)
+            return made(schema, retriever=_refusal_message, mask=MASK)
         except library.ReferencingError as error:
             raise ValueError(str(error)) from None
 
     return make
 
 
-def _refuse(uri: str) -> Json:
+def _refusal_message(uri: str) -> Json:
     raise ValueError(f"{uri} is not fetched")
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter import NATIVE, Capabilities, Mapped, PermissionMap
+from sessionmgr.adapter import NATIVE, Capabilities, MappedMode, PermissionMap
 from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.conversation_adapter import ConversationAdapter
 from sessionmgr.model import Failure, FailureKind, Fidelity, PermissionMode
@@ -38,8 +38,8 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
     )
     # The agent asks about everything and has no sandbox: our answers make all modes but one.
     permissions = PermissionMap(
-        {mode: Mapped("asks", Fidelity.EMULATED, confined=False) for mode in PermissionMode}
-        | {PermissionMode.DEFAULT: Mapped("asks", confined=False)}
+        {mode: MappedMode("asks", Fidelity.EMULATED, confined=False) for mode in PermissionMode}
+        | {PermissionMode.DEFAULT: MappedMode("asks", confined=False)}
     )
     options = ToyOptions
     connect = staticmethod(sdk.connect)

@@ -58,10 +58,10 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
 
     async def begin(self) -> None:
         """Send the prompt."""
-        self.step(Step.ASK)
+        self.take_step(Step.ASK)
         await self.conversation.send(toy.Say(self.run.prompt))
 
-    def take(self, frames: Sequence[toy.AnyFrame]) -> None:
+    def handle_frames(self, frames: Sequence[toy.AnyFrame]) -> None:
         """Emit events, and act on frames about the conversation itself."""
         for frame in frames:
             self.emit(*normalise(frame, self._state))
@@ -71,16 +71,16 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
                 case toy.Withdrawn(id=id_):
                     self._questions.withdraw(id_)
                 case toy.Took(id=id_, taken=True):
-                    self._follow_ups.hear(id_)
+                    self._follow_ups.mark_heard(id_)
                 case toy.Took(id=id_):
                     self._follow_ups.refuse(id_)
                 case toy.TurnEnded() if not self.is_over:
                     self.ended = frame
-                    self.step(Step.TURN_ENDED)
+                    self.take_step(Step.TURN_ENDED)
                 case _:
                     pass
 
-    def leave(self) -> None:
+    def on_leave(self) -> None:
         """Release all follow-ups that wait for an answer."""
         self._follow_ups.end()
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
+from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
-from sessionmgr.adapter.question import Allow
 from sessionmgr.process.escalation import Escalation
 from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Outgoing, read
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from sessionmgr.adapter.approval import Decision
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
-    from sessionmgr.adapter.question import Decision
 
 LADDER: Final = Escalation(polite=0.5, term=1.0)
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.kit.version import numbers, version_of
+from sessionmgr.adapter.kit.program_version import read_version, version_numbers
 from sessionmgr.process import Command, open_launcher
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.claude_process import mode_failure, version_failure
 
 
 def test_versions_are_compared_by_their_numbers() -> None:
-    assert numbers("2.1.327 (Claude Code)") == (2, 1, 327)
-    assert numbers(None) is None
+    assert version_numbers("2.1.327 (Claude Code)") == (2, 1, 327)
+    assert version_numbers(None) is None
     assert version_failure("2.1.197") is None
     assert version_failure("2.10.0") is None
     for old in ("2.1.196", "1.9.999", ""):
@@ -39,8 +39,8 @@ async def test_a_program_is_asked_for_its_version_where_it_does_not_say(tmp_path
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     like = Command(argv=("x",), cwd=str(tmp_path), env={"PATH": "/usr/bin:/bin"})
     async with open_launcher() as launcher:
-        assert await version_of(launcher, (str(program),), like) == "2.1.150 (Claude Code)"
-        assert await version_of(launcher, ("/bin/sh", "-c", "exit 3"), like) == ""
+        assert await read_version(launcher, (str(program),), like) == "2.1.150 (Claude Code)"
+        assert await read_version(launcher, ("/bin/sh", "-c", "exit 3"), like) == ""
 
 
 async def test_it_says_whether_its_program_is_there(

@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, Deny
-from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
+from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_REQUESTS
 from sessionmgr.model import Json, RunStatus
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
@@ -121,8 +121,10 @@ async def test_a_request_too_many_is_refused(autojump_clock: MockClock) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
         ask = Ask(subtype="hook_callback", callback_id="0")
-        it.says(*(HostRequest(request_id=f"q{n}", request=ask) for n in range(LIMIT + 1)))
-        await it.expect(ControlResponse(id=f"q{LIMIT}", error=FULL))
+        it.says(
+            *(HostRequest(request_id=f"q{n}", request=ask) for n in range(MAX_OPEN_REQUESTS + 1))
+        )
+        await it.expect(ControlResponse(id=f"q{MAX_OPEN_REQUESTS}", error=TOO_MANY_REQUESTS))
         it.says(result(prompt.uuid), idle())
 
     async with stage(MockSdk(script)) as session:

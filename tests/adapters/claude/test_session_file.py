@@ -66,7 +66,7 @@ async def test_it_is_found_where_the_name_of_the_directory_was_too_long(tmp_path
         (home / "projects" / name).mkdir(parents=True)
         if said:
             (home / "projects" / name / "s.jsonl").write_text(said.replace('": ', '":'))
-    assert len(await file.news()) == 1
+    assert len(await file.read_new()) == 1
     assert await is_kept(path)
 
 
@@ -86,7 +86,7 @@ async def test_only_what_is_new_and_about_tools_is_read(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(line("assistant", call("before")))
     file = SessionFile(path)
-    assert await file.news() == []
+    assert await file.read_new() == []
     with path.open("a") as record:
         record.write(line("assistant", call("old"), timestamp="2020-01-01T00:00:00.000Z"))
         record.write(line("assistant", call("beside"), isSidechain=True))
@@ -95,15 +95,15 @@ async def test_only_what_is_new_and_about_tools_is_read(tmp_path: Path) -> None:
         record.write('{"type":"assistant","message":"none"}\n[1]\nno json\n{"type":"mode"}\n')
         record.write(line("user", came_of("t1"), {"type": "text", "text": "words"}))
         record.write(line("assistant", call("t2"))[:-9])
-    (found,) = await file.news()
+    (found,) = await file.read_new()
     assert "t1" in str(found.message.content)
     assert "words" not in str(found.message.content)
     with path.open("a") as record:
         record.write(line("assistant", call("t2"))[-9:])
-    (found,) = await file.news()
+    (found,) = await file.read_new()
     assert "t2" in str(found.message.content)
     path.unlink()
-    assert await file.news() == []
+    assert await file.read_new() == []
 
 
 async def tools_of(run: RunHandle) -> list[tuple[str, str]]:

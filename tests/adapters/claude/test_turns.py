@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.structured_output import find_maker
+from sessionmgr.adapter.kit.structured_output import find_validator_factory
 from sessionmgr.model import FailureKind as K, Json, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.frames import (
@@ -232,7 +232,7 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
         runs = [await (await session.submit("hi", schema=schema)).result() for _ in outputs]
         impossible = await (await session.submit("hi", schema={"type": "none"})).result()
     found = [None if each.failure is None else each.failure.kind for each in runs]
-    is_validated = find_maker() is not None
+    is_validated = find_validator_factory() is not None
     assert found == [K.STRUCTURED_INVALID, None, K.STRUCTURED_INVALID if is_validated else None]
     assert runs[1].structured == {"n": 1}
     assert impossible.failure is not None

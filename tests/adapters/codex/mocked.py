@@ -9,7 +9,14 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Outgoing, Refusal, Reply
+from sessionmgr.adapter.kit.json_rpc_caller import (
+    PeerReply,
+    PeerRequest,
+    RpcAnswer,
+    RpcCall,
+    RpcOutgoing,
+    RpcRefusal,
+)
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr_adapters.codex.frames import (
@@ -27,7 +34,7 @@ from sessionmgr_adapters.codex.frames import (
 )
 from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
 
-Talk = MockConversation[Outgoing, Frame]
+Talk = MockConversation[RpcOutgoing, Frame]
 NUMBERS: Final = count(1)
 THREAD: Final = "01a1f0d2-07b7-7361-aabc-0547fc038fae"
 TURN: Final = "turn-1"
@@ -40,11 +47,11 @@ TYPES: Final = {
 COMMAND: Final = "item/commandExecution/requestApproval"
 
 
-def result(call: Call, value: Json) -> Answer:
-    return Answer(call.id, call.method, msgspec.json.encode(value))
+def result(call: RpcCall, value: Json) -> RpcAnswer:
+    return RpcAnswer(call.id, call.method, msgspec.json.encode(value))
 
 
-def opened(call: Call) -> Answer:
+def opened(call: RpcCall) -> RpcAnswer:
     """Answer the opening of a thread as asked."""
     sandbox = TYPES[str(call.params["sandbox"])]
     thread = call.params.get("threadId")
@@ -62,7 +69,7 @@ def opened(call: Call) -> Answer:
     )
 
 
-def settled(call: Call) -> SettingsChanged:
+def settled(call: RpcCall) -> SettingsChanged:
     """Tell that what was asked for is in force."""
     settings = Settings(
         approval_policy=call.params["approvalPolicy"],
@@ -72,25 +79,25 @@ def settled(call: Call) -> SettingsChanged:
     return SettingsChanged(thread_id=str(call.params["threadId"]), thread_settings=settings)
 
 
-async def greeted(it: Talk, config: Json = None) -> Call:
+async def greeted(it: Talk, config: Json = None) -> RpcCall:
     """Answer what comes before a thread is opened, and return the call that opens it."""
     it.says(HELLO)
     call = await it.heard()
-    assert isinstance(call, Call)
+    assert isinstance(call, RpcCall)
     if call.method == "config/read":  # else it is known from a run before this one
         assert call.params["cwd"]
         it.says(result(call, {"config": config or {}}))
         call = await it.heard()
-        assert isinstance(call, Call)
+        assert isinstance(call, RpcCall)
     return call
 
 
-async def opening(it: Talk, config: Json = None) -> Call:
+async def opening(it: Talk, config: Json = None) -> RpcCall:
     """Answer what comes before a turn, and return the call that begins it."""
     it.says(opened(await greeted(it, config)))
     while True:
         call = await it.heard()
-        assert isinstance(call, Call), call
+        assert isinstance(call, RpcCall), call
         match call.method:
             case "thread/settings/update":
                 it.says(result(call, {}), settled(call))
@@ -102,11 +109,11 @@ async def opening(it: Talk, config: Json = None) -> Call:
                 raise AssertionError(f"before the turn came {call!r}")
 
 
-def thread_of(call: Call) -> str:
+def thread_of(call: RpcCall) -> str:
     return str(call.params["threadId"])
 
 
-def begin(it: Talk, call: Call, turn: str = TURN) -> None:
+def begin(it: Talk, call: RpcCall, turn: str = TURN) -> None:
     it.says(
         result(call, {"turn": {"id": turn}}),
         TurnStarted(thread_id=thread_of(call), turn=Turn(id=turn, status="inProgress")),
@@ -161,7 +168,7 @@ async def agent_of_frames(it: Talk) -> None:
     end(it, thread)
     while True:  # it is idle, and what comes too late is not taken
         late = await it.heard()
-        if isinstance(late, Call):
+        if isinstance(late, RpcCall):
             it.says(refusal(late, "no active turn to steer"))
 
 
@@ -196,7 +203,7 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
     id_ = f"call{number}"
     it.says(ItemStarted(thread_id=thread, item=command(id_, name)))
     params: dict[str, Json] = {"threadId": thread, "itemId": id_, "command": name, "cwd": "/work"}
-    it.says(Asking(number, COMMAND, params))
+    it.says(PeerRequest(number, COMMAND, params))
     while True:
         match await it.heard():
             case Answered(decision=decision):
@@ -214,17 +221,17 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
 def hear(it: Talk, heard: object, thread: str) -> None:
     """Take another message into the turn."""
     match heard:
-        case Call(method="turn/steer") as call:
+        case RpcCall(method="turn/steer") as call:
             it.says(result(call, {"turnId": TURN}))
             name = str(call.params["clientUserMessageId"])
             it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
-        case Call(method="thread/backgroundTerminals/clean") as call:
+        case RpcCall(method="thread/backgroundTerminals/clean") as call:
             it.says(result(call, {}))
-        case Reply():
+        case PeerReply():
             pass
         case _:
             raise AssertionError(f"it heard {heard!r}")
 
 
-def refusal(call: Call, message: str, code: int = -32600) -> Answer:
-    return Answer(call.id, call.method, refusal=Refusal(code, message))
+def refusal(call: RpcCall, message: str, code: int = -32600) -> RpcAnswer:
+    return RpcAnswer(call.id, call.method, refusal=RpcRefusal(code, message))

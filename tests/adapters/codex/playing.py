@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Unpack
 
-from sessionmgr.adapter.kit.json_rpc_caller import Asking
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
 from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import (
@@ -53,7 +53,7 @@ def failure(found: tuple[RunResult, list[AnyEvent]]) -> tuple[FailureKind, str]:
 
 
 async def ask(
-    asking: Asking,
+    asking: PeerRequest,
     mode: str = "default",
     before: ItemStarted | None = None,
     **wishes: Unpack[Wishes],
@@ -63,7 +63,7 @@ async def ask(
 
 
 async def answered(
-    asking: Asking,
+    asking: PeerRequest,
     mode: str = "default",
     before: ItemStarted | None = None,
     **wishes: Unpack[Wishes],

@@ -8,7 +8,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Call
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcCall
 from sessionmgr.model import (
     AnyEvent,
     ErrorOccurred,
@@ -69,7 +69,7 @@ def rests(agent: str, status: str = "completed", error: TurnError | None = None)
 async def serve(it: Talk) -> tuple[str, str, object]:
     """Do what is asked for the end of agents, and return what that was."""
     call = await it.heard()
-    assert isinstance(call, Call), call
+    assert isinstance(call, RpcCall), call
     thread = thread_of(call)
     it.says(result(call, {}))
     if call.method == "thread/unsubscribe":
@@ -281,7 +281,7 @@ async def test_what_an_agent_asks_is_asked_and_its_trouble_is_not_the_runs(
             *called(thread, "child"),
             works("child"),
             ItemStarted(thread_id="child", item=command("c1", "ls")),
-            Asking(5, COMMAND, {"threadId": "child", "itemId": "c1", "command": "ls"}),
+            PeerRequest(5, COMMAND, {"threadId": "child", "itemId": "c1", "command": "ls"}),
         )
         answers.append(await it.heard())
         it.says(

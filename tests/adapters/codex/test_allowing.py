@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Call
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcCall
 from sessionmgr.model import (
     ErrorOccurred,
     FailureKind,
@@ -47,8 +47,8 @@ async def test_nobody_but_us_answers_what_is_asked() -> None:
         starts.append(call.params["approvalsReviewer"])
         it.says(opened(call))
         update = await it.heard()
-        assert isinstance(update, Call)
-        told = settled(Call(0, "", {**update.params, "approvalsReviewer": "auto_review"}))
+        assert isinstance(update, RpcCall)
+        told = settled(RpcCall(0, "", {**update.params, "approvalsReviewer": "auto_review"}))
         it.says(result(update, {}), told)
 
     kind, message = failure(await play(another_answers))
@@ -63,20 +63,20 @@ async def test_what_was_told_before_says_nothing_of_what_is_in_force() -> None:
         answer = opened(call)
         thread = msgspec.json.decode(answer.result)["thread"]["id"]
         told: dict[str, Json] = {"threadId": thread, "approvalPolicy": "on-request"}
-        it.says(answer, settled(Call(0, "", {**told, "sandboxPolicy": {"type": "readOnly"}})))
+        it.says(answer, settled(RpcCall(0, "", {**told, "sandboxPolicy": {"type": "readOnly"}})))
         update = await it.heard()
-        assert isinstance(update, Call)
+        assert isinstance(update, RpcCall)
         wide: Json = {"type": "dangerFullAccess"}
         it.says(result(update, {}))
         await trio.testing.wait_all_tasks_blocked()
-        it.says(settled(Call(0, "", {**told, "sandboxPolicy": wide})))
+        it.says(settled(RpcCall(0, "", {**told, "sandboxPolicy": wide})))
 
     assert failure(await play(early))[0] == FailureKind.PERMISSION_REFUSED
 
 
 async def test_an_edit_of_files_that_are_not_known_is_not_granted() -> None:
     params: dict[str, Json] = {"itemId": "unknown", "grantRoot": "."}
-    answer = await ask(Asking(0, EDIT, params), mode="accept_edits")
+    answer = await ask(PeerRequest(0, EDIT, params), mode="accept_edits")
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
 
@@ -104,7 +104,9 @@ async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
         await trio.lowlevel.checkpoint()
         return Allow(tool_input=given)
 
-    answer, events = await answered(Asking(0, method, {"itemId": "c", **params}), approve=approve)
+    answer, events = await answered(
+        PeerRequest(0, method, {"itemId": "c", **params}), approve=approve
+    )
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is allowed
     warnings = [each for each in events if isinstance(each, ErrorOccurred)]
@@ -114,7 +116,7 @@ async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
 
 def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
     asked: dict[str, Json] = {"permissions": {"network": {"enabled": True}}}
-    asking = Asking(0, PERMISSIONS, asked)
+    asking = PeerRequest(0, PERMISSIONS, asked)
     assert verdict(asking, Allow()) == {**asked, "scope": "turn"}
     assert verdict(asking, Allow(tool_input={})) == {"permissions": {}, "scope": "turn"}
     assert verdict(asking, Deny()) == {"permissions": {}, "scope": "turn"}
@@ -122,7 +124,7 @@ def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
 
 @pytest.mark.parametrize("method", [COMMAND, EDIT, PERMISSIONS, ELICITATION])
 async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: str) -> None:
-    answer, events = await answered(Asking(0, method, {"itemId": "c"}), mode="full_auto")
+    answer, events = await answered(PeerRequest(0, method, {"itemId": "c"}), mode="full_auto")
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
     assert not any(isinstance(each, ToolApprovalRequested) for each in events)
@@ -142,7 +144,7 @@ async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: s
 async def test_what_may_be_asked_in_a_mode_violates_nothing(
     method: str, mode: str, allowed: bool
 ) -> None:
-    answer, events = await answered(Asking(0, method, {"itemId": "c"}), mode=mode)
+    answer, events = await answered(PeerRequest(0, method, {"itemId": "c"}), mode=mode)
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is allowed
     assert not any(isinstance(each, PolicyViolation) for each in events)
@@ -150,7 +152,7 @@ async def test_what_may_be_asked_in_a_mode_violates_nothing(
 
 async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
     item = FileChange(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
-    asking = Asking(0, EDIT, {"itemId": "c"})
+    asking = PeerRequest(0, EDIT, {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
@@ -175,7 +177,7 @@ async def test_what_may_be_run_one_day_is_no_edit_that_is_granted_unasked(
     (work / "link").symlink_to(".git")
     monkeypatch.chdir(work)
     item = FileChange(id="c", changes=[FileUpdate(path)], status="inProgress")
-    asking = Asking(0, EDIT, {"itemId": "c"})
+    asking = PeerRequest(0, EDIT, {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is granted

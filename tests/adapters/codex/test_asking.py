@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
-from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
+from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, PeerRequest
+from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_REQUESTS
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json, ToolApprovalDenied
 from sessionmgr.store import MemoryStore
@@ -32,14 +32,14 @@ from tests.adapters.codex.playing import answered, ask, play
 
 async def test_with_nobody_to_ask_all_is_denied() -> None:
     for method in (COMMAND, "item/fileChange/requestApproval", "item/permissions/requestApproval"):
-        answer = await ask(Asking(0, method, {"itemId": "c"}))
+        answer = await ask(PeerRequest(0, method, {"itemId": "c"}))
         assert isinstance(answer, Answered)
         assert isinstance(answer.decision, Deny)
 
 
 async def test_a_request_that_nobody_knows_is_refused() -> None:
-    answer = await ask(Asking(7, "attestation/generate", {}))
-    assert isinstance(answer, Reply)
+    answer = await ask(PeerRequest(7, "attestation/generate", {}))
+    assert isinstance(answer, PeerReply)
     assert (answer.id, answer.result) == (7, None)
     assert answer.error == "this host does not serve 'attestation/generate'"
 
@@ -50,7 +50,7 @@ def patch(path: str) -> ItemStarted:
 
 @pytest.mark.parametrize(("path", "granted"), [("a.txt", True), ("/etc/passwd", False)])
 async def test_edits_inside_are_granted_where_edits_are_accepted(path: str, granted: bool) -> None:
-    asking = Asking(0, "item/fileChange/requestApproval", {"itemId": "c"})
+    asking = PeerRequest(0, "item/fileChange/requestApproval", {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=patch(path))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is granted
@@ -60,7 +60,7 @@ async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
     async def withdrawn(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
-        it.says(Asking(3, COMMAND, {"itemId": "c", "command": "ls"}))
+        it.says(PeerRequest(3, COMMAND, {"itemId": "c", "command": "ls"}))
         await it.gate("asked")
         it.says(Resolved(thread_id=thread_of(call), request_id=3))
         await it.gate("withdrawn")
@@ -102,7 +102,7 @@ async def test_a_question_whose_name_was_used_before_can_be_withdrawn(
         call = await opening(it)
         begin(it, call)
         for name in ("first", "second"):
-            it.says(Asking(3, COMMAND, {"itemId": name, "command": name}))
+            it.says(PeerRequest(3, COMMAND, {"itemId": name, "command": name}))
         assert isinstance(await it.heard(), Answered)
         it.says(Resolved(thread_id=thread_of(call), request_id=3))
         await dropped.wait()
@@ -131,7 +131,7 @@ async def test_a_request_too_many_is_refused_and_nobody_hears_of_it(method: str)
         call = await opening(it)
         begin(it, call)
         params: dict[str, Json] = {"itemId": "c", "tool": "hangs", "arguments": {}}
-        it.says(*(Asking(number, method, params) for number in range(LIMIT + 1)))
+        it.says(*(PeerRequest(number, method, params) for number in range(MAX_OPEN_REQUESTS + 1)))
         heard.append(await it.heard())
         end(it, thread_of(call))
 
@@ -143,16 +143,18 @@ async def test_a_request_too_many_is_refused_and_nobody_hears_of_it(method: str)
     tool = CodexTool("hangs", "Never end.", hangs)
     await play(asks, approve=hangs, options=CodexOptions(tools=(tool,)))
     refusals = {
-        COMMAND: Answered(question_of(LIMIT), Deny(reason=FULL, by="limit")),
-        "item/tool/call": Reply(LIMIT, error=FULL),
+        COMMAND: Answered(
+            question_of(MAX_OPEN_REQUESTS), Deny(reason=TOO_MANY_REQUESTS, by="limit")
+        ),
+        "item/tool/call": PeerReply(MAX_OPEN_REQUESTS, error=TOO_MANY_REQUESTS),
     }
-    assert (heard, len(asked)) == ([refusals[method]], LIMIT)
+    assert (heard, len(asked)) == ([refusals[method]], MAX_OPEN_REQUESTS)
 
 
 async def test_a_function_that_is_not_called_is_denied_as_the_call_that_it_is() -> None:
     tool = CodexTool("weather", "Say what the weather is.", weather)
     _, events = await answered(
-        Asking(0, "item/tool/call", {"callId": "c", "tool": "weather", "arguments": {}}),
+        PeerRequest(0, "item/tool/call", {"callId": "c", "tool": "weather", "arguments": {}}),
         mode="plan",
         options=CodexOptions(tools=(tool,)),
     )
@@ -181,9 +183,9 @@ async def test_functions_of_the_caller_are_called(
     tool = CodexTool("weather", "Say what the weather is.", weather)
     params: dict[str, Json] = {"callId": "c", "tool": "weather", "arguments": arguments}
     answer = await ask(
-        Asking(0, "item/tool/call", params), mode=mode, options=CodexOptions(tools=(tool,))
+        PeerRequest(0, "item/tool/call", params), mode=mode, options=CodexOptions(tools=(tool,))
     )
-    assert isinstance(answer, Reply)
+    assert isinstance(answer, PeerReply)
     assert answer.result == {
         "contentItems": [{"type": "inputText", "text": said}],
         "success": success,
@@ -192,8 +194,8 @@ async def test_functions_of_the_caller_are_called(
 
 async def test_a_function_that_nobody_has_given_fails_by_name() -> None:
     params: dict[str, Json] = {"threadId": "", "tool": "nothing", "arguments": {}}
-    reply = await ask(Asking(0, "item/tool/call", params))
-    assert isinstance(reply, Reply)
+    reply = await ask(PeerRequest(0, "item/tool/call", params))
+    assert isinstance(reply, PeerReply)
     assert reply.result == {
         "contentItems": [{"type": "inputText", "text": "there is no tool 'nothing'"}],
         "success": False,

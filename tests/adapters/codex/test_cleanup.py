@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
+from sessionmgr.adapter.kit.json_rpc_caller import RpcOutgoing
 from sessionmgr.manager import open_manager
 from sessionmgr.model import PermissionMode
 from sessionmgr.store import MemoryStore
@@ -43,7 +43,7 @@ async def test_what_commands_leave_is_cleared_away_where_no_sandbox_ends_it(
         end(it, thread, "interrupted" if cancels else "completed")
 
     async with (
-        MockSdk[Outgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -73,7 +73,7 @@ async def test_a_thread_is_kept_only_if_the_user_wants_it(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[Outgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},

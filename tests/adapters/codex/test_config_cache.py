@@ -10,7 +10,7 @@ import pytest
 from trio.testing import MockClock
 
 from sessionmgr.adapter.kit import file_state
-from sessionmgr.adapter.kit.json_rpc_caller import Call, Outgoing
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall, RpcOutgoing
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.store import MemoryStore
@@ -98,13 +98,13 @@ async def asked(root: Path, change: Change, config: Json = None) -> list[bool]:
     return [any(map(_is_reading, it.heard_so_far)) for it in scripts]
 
 
-def _is_reading(heard: Outgoing | object) -> bool:
-    return isinstance(heard, Call) and heard.method == "config/read"
+def _is_reading(heard: RpcOutgoing | object) -> bool:
+    return isinstance(heard, RpcCall) and heard.method == "config/read"
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(file_state, "RECENT", 0)
+    monkeypatch.setattr(file_state, "RECENT_NS", 0)
     monkeypatch.setattr(configured, "SYSTEM", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
@@ -164,13 +164,13 @@ def test_a_file_that_has_just_changed_may_change_once_more_unseen(
 ) -> None:
     home = tmp_path / "home"
     writes("home/config.toml")(tmp_path)
-    monkeypatch.setattr(file_state, "RECENT", 10**18)
+    monkeypatch.setattr(file_state, "RECENT_NS", 10**18)
     cache = ConfigCache()
     files = cache.state(home, str(tmp_path))
     assert files.is_recent
     cache.put(str(tmp_path), files, Configured())
     assert cache.get(str(tmp_path), files) is None
-    monkeypatch.setattr(file_state, "RECENT", 0)
+    monkeypatch.setattr(file_state, "RECENT_NS", 0)
     assert not config_state(str(home), str(tmp_path)).is_recent
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import FailureKind, Json
 from sessionmgr_adapters.codex.configured import (
     ConfigUnreadableError,
@@ -95,7 +95,7 @@ async def test_nothing_is_begun_where_the_configuration_is_not_known(
     async def odd(it: Talk) -> None:
         it.says(HELLO)
         call = await it.heard()
-        assert isinstance(call, Call)
+        assert isinstance(call, RpcCall)
         if answer is None:
             it.says(refusal(call, "invalid configuration: x", -32603))
         else:

@@ -15,7 +15,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.json_rpc_caller import Call, Reply
+from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import IN_FLIGHT
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import Expect, Step, UntilClosed, Write, command_of
@@ -72,7 +72,7 @@ class Stage:
         self.stays = stays
         self.until = ear.until
 
-    async def leave(self, *calls: Call) -> None:
+    async def leave(self, *calls: RpcCall) -> None:
         """Open a conversation that leaves when its calls were heard."""
         conversation = await self.connection.open(None, Ear())
         for each in calls:
@@ -109,9 +109,9 @@ async def test_a_turn_that_begins_when_its_run_has_left_is_interrupted(tmp_path:
         hears("turn/interrupt", threadId=THREAD, turnId="t"),
     ) as it:
         conversation = await it.connection.open(None, Ear())
-        await conversation.send(Call(1, "thread/start", {}))
+        await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
-        await conversation.send(Call(2, "turn/start", {"threadId": THREAD}))
+        await conversation.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
         await it.until("asked")
         conversation.close()
 
@@ -132,9 +132,9 @@ async def test_a_turn_that_has_begun_when_its_run_leaves_is_interrupted(tmp_path
         hears("thread/unsubscribe", threadId=THREAD),
     ) as it:
         conversation = await it.connection.open(None, Ear())
-        await conversation.send(Call(1, "thread/start", {}))
+        await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
-        await conversation.send(Call(2, "turn/start", {"threadId": THREAD}))
+        await conversation.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
         await it.until("asked")
         conversation.close(keep=True)
 
@@ -151,8 +151,8 @@ async def test_a_thread_that_is_opened_when_its_run_has_left_is_given_back(
         answers(3, OPENED),
         hears("thread/unsubscribe", threadId=THREAD),
     ) as it:
-        await it.leave(Call(1, method, {"threadId": "another"}))
-        await it.stays.send(Call(1, "config/read", {}))
+        await it.leave(RpcCall(1, method, {"threadId": "another"}))
+        await it.stays.send(RpcCall(1, "config/read", {}))
 
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["opened", "refused"])
@@ -166,7 +166,7 @@ async def test_a_thread_that_one_that_has_left_is_about_to_open_is_opened_after_
         answers(5, {}),
         CLOSED,
     ]
-    resume = Call(1, "thread/resume", {"threadId": THREAD})
+    resume = RpcCall(1, "thread/resume", {"threadId": THREAD})
     async with (
         stage(
             tmp_path,
@@ -181,7 +181,7 @@ async def test_a_thread_that_one_that_has_left_is_about_to_open_is_opened_after_
         await it.leave(resume)
         nursery.start_soon((await it.connection.open(None, Ear())).send, resume)
         await wait_all_tasks_blocked()
-        await it.stays.send(Call(1, "config/read", {}))
+        await it.stays.send(RpcCall(1, "config/read", {}))
 
 
 async def test_a_thread_that_one_that_has_left_is_about_to_fork_is_opened_at_once(
@@ -190,17 +190,17 @@ async def test_a_thread_that_one_that_has_left_is_about_to_fork_is_opened_at_onc
     async with stage(
         tmp_path, hears("thread/fork"), signs("asked"), hears("thread/resume", threadId=THREAD)
     ) as it:
-        await it.leave(Call(1, "thread/fork", {"threadId": THREAD}))
-        await it.stays.send(Call(1, "thread/resume", {"threadId": THREAD}))
+        await it.leave(RpcCall(1, "thread/fork", {"threadId": THREAD}))
+        await it.stays.send(RpcCall(1, "thread/resume", {"threadId": THREAD}))
 
 
 async def test_calls_of_one_that_has_left_take_no_room(tmp_path: Path) -> None:
-    calls = [Call(number, "config/read", {}) for number in range(IN_FLIGHT)]
+    calls = [RpcCall(number, "config/read", {}) for number in range(IN_FLIGHT)]
     async with stage(
         tmp_path, *(hears("config/read") for _ in calls), signs("asked"), hears("model/list")
     ) as it:
         await it.leave(*calls)
-        await it.stays.send(Call(1, "model/list", {}))
+        await it.stays.send(RpcCall(1, "model/list", {}))
 
 
 async def test_a_call_that_waits_for_room_when_its_run_leaves_is_not_sent_and_takes_none(
@@ -218,14 +218,14 @@ async def test_a_call_that_waits_for_room_when_its_run_leaves_is_not_sent_and_ta
         trio.open_nursery() as nursery,
     ):
         for number in range(IN_FLIGHT):
-            await it.stays.send(Call(number, "config/read", {}))
+            await it.stays.send(RpcCall(number, "config/read", {}))
         await it.until("asked")
         leaves = await it.connection.open(None, Ear())
-        nursery.start_soon(leaves.send, Call(1, "thread/start", {}))
+        nursery.start_soon(leaves.send, RpcCall(1, "thread/start", {}))
         await wait_all_tasks_blocked()
         leaves.close()
-        await it.stays.send(Reply("a reply needs no room"))
-        await it.stays.send(Call(IN_FLIGHT, "model/list", {}))
+        await it.stays.send(PeerReply("a reply needs no room"))
+        await it.stays.send(RpcCall(IN_FLIGHT, "model/list", {}))
 
 
 async def test_a_turn_that_was_interrupted_before_it_began_is_ended_once_it_has(
@@ -246,12 +246,12 @@ async def test_a_turn_that_was_interrupted_before_it_began_is_ended_once_it_has(
         hears("config/read"),
     ) as it:
         conversation = await it.connection.open(None, Ear())
-        await conversation.send(Call(1, "thread/start", {}))
+        await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
         await conversation.interrupt()
-        await conversation.send(Call(2, "turn/start", {"threadId": THREAD}))
+        await conversation.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
         await it.until("begun")
-        await it.stays.send(Call(1, "config/read", {}))
+        await it.stays.send(RpcCall(1, "config/read", {}))
 
 
 async def test_a_thread_whose_turn_is_over_stays_loaded_for_the_next_that_wants_it(
@@ -267,11 +267,11 @@ async def test_a_thread_whose_turn_is_over_stays_loaded_for_the_next_that_wants_
         hears("turn/start", threadId=THREAD),
     ) as it:
         conversation = await it.connection.open(None, Ear())
-        await conversation.send(Call(1, "thread/start", {}))
+        await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("over")
         conversation.close(keep=True)
-        await it.stays.send(Call(1, "thread/resume", {"threadId": THREAD}))
-        await it.stays.send(Call(2, "turn/start", {"threadId": THREAD}))
+        await it.stays.send(RpcCall(1, "thread/resume", {"threadId": THREAD}))
+        await it.stays.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
 
 
 async def test_one_that_comes_when_the_app_server_is_gone_is_told_so_at_once(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call, Outgoing
+from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer, RpcCall, RpcOutgoing
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
@@ -46,21 +46,21 @@ from tests.adapters.codex.test_app_server import (
 )
 
 
-async def kept(it: Talk) -> Call:
+async def kept(it: Talk) -> RpcCall:
     """Go on with a thread that is loaded still, as the connection does; return what begins a turn.
 
     That answers for Codex, which has not said anything yet, and may be dead.
     """
     it.says(HELLO)
     call = await it.heard()
-    assert isinstance(call, Call)
+    assert isinstance(call, RpcCall)
     assert call.method == "thread/resume"
     sandbox: Json = {"type": "readOnly", "networkAccess": False}
     params = {**call.params, "sandboxPolicy": sandbox, "approvalPolicy": "never"}
-    found = opened(Call(call.id, call.method, {**params, "sandbox": "read-only"}))
-    it.says(Answer(call.id, call.method, found.result, is_remembered=True))
+    found = opened(RpcCall(call.id, call.method, {**params, "sandbox": "read-only"}))
+    it.says(RpcAnswer(call.id, call.method, found.result, is_remembered=True))
     turn = await it.heard()
-    assert isinstance(turn, Call)
+    assert isinstance(turn, RpcCall)
     assert turn.method == "turn/start"
     return turn
 
@@ -76,7 +76,7 @@ async def test_a_kept_thread_whose_server_was_dead_goes_on_in_another(
         if len(scripts) == 2:
             call = await kept(it)
             if says == "something":
-                it.says(settled(Call(0, "", {**call.params, **SANDBOX})))
+                it.says(settled(RpcCall(0, "", {**call.params, **SANDBOX})))
             sdk.connections[0].hang_up()
             return
         call = await opening(it)
@@ -85,7 +85,7 @@ async def test_a_kept_thread_whose_server_was_dead_goes_on_in_another(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[Outgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -121,7 +121,7 @@ async def test_a_prompt_that_was_sent_to_a_thread_just_opened_is_not_sent_again(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[Outgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},

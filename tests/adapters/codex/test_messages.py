@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
     Json,
@@ -33,12 +33,12 @@ async def test_a_message_that_was_taken_and_not_heard_is_said_again() -> None:
         begin(it, call)
         it.says(*text(thread, "one"))
         steer = await it.heard()
-        assert isinstance(steer, Call)
+        assert isinstance(steer, RpcCall)
         assert (steer.method, steer.params["expectedTurnId"]) == ("turn/steer", TURN)
         it.says(result(steer, {"turnId": TURN}))
         end(it, thread)
         again = await it.heard()
-        assert isinstance(again, Call)
+        assert isinstance(again, RpcCall)
         assert again.method == "turn/start"
         assert again.params["input"] == [{"type": "text", "text": "more", "text_elements": []}]
         begin(it, again, "turn-2")
@@ -67,13 +67,13 @@ async def test_a_message_that_was_written_down_at_the_end_of_a_turn_is_answered_
         begin(it, call)
         it.says(*text(thread, "one"))
         steer = await it.heard()
-        assert isinstance(steer, Call)
+        assert isinstance(steer, RpcCall)
         name = str(steer.params["clientUserMessageId"])
         it.says(result(steer, {"turnId": TURN}))
         it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
         end(it, thread)
         again = await it.heard()
-        assert isinstance(again, Call)
+        assert isinstance(again, RpcCall)
         assert (again.method, again.params["input"]) == ("turn/start", [])  # it is in the thread
         begin(it, again, "turn-2")
         it.says(*text(thread, "two"))

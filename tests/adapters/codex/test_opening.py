@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer, RpcCall
 from sessionmgr.manager import Clocks
 from sessionmgr.model import (
     FailureKind,
@@ -47,12 +47,12 @@ async def test_a_sandbox_that_is_wider_than_asked_is_not_used() -> None:
         heard.append(call.method)
         answer = opened(call)
         wider = answer.result.replace(b'"readOnly"', b'"dangerFullAccess"')
-        it.says(Answer(answer.call, answer.method, wider))
+        it.says(RpcAnswer(answer.call, answer.method, wider))
         update = await it.heard()
-        assert isinstance(update, Call)
+        assert isinstance(update, RpcCall)
         heard.append(update.method)
         params: dict[str, Json] = {**update.params, "sandboxPolicy": {"type": "dangerFullAccess"}}
-        it.says(result(update, {}), settled(Call(0, "", params)))
+        it.says(result(update, {}), settled(RpcCall(0, "", params)))
 
     result_, events = await play(wide, mode="plan")
     assert failure((result_, events))[0] == FailureKind.PERMISSION_REFUSED
@@ -65,7 +65,7 @@ async def test_settings_that_allow_more_are_not_used(field: str) -> None:
     async def wide(it: Talk) -> None:
         it.says(opened(await greeted(it)))
         call = await it.heard()
-        assert isinstance(call, Call)
+        assert isinstance(call, RpcCall)
         params = dict(call.params)
         sandbox = params["sandboxPolicy"]
         assert isinstance(sandbox, dict)
@@ -74,7 +74,7 @@ async def test_settings_that_allow_more_are_not_used(field: str) -> None:
             params["sandboxPolicy"] = {**sandbox, field: wider[field]}
         else:
             params["approvalPolicy"] = "untrusted"
-        it.says(result(call, {}), settled(Call(0, "", params)))
+        it.says(result(call, {}), settled(RpcCall(0, "", params)))
 
     assert failure(await play(wide))[0] == FailureKind.PERMISSION_REFUSED
 
@@ -84,7 +84,7 @@ async def test_what_a_mode_is_to_codex_is_sent_for_each_thread() -> None:
 
     async def look(it: Talk) -> None:
         call = await opening(it)
-        before = [each for each in it.heard_so_far if isinstance(each, Call)]
+        before = [each for each in it.heard_so_far if isinstance(each, RpcCall)]
         start = before[1].params
         updates = [each for each in before if each.method == "thread/settings/update"]
         sandbox = updates[0].params["sandboxPolicy"] if updates else {"type": "readOnly"}
@@ -106,11 +106,11 @@ async def test_what_a_mode_is_to_codex_is_sent_for_each_thread() -> None:
 
 
 async def test_what_the_run_wants_is_said() -> None:
-    calls: list[Call] = []
+    calls: list[RpcCall] = []
 
     async def look(it: Talk) -> None:
         calls.append(await opening(it))
-        calls.extend(each for each in it.heard_so_far if isinstance(each, Call))
+        calls.extend(each for each in it.heard_so_far if isinstance(each, RpcCall))
         begin(it, calls[0])
         end(it, thread_of(calls[0]))
 
@@ -191,11 +191,11 @@ async def test_who_cannot_do_it_for_the_moment_is_asked_again(
         it.says(HELLO)
         for _ in range(2):
             call = await it.heard()
-            assert isinstance(call, Call)
+            assert isinstance(call, RpcCall)
             times.append(trio.current_time())
             it.says(refusal(call, message, code))
         call = await it.heard()
-        assert isinstance(call, Call)
+        assert isinstance(call, RpcCall)
         it.says(refusal(call, "no"))
 
     assert failure(await play(busy))[0] == FailureKind.CONFIG_INVALID

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.configured import put_together
 from tests.adapters.codex.mocked import Talk, greeted, refusal
@@ -46,7 +46,7 @@ def test_nothing_of_the_callers_is_changed() -> None:
     ],
 )
 async def test_what_is_set_by_us_is_said_once_and_holds(given: dict[str, Json]) -> None:
-    calls: list[Call] = []
+    calls: list[RpcCall] = []
 
     async def look(it: Talk) -> None:
         call = await greeted(it, {"model_providers": {"p": {"env_key": "WORD"}}})
@@ -66,7 +66,7 @@ async def test_what_is_set_by_us_is_said_once_and_holds(given: dict[str, Json]) 
 
 
 async def test_what_the_caller_hides_stays_hidden() -> None:
-    calls: list[Call] = []
+    calls: list[RpcCall] = []
 
     async def look(it: Talk) -> None:
         policy: Json = {"exclude": ["THEIRS"]}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, Decision, Deny
-from sessionmgr.adapter.kit.images import ReadImage
-from sessionmgr.adapter.kit.json_rpc_caller import Asking
-from sessionmgr.adapter.kit.version import outdated
+from sessionmgr.adapter.kit.images import PromptImage
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
+from sessionmgr.adapter.kit.program_version import outdated_failure
 from sessionmgr.model import (
     Event,
     Json,
@@ -175,7 +175,9 @@ def test_what_is_odd_in_the_thread_of_an_agent_is_told_as_its_callers(frame: Not
 
 
 def test_images_go_with_the_prompt() -> None:
-    content = content_of("look", [ReadImage("image/png", b"\x89PNG"), ReadImage("image/gif", b"")])
+    content = content_of(
+        "look", [PromptImage("image/png", b"\x89PNG"), PromptImage("image/gif", b"")]
+    )
     assert content[1:] == [
         {"type": "image", "url": "data:image/png;base64,iVBORw=="},
         {"type": "image", "url": "data:image/gif;base64,"},
@@ -376,7 +378,7 @@ VERDICTS: list[tuple[str, Decision, Json]] = [
 def test_a_decision_is_said_in_codexs_words(
     method: str, decision: Decision, expected: Json
 ) -> None:
-    assert verdict(Asking(1, method, {"permissions": WANTED}), decision) == expected
+    assert verdict(PeerRequest(1, method, {"permissions": WANTED}), decision) == expected
 
 
 def test_a_patch_is_a_question_about_all_its_files(tmp_path: Path) -> None:
@@ -392,7 +394,7 @@ def test_a_patch_is_a_question_about_all_its_files(tmp_path: Path) -> None:
             FileUpdate("c", {"type": "update", "move_path": str(outside / "d")}),
         ],
     )
-    asking = Asking(1, EDIT, {"itemId": "c", "grantRoot": str(outside)})
+    asking = PeerRequest(1, EDIT, {"itemId": "c", "grantRoot": str(outside)})
     request = approval_request(asking, {"c": change}, str(work), [str(work)])
     assert (request.tool_name, request.effect) == ("apply_patch", "edit")
     assert request.paths == tuple(
@@ -401,23 +403,23 @@ def test_a_patch_is_a_question_about_all_its_files(tmp_path: Path) -> None:
 
 
 def test_a_patch_that_was_not_told_of_is_about_no_file_that_is_known() -> None:
-    assert approval_request(Asking(1, EDIT, {"itemId": "c"}), {}, "/w", ["/w"]).paths == ()
+    assert approval_request(PeerRequest(1, EDIT, {"itemId": "c"}), {}, "/w", ["/w"]).paths == ()
 
 
 def test_a_command_is_asked_as_it_is_told() -> None:
     params: dict[str, Json] = {"command": "/bin/bash -lc 'git push'", "cwd": "/w", "itemId": "c"}
-    request = approval_request(Asking(1, COMMAND, params), {}, "/w", ["/w"])
+    request = approval_request(PeerRequest(1, COMMAND, params), {}, "/w", ["/w"])
     assert (request.tool_name, request.tool_input) == (
         "shell",
         {"command": "git push", "cwd": "/w"},
     )
     network: dict[str, Json] = {**params, "networkApprovalContext": {"host": "x"}}
-    assert approval_request(Asking(1, COMMAND, network), {}, "/w", ["/w"]).effect == "network"
+    assert approval_request(PeerRequest(1, COMMAND, network), {}, "/w", ["/w"]).effect == "network"
     old: dict[str, Json] = {"command": ["git", "push"], "callId": "c"}
-    request = approval_request(Asking(1, "execCommandApproval", old), {}, "/w", ["/w"])
+    request = approval_request(PeerRequest(1, "execCommandApproval", old), {}, "/w", ["/w"])
     assert request.tool_input == {"command": "git push", "cwd": None}
     words: dict[str, Json] = {"command": ["./x", "-c", "a; b"], "callId": "c"}
-    request = approval_request(Asking(1, "execCommandApproval", words), {}, "/w", ["/w"])
+    request = approval_request(PeerRequest(1, "execCommandApproval", words), {}, "/w", ["/w"])
     assert request.tool_input == {"command": "./x -c 'a; b'", "cwd": None}
 
 
@@ -428,7 +430,7 @@ def test_a_command_is_asked_with_the_directory_that_it_would_run_in(tmp_path: Pa
 
     def directory(**named: Json) -> str:
         params: dict[str, Json] = {"command": "make", **named}
-        asking = Asking(1, COMMAND, params)
+        asking = PeerRequest(1, COMMAND, params)
         return approval_request(asking, {}, str(work), [str(work)]).tool_cwd
 
     assert directory() == ""
@@ -447,13 +449,13 @@ def test_a_tool_of_an_mcp_server_is_asked_by_its_own_name() -> None:
     params: dict[str, Json] = {"serverName": "lab", "message": "Allow?", "_meta": about}
     call = McpToolCall(id="c", server="lab", tool="add")
     request = approval_request(
-        Asking(1, MCP, params), {"x": FileChange(id="x"), "c": call}, "/", []
+        PeerRequest(1, MCP, params), {"x": FileChange(id="x"), "c": call}, "/", []
     )
     assert (request.tool_name, request.tool_input) == ("mcp__lab__add", {"a": 1})
     assert (request.tool_call_id, request.reason) == ("c", "Allow?")
-    answer = verdict(Asking(1, MCP, params), Allow(tool_input={"a": 2}))
+    answer = verdict(PeerRequest(1, MCP, params), Allow(tool_input={"a": 2}))
     assert answer == {"action": "accept", "content": None}
-    form = approval_request(Asking(1, MCP, {"serverName": "lab"}), {}, "/", [])
+    form = approval_request(PeerRequest(1, MCP, {"serverName": "lab"}), {}, "/", [])
     assert form.tool_name == "mcp__lab"
 
 
@@ -468,10 +470,10 @@ def test_a_version_is_found_after_the_first_slash() -> None:
     greeting = Hello(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)")
     assert greeting.version == "0.169.0"
     assert Hello(user_agent="nobody").version is None
-    assert outdated("Codex", "0.163.0", OLDEST) is None
-    assert outdated("Codex", "1.0.0", OLDEST) is None
-    assert outdated("Codex", "0.162.9", OLDEST) is not None
-    assert outdated("Codex", None, OLDEST) is not None
+    assert outdated_failure("Codex", "0.163.0", OLDEST) is None
+    assert outdated_failure("Codex", "1.0.0", OLDEST) is None
+    assert outdated_failure("Codex", "0.162.9", OLDEST) is not None
+    assert outdated_failure("Codex", None, OLDEST) is not None
 
 
 def test_who_pays_is_said_in_our_words() -> None:

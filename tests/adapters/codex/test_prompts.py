@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, Json
 from sessionmgr.store import MemoryStore
@@ -94,7 +94,7 @@ async def test_a_system_prompt_that_is_new_to_a_thread_is_told_to_its_model_once
             run = await session.submit("hi", system_prompt=text)
             assert (await run.result()).status == "completed"
         calls = [
-            [each for each in talk.heard_so_far if isinstance(each, Call)]
+            [each for each in talk.heard_so_far if isinstance(each, RpcCall)]
             for talk in sdk.conversations
         ]
         told = [[each.params["items"] for each in some if each.method == INJECT] for some in calls]
@@ -112,7 +112,7 @@ async def test_a_run_whose_system_prompt_cannot_be_told_is_not_begun() -> None:
         it.says(HELLO)
         while True:
             call = await it.heard()
-            assert isinstance(call, Call)
+            assert isinstance(call, RpcCall)
             match call.method:
                 case "config/read":
                     it.says(result(call, {"config": {}}))

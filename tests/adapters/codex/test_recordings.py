@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sessionmgr.adapter.kit.json_rpc_caller import Asking
+from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
 from sessionmgr.model import (
     Event,
     MessageReceived,
@@ -75,7 +75,7 @@ def play(path: Path) -> Played:
                 if failure is not None:
                     end = (failure.kind.value, failure.retryable, failure.resumable)
                     played.ends.append(end)
-            if isinstance(frame, Asking):
+            if isinstance(frame, PeerRequest):
                 assert frame.method in {*APPROVALS, CALL}
                 request = approval_request(frame, state.tools, "/lab/proj", ["/lab/proj"])
                 assert request.tool_name
@@ -83,7 +83,7 @@ def play(path: Path) -> Played:
 
 
 def _thread(frame: Frame) -> str:
-    if isinstance(frame, Asking):
+    if isinstance(frame, PeerRequest):
         return thread_of(frame.params) or ""
     return getattr(frame, "thread_id", "")
 

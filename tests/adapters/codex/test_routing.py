@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import Repeat, Step, Write, command_of
 from sessionmgr_adapters.codex.frames import MessageDelta
@@ -27,8 +27,8 @@ from tests.adapters.codex.test_app_server import (
 from tests.adapters.codex.test_left_calls import CLOSED, Ear, Stage, signs, stage
 from tests.adapters.codex.test_lost_servers import together
 
-START = Call(1, "thread/start", {})
-RESUME = Call(1, "thread/resume", {"threadId": THREAD})
+START = RpcCall(1, "thread/start", {})
+RESUME = RpcCall(1, "thread/resume", {"threadId": THREAD})
 OTHER_OPENED = {**OPENED, "thread": {"id": OTHER}}
 
 
@@ -63,9 +63,9 @@ async def test_texts_that_come_in_one_read_are_each_for_their_own(tmp_path: Path
         for each in ears:
             await (await it.connection.open(None, each)).send(START)
         await it.until("opened")
-        await it.stays.send(Call(1, "config/read", {}))
+        await it.stays.send(RpcCall(1, "config/read", {}))
         await ears[0].until("one")
-        await it.stays.send(Call(2, "config/read", {}))
+        await it.stays.send(RpcCall(2, "config/read", {}))
         await it.until("done")
     pieces = [[each.delta for each in ear.heard if isinstance(each, MessageDelta)] for ear in ears]
     assert pieces == [["one"], ["two"]]
@@ -166,7 +166,7 @@ async def test_a_thread_that_is_closed_while_it_is_kept_is_opened_again(tmp_path
         await conversation.send(START)
         await it.until("opened")
         conversation.close(keep=True)
-        await it.stays.send(Call(1, "config/read", {}))
+        await it.stays.send(RpcCall(1, "config/read", {}))
         await it.until("closed")
         await it.stays.send(RESUME)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import Json
 from sessionmgr.wire import RpcResponse
 from sessionmgr_adapters.codex.thread_cache import IDLE_FOR, KEPT, ThreadCache, terms_of
@@ -33,7 +33,7 @@ async def test_so_many_threads_are_kept_and_the_oldest_is_given_back(
         raise AssertionError(f"{thread} was not left in the middle of a turn")
 
     cache = ThreadCache(ask, clear_away)
-    resume = [Call(n, "thread/resume", {"threadId": str(n)}) for n in range(KEPT + 1)]
+    resume = [RpcCall(n, "thread/resume", {"threadId": str(n)}) for n in range(KEPT + 1)]
     async with trio.open_nursery() as nursery:
         cache.open(nursery)
         for each in resume:

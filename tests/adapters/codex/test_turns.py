@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import (
     ErrorOccurred,
     FailureKind,
@@ -203,7 +203,7 @@ async def test_commands_that_still_run_are_ended_with_the_turn(autojump_clock: M
         it.says(ItemStarted(thread_id=thread, item=command("c2", "sleep 100")))
         end(it, thread)
         clean = await it.heard()
-        assert isinstance(clean, Call)
+        assert isinstance(clean, RpcCall)
         assert clean.method == "thread/backgroundTerminals/clean"
         it.says(result(clean, {}))
         it.says(ItemEnded(thread_id=thread, item=command("c1", "sleep 100", "failed")))
@@ -228,7 +228,7 @@ async def test_a_cancel_interrupts_and_ends_what_runs(autojump_clock: MockClock)
         heard.append(await it.heard())
         end(it, thread, "interrupted")
         clean = await it.heard()
-        assert isinstance(clean, Call)
+        assert isinstance(clean, RpcCall)
         heard.append(clean.method)
         it.says(result(clean, {}))
         it.says(ItemEnded(thread_id=thread, item=command("c1", "sleep 100", "failed")))

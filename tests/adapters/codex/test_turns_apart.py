@@ -7,7 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.errors import OptionInvalid
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
@@ -85,7 +85,7 @@ async def test_a_message_that_was_taken_and_never_heard_is_told_of(
         begin(it, call)
         it.says(*text(thread_of(call), "one"))
         steer = await it.heard()
-        assert isinstance(steer, Call)
+        assert isinstance(steer, RpcCall)
         it.says(result(steer, {"turnId": TURN}))
         await trio.testing.wait_all_tasks_blocked()
         if dies:
@@ -120,7 +120,7 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
 async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with(
     autojump_clock: MockClock,
 ) -> None:
-    heard: list[Call] = []
+    heard: list[RpcCall] = []
 
     async def nothing(given: dict[str, Json]) -> Json:
         await trio.lowlevel.checkpoint()
@@ -130,7 +130,7 @@ async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_beg
         if heard:
             it.says(HELLO)
             call = await it.heard()
-            assert isinstance(call, Call)
+            assert isinstance(call, RpcCall)
             it.says(result(call, {"thread": {"id": "t", "path": None}}))
             heard.append(call)
             return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.kit.command_line import split
+from sessionmgr.adapter.kit.command_line import split_argv
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
 
 PATH = os.defpath.lstrip(":") + ":/usr/sbin:/sbin"
@@ -142,7 +142,7 @@ ROUND_A_DENIAL = [
 @pytest.mark.parametrize("prompt", ROUND_A_DENIAL)
 def test_a_denied_command_is_denied_however_it_is_called(cwd: Path, prompt: str) -> None:
     with pytest.raises(CommandRefusedError):
-        rules(cwd, denied=["id"]).check(split(prompt))
+        rules(cwd, denied=["id"]).check(split_argv(prompt))
 
 
 def test_a_program_that_may_be_one_of_two_that_start_others_is_neither(cwd: Path) -> None:
@@ -156,14 +156,14 @@ def test_a_program_that_may_be_one_of_two_that_start_others_is_neither(cwd: Path
     ["sort -r x", "sort --check x", "split -l 5 x", "tar -czf x.tgz IMAGE", "ip addr show"],
 )
 def test_a_program_that_starts_others_by_an_option_runs_without_it(cwd: Path, prompt: str) -> None:
-    assert rules(cwd, denied=["id"]).check(split(prompt))[1:] == split(prompt)[1:]
+    assert rules(cwd, denied=["id"]).check(split_argv(prompt))[1:] == split_argv(prompt)[1:]
 
 
 @pytest.mark.parametrize("listed", ["id", "/usr/bin/id", "./linked"])
 def test_a_denial_by_path_or_link_is_about_the_file(cwd: Path, listed: str) -> None:
     for prompt in ("id", "./twice", "/usr/bin/id", "env id"):
         with pytest.raises(CommandRefusedError):
-            rules(cwd, denied=[listed]).check([*split(prompt)])
+            rules(cwd, denied=[listed]).check([*split_argv(prompt)])
 
 
 def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path: Path) -> None:
@@ -193,13 +193,13 @@ def test_what_is_not_allowed_is_refused_and_so_is_what_would_start_it(
     cwd: Path, prompt: str
 ) -> None:
     with pytest.raises(CommandRefusedError, match="is not allowed; allowed are: echo"):
-        rules(cwd, allowed=["echo"]).check(split(prompt))
+        rules(cwd, allowed=["echo"]).check(split_argv(prompt))
 
 
 @pytest.mark.parametrize("prompt", ["env id", "sh -c id", "sh -c 'echo; id'", "timeout 1 id"])
 def test_that_a_wrapper_is_allowed_does_not_allow_what_it_starts(cwd: Path, prompt: str) -> None:
     with pytest.raises(CommandRefusedError, match="id is not allowed"):
-        rules(cwd, allowed=["env", "sh", "timeout", "echo"]).check(split(prompt))
+        rules(cwd, allowed=["env", "sh", "timeout", "echo"]).check(split_argv(prompt))
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_that_a_wrapper_is_allowed_does_not_allow_what_it_starts(cwd: Path, prom
 )
 def test_what_is_allowed_runs_as_it_would_without_a_list(cwd: Path, prompt: str) -> None:
     allowed = ["echo", "cat", "env", "nice", "timeout", "sh", "find", "xargs"]
-    argv = rules(cwd, allowed=allowed).check(split(prompt))
-    assert outcome(argv, cwd) == outcome(split(prompt), cwd)
+    argv = rules(cwd, allowed=allowed).check(split_argv(prompt))
+    assert outcome(argv, cwd) == outcome(split_argv(prompt), cwd)
 
 
 def outcome(argv: list[str], cwd: Path) -> tuple[int, bytes]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from sessionmgr.adapter import Approve, Mapped, PermissionMap
+from sessionmgr.adapter import Approve, MappedMode, PermissionMap
 from sessionmgr.model import FailureKind, Fidelity, Json, PermissionMode
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
@@ -46,7 +46,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
 }
 ASKS: Final = ("default", "accept_edits")
 # In a process of its own nobody is asked, and what would be asked about is not done.
-NARROWER: Final = Mapped("never, workspace-write", Fidelity.NARROWER, confined=True)
+NARROWER: Final = MappedMode("never, workspace-write", Fidelity.NARROWER, confined=True)
 ONCE: Final = PermissionMap(
     {
         **PERMISSIONS.modes,

@@ -184,7 +184,7 @@ class Queueing(Sound):
 
     async def queue(self, message_id: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.messages.take(message_id)
+        self.messages.accept(message_id)
 
 
 class Losing(Queueing):
@@ -192,7 +192,7 @@ class Losing(Queueing):
 
     async def queue(self, message_id: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.messages.hear(message_id)
+        self.messages.mark_heard(message_id)
 
 
 class Obedient(Sound):

@@ -9,7 +9,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
-from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
+from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_REQUESTS
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import EndReason, FailureKind, RunStatus
@@ -352,11 +352,15 @@ async def test_a_question_too_many_is_denied_and_the_others_are_asked(
 ) -> None:
     async def script(it: Talk) -> None:
         await it.expect(Say("hi"))
-        it.says(Hello("s1"), *(Question(f"q{number}", "ls") for number in range(LIMIT + 1)))
-        assert await it.heard() == Answered(f"q{LIMIT}", Deny(reason=FULL, by="limit"))
+        it.says(
+            Hello("s1"), *(Question(f"q{number}", "ls") for number in range(MAX_OPEN_REQUESTS + 1))
+        )
+        assert await it.heard() == Answered(
+            f"q{MAX_OPEN_REQUESTS}", Deny(reason=TOO_MANY_REQUESTS, by="limit")
+        )
         sdk.open_gate("refused")
-        answered = {(await it.heard()) for _ in range(LIMIT)}
-        assert answered == {Answered(f"q{number}", Allow()) for number in range(LIMIT)}
+        answered = {(await it.heard()) for _ in range(MAX_OPEN_REQUESTS)}
+        assert answered == {Answered(f"q{number}", Allow()) for number in range(MAX_OPEN_REQUESTS)}
         it.says(Question("q0", "ls"))  # a name may be used again
         await it.expect(Answered("q0", Allow()))
         it.says(TurnEnded())

@@ -16,7 +16,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
+from sessionmgr.adapter.kit.run_end import exit_failure, process_exit_event
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.escalation import Escalation
@@ -75,7 +75,7 @@ class OneShot(ChildRun):
         """The thread that it is on, once that is known."""
         return self._state.thread
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         """Take the lines of one read."""
         events = [event for frame in read(lines) for event in normalise(frame, self._state)]
         if events:
@@ -85,7 +85,7 @@ class OneShot(ChildRun):
         if self._state.last_turn is not None:
             self.done()
 
-    def ended(self, facts: ExitReport) -> None:
+    def on_exit(self, facts: ExitReport) -> None:
         """Wait with that until its answer is told; and one that is started again is not over."""
 
     async def perform(self) -> None:
@@ -107,7 +107,7 @@ class OneShot(ChildRun):
             facts = await self._start(self._spec.command(named, profile))
             self._tell_of_the_answer(paths[ANSWER])
         self._book()
-        self.run.emit_nowait(process_exited(facts))
+        self.run.emit_nowait(process_exit_event(facts))
         if self.run.cancelling is None:
             await self._end(facts)
 
@@ -115,7 +115,7 @@ class OneShot(ChildRun):
         """Start it, and again if it found its home half made; return how it ended."""
         tries = 1
         while True:
-            facts = await self.play(command, self.run.prompt.encode(errors="replace"))
+            facts = await self.run_child(command, self.run.prompt.encode(errors="replace"))
             is_lost = not self.thread and failures.has_lost(self.tail.text(), tries)
             if not is_lost or self.run.cancelling is not None:
                 return facts

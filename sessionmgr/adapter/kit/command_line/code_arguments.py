@@ -100,13 +100,13 @@ _AWK_STARTS: Final = re.compile(
 _AWKS: Final = frozenset("awk gawk mawk nawk original-awk".split())
 
 
-def code_argument(name: str, words: Sequence[str]) -> str | None:
+def find_code_argument(name: str, words: Sequence[str]) -> str | None:
     """Return the argument for which a program runs code or starts others; None if there is none.
 
     "" stands for code that an interpreter reads from stdin.
     """
     if name == "git":
-        return _started_by_git(words)
+        return _git_launch_argument(words)
     if name in _AWKS:
         return next((each for each in words[1:] if _AWK_STARTS.search(each)), None)
     interpreter = INTERPRETERS.get(name) or INTERPRETERS.get(_VERSION.sub("", name))
@@ -136,7 +136,7 @@ _HARMLESS: Final = frozenset(
 )
 
 
-class _Launching(msgspec.Struct, frozen=True):
+class _GitLaunchOptions(msgspec.Struct, frozen=True):
     """The options by which a command of git starts a program; git accepts their beginnings."""
 
     letters: str = ""
@@ -156,20 +156,20 @@ class _Launching(msgspec.Struct, frozen=True):
 
 
 _GIT: Final = {
-    "clone": _Launching("uc", "--upload-pack --config"),
-    "difftool": _Launching("x", "--extcmd"),
-    "fetch": _Launching("", "--upload-pack"),
-    "fetch-pack": _Launching("", "--upload-pack --exec"),
-    "grep": _Launching("O", "--open-files-in-pager"),
-    "ls-remote": _Launching("", "--upload-pack --exec"),
-    "pull": _Launching("", "--upload-pack"),
-    "push": _Launching("", "--receive-pack --exec"),
-    "rebase": _Launching("x", "--exec"),
-    "send-pack": _Launching("", "--receive-pack --exec"),
+    "clone": _GitLaunchOptions("uc", "--upload-pack --config"),
+    "difftool": _GitLaunchOptions("x", "--extcmd"),
+    "fetch": _GitLaunchOptions("", "--upload-pack"),
+    "fetch-pack": _GitLaunchOptions("", "--upload-pack --exec"),
+    "grep": _GitLaunchOptions("O", "--open-files-in-pager"),
+    "ls-remote": _GitLaunchOptions("", "--upload-pack --exec"),
+    "pull": _GitLaunchOptions("", "--upload-pack"),
+    "push": _GitLaunchOptions("", "--receive-pack --exec"),
+    "rebase": _GitLaunchOptions("x", "--exec"),
+    "send-pack": _GitLaunchOptions("", "--receive-pack --exec"),
 }
 
 
-def _started_by_git(words: Sequence[str]) -> str | None:
+def _git_launch_argument(words: Sequence[str]) -> str | None:
     at = 1
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
@@ -191,11 +191,11 @@ def _started_by_git(words: Sequence[str]) -> str | None:
     if command == "submodule" and "foreach" in rest:  # one word is a line for a shell
         return next((each for each in rest if len(each.split()) > 1), None)
     if command == "config":
-        return _set_by_git_config(rest)
+        return _git_config_launches(rest)
     return _GIT[command].found(rest) if command in _GIT else None
 
 
-def _set_by_git_config(words: Sequence[str]) -> str | None:
+def _git_config_launches(words: Sequence[str]) -> str | None:
     plain = [each for each in words if not each.startswith("-")]
     for key, value in pairwise(plain):
         if _names_program(key) and not _HARMLESS_VALUE.match(value):

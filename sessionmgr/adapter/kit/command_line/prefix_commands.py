@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter.kit.command_line.tokenizer import NotPlainError
+from sessionmgr.adapter.kit.command_line.tokenizer import NotSimpleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class Wrapper(msgspec.Struct, frozen=True):
+class PrefixSyntax(msgspec.Struct, frozen=True):
     """The syntax of one of them: its flags, its options with a value, and positional arguments."""
 
     flags: str = ""
@@ -41,7 +41,7 @@ class Wrapper(msgspec.Struct, frozen=True):
             elif word in flags or _carries_value(word, valued) or self._is_number(word):
                 at += 1
             else:
-                raise NotPlainError(f"the option {word} of {name} is unknown")
+                raise NotSimpleError(f"the option {word} of {name} is unknown")
         at += positional
         return at if at < len(words) else None
 
@@ -56,22 +56,22 @@ def _carries_value(word: str, valued: Sequence[str]) -> bool:
     return word[:2] in valued and len(word) > 2
 
 
-WRAPPERS: Final = {
-    "env": Wrapper("-i -0 -v --ignore-environment --null --debug", "-u --unset"),
-    "nice": Wrapper("", "-n --adjustment", numbers=True),
-    "nohup": Wrapper(),
-    "setsid": Wrapper("-c -f -w --ctty --fork --wait"),
-    "stdbuf": Wrapper("", "-i -o -e --input --output --error"),
-    "ionice": Wrapper("-t --ignore", "-c -n --class --classdata"),
-    "chrt": Wrapper("-b -f -i -o -r -R", positional=1),
-    "taskset": Wrapper("-a -c --all-tasks --cpu-list", positional=1),
-    "time": Wrapper("-p -v -a", "-f -o --format --output"),
-    "timeout": Wrapper(
+PREFIX_COMMANDS: Final = {
+    "env": PrefixSyntax("-i -0 -v --ignore-environment --null --debug", "-u --unset"),
+    "nice": PrefixSyntax("", "-n --adjustment", numbers=True),
+    "nohup": PrefixSyntax(),
+    "setsid": PrefixSyntax("-c -f -w --ctty --fork --wait"),
+    "stdbuf": PrefixSyntax("", "-i -o -e --input --output --error"),
+    "ionice": PrefixSyntax("-t --ignore", "-c -n --class --classdata"),
+    "chrt": PrefixSyntax("-b -f -i -o -r -R", positional=1),
+    "taskset": PrefixSyntax("-a -c --all-tasks --cpu-list", positional=1),
+    "time": PrefixSyntax("-p -v -a", "-f -o --format --output"),
+    "timeout": PrefixSyntax(
         "-v --foreground --preserve-status --verbose",
         "-k -s --kill-after --signal",
         positional=1,
     ),
-    "xargs": Wrapper(
+    "xargs": PrefixSyntax(
         "-0 -r -t -x --null --no-run-if-empty --verbose --exit",
         "-n -P -L -s -d --max-args --max-procs --max-lines --max-chars --delimiter",
     ),
@@ -102,7 +102,7 @@ OPAQUE: Final = frozenset(
 """Programs that also start others, but with a syntax that is not known here."""
 MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
 """Multi-call binaries: the name of the call selects the program."""
-KNOWN: Final = frozenset({*WRAPPERS, *SHELLS, *OPAQUE, "find"})
+LAUNCHER_COMMANDS: Final = frozenset({*PREFIX_COMMANDS, *SHELLS, *OPAQUE, "find"})
 
 
 RUNNERS: Final = {
@@ -119,7 +119,7 @@ RUNNERS: Final = {
 """Programs that start what follows one of these words, or what follows their own name."""
 
 
-def run_by(name: str, words: Sequence[str]) -> list[int]:
+def runner_command_indexes(name: str, words: Sequence[str]) -> list[int]:
     """Return where a command may begin that a runner starts; its options are not known here."""
     after = RUNNERS[name].split()
     begin = next((at for at, word in enumerate(words) if word in after), None) if after else 0
@@ -128,7 +128,7 @@ def run_by(name: str, words: Sequence[str]) -> list[int]:
     return [at for at in range(begin + 1, len(words)) if not words[at].startswith("-")]
 
 
-class Launching(msgspec.Struct, frozen=True):
+class LaunchArguments(msgspec.Struct, frozen=True):
     """The arguments that make a program start another one."""
 
     long: str = ""
@@ -155,45 +155,45 @@ class Launching(msgspec.Struct, frozen=True):
         return None
 
 
-LAUNCHING: Final = {
-    "cpio": Launching("--rsh-command"),
-    "install": Launching("--strip-program"),
-    "ip": Launching("--batch", "b", "exec"),
-    "man": Launching("--pager --html --browser", "PH"),
-    "nc": Launching("--exec --sh-exec --lua-exec", "ec"),
-    "ncat": Launching("--exec --sh-exec --lua-exec", "ec"),
-    "netcat": Launching("--exec --sh-exec", "ec"),
-    "rsync": Launching("--rsh --rsync-path", "e"),
-    "scp": Launching("", "So"),
-    "sftp": Launching("", "So"),
-    "sort": Launching("--compress-program"),
-    "split": Launching("--filter"),
-    "tar": Launching(
+LAUNCH_ARGUMENTS: Final = {
+    "cpio": LaunchArguments("--rsh-command"),
+    "install": LaunchArguments("--strip-program"),
+    "ip": LaunchArguments("--batch", "b", "exec"),
+    "man": LaunchArguments("--pager --html --browser", "PH"),
+    "nc": LaunchArguments("--exec --sh-exec --lua-exec", "ec"),
+    "ncat": LaunchArguments("--exec --sh-exec --lua-exec", "ec"),
+    "netcat": LaunchArguments("--exec --sh-exec", "ec"),
+    "rsync": LaunchArguments("--rsh --rsync-path", "e"),
+    "scp": LaunchArguments("", "So"),
+    "sftp": LaunchArguments("", "So"),
+    "sort": LaunchArguments("--compress-program"),
+    "split": LaunchArguments("--filter"),
+    "tar": LaunchArguments(
         "--to-command --use-compress-program --checkpoint-action --rsh-command --rmt-command "
         "--info-script --new-volume-script",
         "IF",
         bundled=True,
     ),
-    "tcpdump": Launching("--postrotate-command", "z"),
-    "zip": Launching("--unzip-command", "T"),
+    "tcpdump": LaunchArguments("--postrotate-command", "z"),
+    "zip": LaunchArguments("--unzip-command", "T"),
 }
 """They start another program only if one of their arguments names it."""
 
 
-def launches(names: Iterable[str], words: Sequence[str]) -> str | None:
+def launch_argument(names: Iterable[str], words: Sequence[str]) -> str | None:
     """Return the argument by which one of these programs would start another."""
-    for name in LAUNCHING.keys() & set(names):
-        if (found := LAUNCHING[name].found(words)) is not None:
+    for name in LAUNCH_ARGUMENTS.keys() & set(names):
+        if (found := LAUNCH_ARGUMENTS[name].found(words)) is not None:
             return found
     return None
 
 
-def is_opaque(name: str) -> bool:
+def is_opaque_command(name: str) -> bool:
     """Return whether the program that it would start cannot be determined."""
     return name in OPAQUE or name.startswith(("ld-linux", "ld-musl", "ld.so"))
 
 
-def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
+def shell_script_index(name: str, words: Sequence[str], *, login: bool = False) -> int:
     """Return the index of the script in a shell's call; `login` allows reading the user's profile.
 
     Raises:
@@ -206,10 +206,10 @@ def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
             break
         if "c" in letters and at + 1 < len(words):
             return at + 1
-    raise NotPlainError(f"cannot determine what {name} would run: only -c is understood")
+    raise NotSimpleError(f"cannot determine what {name} would run: only -c is understood")
 
 
-def found_by(words: Sequence[str]) -> list[tuple[int, int]]:
+def find_command_ranges(words: Sequence[str]) -> list[tuple[int, int]]:
     """Return the ranges of the commands that a call of find would start."""
     spans: list[tuple[int, int]] = []
     at = 1

@@ -34,11 +34,11 @@ _SHELL_SYNTAX: Final = re.compile(
 )
 
 
-class NotPlainError(ValueError):
+class NotSimpleError(ValueError):
     """A script that is not just a sequence of commands, or not a script at all."""
 
 
-class ShellNeededError(NotPlainError):
+class ShellNeededError(NotSimpleError):
     """An argv with an operator that only a shell understands."""
 
     def __init__(self, operator: str) -> None:
@@ -50,7 +50,7 @@ class ShellNeededError(NotPlainError):
         self.operator = operator
 
 
-class Word(msgspec.Struct, frozen=True):
+class ShellWord(msgspec.Struct, frozen=True):
     """A word without its quotes; `raw` is its source text."""
 
     text: str
@@ -64,23 +64,25 @@ class Word(msgspec.Struct, frozen=True):
         return self.raw != self.text
 
 
-class Operator(msgspec.Struct, frozen=True):
+class ShellOperator(msgspec.Struct, frozen=True):
     """An operator between words; `joined`: no blank separates it from the word before."""
 
     text: str
     joined: bool = False
 
 
-def split(text: str) -> list[str]:
+def split_argv(text: str) -> list[str]:
     """Return the argv that `text` is.
 
     Raises:
         NotPlainError: A quote is not closed.
     """
-    return [each.text for each in _Reader(text, script=False).read() if isinstance(each, Word)]
+    return [
+        each.text for each in _Tokenizer(text, script=False).read() if isinstance(each, ShellWord)
+    ]
 
 
-def argv_of(text: str) -> list[str]:
+def plain_argv(text: str) -> list[str]:
     """Return the argv that `text` is, unless a shell would read it differently.
 
     Raises:
@@ -89,24 +91,24 @@ def argv_of(text: str) -> list[str]:
     """
     if len(text) > LONGEST:
         why = f"it has {len(text):,} characters; a command may have at most {LONGEST:,}"
-        raise NotPlainError(f"{why}: put the data into a file and name the file")
-    reader = _Reader(text.strip(_ARGV_BLANKS), script=False)
-    argv = [each.text for each in reader.read() if isinstance(each, Word)]
+        raise NotSimpleError(f"{why}: put the data into a file and name the file")
+    reader = _Tokenizer(text.strip(_ARGV_BLANKS), script=False)
+    argv = [each.text for each in reader.read() if isinstance(each, ShellWord)]
     if reader.operator is not None:
         raise ShellNeededError(reader.operator)
     return argv
 
 
-def tokens(text: str) -> list[Word | Operator]:
+def tokenize(text: str) -> list[ShellWord | ShellOperator]:
     """Return the words and operators of a script.
 
     Raises:
         NotPlainError: It contains something that a shell would expand.
     """
-    return list(_Reader(text, script=True).read())
+    return list(_Tokenizer(text, script=True).read())
 
 
-class _Reader:
+class _Tokenizer:
     def __init__(self, text: str, *, script: bool) -> None:
         self._text = text
         self._script = script
@@ -116,7 +118,7 @@ class _Reader:
         self.operator: str | None = None
         """Return the first part of an argv that a shell would interpret."""
 
-    def read(self) -> Iterator[Word | Operator]:
+    def read(self) -> Iterator[ShellWord | ShellOperator]:
         joined = False
         while self._at < len(self._text):
             if found := self._blanks.match(self._text, self._at):
@@ -128,13 +130,13 @@ class _Reader:
                 self._at += 2
             elif self._script and (found := _OPERATOR.match(self._text, self._at)):
                 self._at = found.end()
-                yield Operator(found[0], joined)
+                yield ShellOperator(found[0], joined)
                 joined = False
             else:
                 yield self._word()
                 joined = True
 
-    def _word(self) -> Word:
+    def _word(self) -> ShellWord:
         begin = self._at
         pieces: list[str] = []
         glob = False
@@ -153,7 +155,7 @@ class _Reader:
                 if not self._script and (found := _SHELL_SYNTAX.search(piece)):
                     self._note(found[0])
                 pieces.append(piece)
-        return Word("".join(pieces), self._text[begin : self._at], glob and self._script)
+        return ShellWord("".join(pieces), self._text[begin : self._at], glob and self._script)
 
     def _run_of(self, plain: re.Pattern[str]) -> str:
         found = plain.match(self._text, self._at)
@@ -172,7 +174,7 @@ class _Reader:
     def _until_quote(self) -> str:
         end = self._text.find("'", self._at + 1)
         if end < 0:
-            raise NotPlainError("a single quote is not closed")
+            raise NotSimpleError("a single quote is not closed")
         inside = self._text[self._at + 1 : end]
         self._at = end + 1
         return inside
@@ -193,7 +195,7 @@ class _Reader:
                 self._at += 1
             else:
                 pieces.append(self._run_of(_PLAIN_IN_QUOTES))
-        raise NotPlainError("a double quote is not closed")
+        raise NotSimpleError("a double quote is not closed")
 
     def _escaped_in_quotes(self) -> str:
         following = self._text[self._at + 1 : self._at + 2]
@@ -214,6 +216,6 @@ class _Reader:
         if not self._script:
             return
         if letter in "$`":
-            raise NotPlainError(f"it contains a {letter} to expand; put it in single quotes")
+            raise NotSimpleError(f"it contains a {letter} to expand; put it in single quotes")
         if first and letter in "~#":
-            raise NotPlainError(f"a word begins with {letter}; put it in single quotes")
+            raise NotSimpleError(f"a word begins with {letter}; put it in single quotes")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.adapter.kit.images import LARGEST
+from sessionmgr.adapter.kit.images import MAX_IMAGE_BYTES
 from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
 from sessionmgr.model import (
@@ -237,7 +237,7 @@ async def test_a_message_at_once_is_no_option_of_it(manager: Manager, tmp_path: 
 
 async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path) -> None:
     (tmp_path / "fake.png").write_text("no picture")
-    (tmp_path / "large.png").write_bytes(PNG + bytes(LARGEST))
+    (tmp_path / "large.png").write_bytes(PNG + bytes(MAX_IMAGE_BYTES))
     refused: dict[str, tuple[dict[str, Json], str]] = {
         "nowhere": ({"images": ["nowhere.png"]}, f"{tmp_path}/nowhere.png cannot be read: "),
         "fake": ({"images": ["fake.png"]}, "fake.png is no PNG, JPEG, GIF or WebP"),

@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Changes:
+class ChangeSignal:
     """Wakes the tasks that wait for a condition when something may have changed."""
 
     def __init__(self) -> None:
         self._noted = trio.Event()
         self._is_awaited = False
 
-    def note(self) -> None:
+    def notify(self) -> None:
         """Note a change. It costs next to nothing if no task waits."""
         if self._is_awaited:
             self._is_awaited = False
             self._noted.set()
             self._noted = trio.Event()
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds."""
         await trio.lowlevel.checkpoint()
         while not holds():

@@ -30,12 +30,12 @@ class GrowingFile(Generic[T]):
         self._decoder: Final = LineDecoder()
         self._offset = self._size()
 
-    async def news(self) -> list[T]:
+    async def read_new(self) -> list[T]:
         """Return what `parse` finds in the lines that were added since the last call."""
         if self._size() <= self._offset:  # a stat needs no thread
             await trio.lowlevel.checkpoint()
             return []
-        return await trio.to_thread.run_sync(self._read_on)
+        return await trio.to_thread.run_sync(self._read_from_position)
 
     def _size(self) -> int:
         try:
@@ -43,7 +43,7 @@ class GrowingFile(Generic[T]):
         except OSError:
             return 0
 
-    def _read_on(self) -> list[T]:
+    def _read_from_position(self) -> list[T]:
         found: list[T] = []
         try:
             with self._find().open("rb") as file:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.kit.run_end import config_invalid
+from sessionmgr.adapter.kit.run_end import config_failure
 from sessionmgr.model import Failure
 from sessionmgr.process import Command, PipePump
 from sessionmgr.process.escalation import Escalation, open_tree
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 
-PATIENCE: Final = 10.0
+VERSION_TIMEOUT: Final = 10.0
 _LADDER: Final = Escalation(polite=0.0, term=0.5)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-def missing_program(
+def missing_program_reason(
     command: Sequence[str], env: Mapping[str, str], cwd: str, remedy: str
 ) -> Health | None:
     """Return the problem if a command's program is missing or not executable, else None."""
@@ -44,24 +44,24 @@ def missing_program(
     return None
 
 
-def numbers(version: str | None) -> tuple[int, ...] | None:
+def version_numbers(version: str | None) -> tuple[int, ...] | None:
     """Return the numbers of a version, for comparison."""
     found = _VERSION.search(version or "")
     return None if found is None else tuple(map(int, found.groups()))
 
 
-def outdated(program: str, version: str | None, oldest: tuple[int, ...]) -> Failure | None:
+def outdated_failure(program: str, version: str | None, oldest: tuple[int, ...]) -> Failure | None:
     """Return the failure for a version that is too old; None if it is not."""
-    found = numbers(version)
+    found = version_numbers(version)
     if found is not None and found >= oldest:
         return None
     least = ".".join(map(str, oldest))
-    return config_invalid(
+    return config_failure(
         f"{program} {version or 'of no version'} is too old: {least} is the oldest"
     )
 
 
-async def version_of(launcher: Launcher, program: Sequence[str], like: Command) -> str:
+async def read_version(launcher: Launcher, program: Sequence[str], like: Command) -> str:
     """Return the first line of `program --version`; "" if it prints none.
 
     Raises:
@@ -75,7 +75,7 @@ async def version_of(launcher: Launcher, program: Sequence[str], like: Command) 
     command = Command(argv=(*program, "--version"), cwd=like.cwd, env=like.env, stdin=False)
     pump = PipePump(take)
     async with open_tree(launcher, command, ladder=_LADDER) as tree:
-        with trio.move_on_after(PATIENCE):
+        with trio.move_on_after(VERSION_TIMEOUT):
             await pump.run(
                 stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
             )

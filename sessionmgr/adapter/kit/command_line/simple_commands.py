@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.command_line.tokenizer import NotPlainError, Operator, Word, tokens
+from sessionmgr.adapter.kit.command_line.tokenizer import (
+    NotSimpleError,
+    ShellOperator,
+    ShellWord,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JOINTS: Final = frozenset({";", "&", "&&", "||", "|", "\n"})
+CONTROL_OPERATORS: Final = frozenset({";", "&", "&&", "||", "|", "\n"})
 _REDIRECTIONS: Final = frozenset({"<", ">", ">>", ">|", "<>", ">&", "<&"})
 RESERVED: Final = frozenset(
     "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
@@ -32,21 +37,21 @@ class Redirection(msgspec.Struct, frozen=True):
 
     number: str
     operator: str
-    target: Word
+    target: ShellWord
 
-    def written(self) -> str:
+    def text(self) -> str:
         """Return it as a shell reads it."""
-        return f"{self.number}{self.operator}{written(self.target)}"
+        return f"{self.number}{self.operator}{shell_word(self.target)}"
 
 
-class Plain(msgspec.Struct, frozen=True):
+class SimpleCommand(msgspec.Struct, frozen=True):
     """One command with its redirections."""
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     redirections: tuple[Redirection, ...] = ()
 
 
-Script: TypeAlias = list[Plain | str]
+Script: TypeAlias = list[SimpleCommand | str]
 """Commands, and what stands between them."""
 
 
@@ -57,24 +62,24 @@ def read_script(text: str) -> Script:
         NotPlainError: It is more than that.
     """
     script: Script = []
-    words: list[Word] = []
+    words: list[ShellWord] = []
     redirections: list[Redirection] = []
-    stream = iter(_paired(tokens(text)))
+    stream = iter(_join_redirections(tokenize(text)))
     for token in stream:
         if isinstance(token, Redirection):
             redirections.append(token)
-        elif isinstance(token, Word):
+        elif isinstance(token, ShellWord):
             words.append(token)
         else:
-            _close(script, words, redirections)
+            _end_command(script, words, redirections)
             script.append(token.text)
-    _close(script, words, redirections)
-    if not any(isinstance(each, Plain) for each in script):
-        raise NotPlainError("it holds no command")
+    _end_command(script, words, redirections)
+    if not any(isinstance(each, SimpleCommand) for each in script):
+        raise NotSimpleError("it holds no command")
     return script
 
 
-def written(word: Word) -> str:
+def shell_word(word: ShellWord) -> str:
     """Return a word as a shell reads it: quoted, unless it asks for files of such names.
 
     Raises:
@@ -83,55 +88,65 @@ def written(word: Word) -> str:
     if not word.glob:
         return shlex.quote(word.text)
     if not _PLAIN_GLOB.fullmatch(word.raw):
-        raise NotPlainError(f"{word.raw} is a pattern with quotes or unusual characters in it")
+        raise NotSimpleError(f"{word.raw} is a pattern with quotes or unusual characters in it")
     return word.raw
 
 
-def _paired(found: list[Word | Operator]) -> Iterator[Word | Operator | Redirection]:
+def _join_redirections(
+    found: list[ShellWord | ShellOperator],
+) -> Iterator[ShellWord | ShellOperator | Redirection]:
     """Join each redirection with its target, and with the number before it."""
     at = 0
     while at < len(found):
         token = found[at]
         after = found[at + 1] if at + 1 < len(found) else None
         number = ""
-        if isinstance(token, Word) and token.raw.isdecimal() and _redirects(after, joined=True):
+        if (
+            isinstance(token, ShellWord)
+            and token.raw.isdecimal()
+            and _redirects(after, joined=True)
+        ):
             number, at = token.text, at + 1
             token, after = found[at], (found[at + 1] if at + 1 < len(found) else None)
-        if isinstance(token, Word):
+        if isinstance(token, ShellWord):
             yield token
             at += 1
         elif token.text in _REDIRECTIONS:
             yield _redirection(number, token.text, after)
             at += 2
-        elif token.text in JOINTS:
+        elif token.text in CONTROL_OPERATORS:
             yield token
             at += 1
         else:
-            raise NotPlainError(f"it holds {token.text}")
+            raise NotSimpleError(f"it holds {token.text}")
 
 
-def _redirects(token: Word | Operator | None, *, joined: bool) -> bool:
-    return isinstance(token, Operator) and token.text in _REDIRECTIONS and token.joined is joined
+def _redirects(token: ShellWord | ShellOperator | None, *, joined: bool) -> bool:
+    return (
+        isinstance(token, ShellOperator) and token.text in _REDIRECTIONS and token.joined is joined
+    )
 
 
-def _redirection(number: str, operator: str, target: Word | Operator | None) -> Redirection:
-    if not isinstance(target, Word) or target.glob:
-        raise NotPlainError(f"{operator} wants the name of one file after it")
+def _redirection(
+    number: str, operator: str, target: ShellWord | ShellOperator | None
+) -> Redirection:
+    if not isinstance(target, ShellWord) or target.glob:
+        raise NotSimpleError(f"{operator} wants the name of one file after it")
     if operator in {">&", "<&"} and not (target.raw.isdecimal() or target.raw == "-"):
-        raise NotPlainError(f"{operator} wants a number after it")
+        raise NotSimpleError(f"{operator} wants a number after it")
     return Redirection(number, operator, target)
 
 
-def _close(script: Script, words: list[Word], redirections: list[Redirection]) -> None:
+def _end_command(script: Script, words: list[ShellWord], redirections: list[Redirection]) -> None:
     if words:
         first = words[0]
         if not first.quoted and first.text in RESERVED:
-            raise NotPlainError(f"it holds the reserved word {first.text}")
+            raise NotSimpleError(f"it holds the reserved word {first.text}")
         if _ASSIGNMENT.match(first.raw):
-            raise NotPlainError(f"{first.raw} changes what the commands find")
+            raise NotSimpleError(f"{first.raw} changes what the commands find")
         if first.glob:
-            raise NotPlainError(f"{first.raw} may be any command")
+            raise NotSimpleError(f"{first.raw} may be any command")
     if words or redirections:
-        script.append(Plain(tuple(words), tuple(redirections)))
+        script.append(SimpleCommand(tuple(words), tuple(redirections)))
     words.clear()
     redirections.clear()

@@ -16,7 +16,7 @@ from benchmarks.claude.suite import CLAUDE
 from benchmarks.codex.suite import CODEX
 from benchmarks.command import SUITES, main
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
-from benchmarks.fleet.pieces import Fleet, lateness
+from benchmarks.fleet.pieces import BenchFleet, lateness
 from benchmarks.fleet.suite import FLEET
 from benchmarks.goal import (
     Curve,
@@ -36,7 +36,7 @@ from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, ExcessGoal
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.shipped import ours as shipped
-from benchmarks.shipped.frames import DIALECTS, Dialect
+from benchmarks.shipped.frames import DIALECTS, BenchDialect
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.shipped.transcript import PIECES
 from benchmarks.stage import Stage
@@ -282,7 +282,7 @@ def said(events: Iterable[object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("agent", DIALECTS, ids=lambda agent: agent.name)
-def test_messages_are_played_whole_with_as_many_pieces_as_are_wanted(agent: Dialect) -> None:
+def test_messages_are_played_whole_with_as_many_pieces_as_are_wanted(agent: BenchDialect) -> None:
     lines = list(agent.lines(PIECES + 10))
     assert len(set(lines)) == len(lines)
     found = said(map(agent.normalise, lines))
@@ -303,7 +303,7 @@ async def test_the_least_makes_the_events_of_the_adapter_that_ships(dialect: int
 
 @pytest.mark.parametrize("dialect", range(len(DIALECTS)))
 async def test_a_counted_piece_is_taken_from_an_inbox_and_goes_no_further(dialect: int) -> None:
-    shipped.FrontInbox.pieces = shipped.Pieces(40)
+    shipped.FrontInbox.pieces = shipped.PieceCounter(40)
     with DIALECTS[dialect].written(40) as path:
         found = await played(shipped.COUNTED[dialect], dialect, path)
     assert shipped.FrontInbox.pieces.left == 0
@@ -327,7 +327,7 @@ def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:
 async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    measured = Fleet(sessions=3, pieces=4)
+    measured = BenchFleet(sessions=3, pieces=4)
     told: list[str] = []
 
     def tell(piece: str) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.fleet.pieces import Fleet, fleet
+from benchmarks.fleet.pieces import BenchFleet, fleet
 
 WINDOW: Final = 0.025
 CAPACITY: Final = 64
@@ -22,7 +22,7 @@ CAPACITY: Final = 64
 Row: TypeAlias = tuple[int, int, bytes]
 
 
-class Piece(msgspec.Struct, gc=False):
+class PieceRow(msgspec.Struct, gc=False):
     """What is stored of a piece."""
 
     session: int
@@ -35,7 +35,7 @@ def pieces(effort: Effort, sessions: int) -> Figures:
     return trio.run(_main, fleet(effort, sessions))
 
 
-async def _main(measured: Fleet) -> Figures:
+async def _main(measured: BenchFleet) -> Figures:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         path = Path(directory, "bare.db")
@@ -57,13 +57,13 @@ async def _main(measured: Fleet) -> Figures:
 
 
 async def _consume(
-    measured: Fleet, number: int, receiving: AsyncIterable[str], rows: list[Row]
+    measured: BenchFleet, number: int, receiving: AsyncIterable[str], rows: list[Row]
 ) -> None:
     measured.ready()
     seq = 0
     async for piece in receiving:
         seq += 1
-        rows.append((number, seq, msgspec.json.encode(Piece(number, seq, piece))))
+        rows.append((number, seq, msgspec.json.encode(PieceRow(number, seq, piece))))
         measured.hear(piece)
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.fleet.pieces import Fleet, fleet
-from benchmarks.manager.whole import managed
+from benchmarks.fleet.pieces import BenchFleet, fleet
+from benchmarks.manager.end_to_end import managed
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import MessageStreamed, RunStarted
@@ -20,12 +20,12 @@ SILENCE: Final = 0.5
 TIMES: Final = 30
 
 
-class Paced(ProviderAdapter):
+class PacedAdapter(ProviderAdapter):
     """Tells what the fleet's sources have it tell, as an adapter does: by the read."""
 
     name: ClassVar[str] = "paced"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
-    fleet: ClassVar[Fleet]
+    fleet: ClassVar[BenchFleet]
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
@@ -45,16 +45,16 @@ def pieces(effort: Effort, sessions: int) -> Figures:
     return trio.run(_main, fleet(effort, sessions))
 
 
-async def _main(measured: Fleet) -> Figures:
-    Paced.fleet = measured
-    async with managed(Paced) as manager, trio.open_nursery() as nursery:
+async def _main(measured: BenchFleet) -> Figures:
+    PacedAdapter.fleet = measured
+    async with managed(PacedAdapter) as manager, trio.open_nursery() as nursery:
         for number in range(measured.sessions):
             nursery.start_soon(_follow, manager, measured, number)
     return measured.figures()
 
 
-async def _follow(manager: Manager, measured: Fleet, number: int) -> None:
-    session = await manager.open_session(Paced.name)
+async def _follow(manager: Manager, measured: BenchFleet, number: int) -> None:
+    session = await manager.open_session(PacedAdapter.name)
     async with session.start(str(number)) as run:
         async for event in run:
             if isinstance(event, MessageStreamed):
@@ -63,7 +63,7 @@ async def _follow(manager: Manager, measured: Fleet, number: int) -> None:
                 measured.ready()
 
 
-class Rare(ProviderAdapter):
+class RareAdapter(ProviderAdapter):
     """Tells a piece after each silence."""
 
     name: ClassVar[str] = "rare"
@@ -83,8 +83,8 @@ def after_silence(effort: Effort) -> Figures:
     """Take how late a piece is that comes after a silence, in the only session; ms."""
 
     async def main() -> Figures:
-        async with managed(Rare) as manager:
-            session = await manager.open_session(Rare.name)
+        async with managed(RareAdapter) as manager:
+            session = await manager.open_session(RareAdapter.name)
             async with session.start(str(effort.repeats(TIMES))) as run:
                 late = [
                     (time.perf_counter_ns() - int(event.delta)) / 1e6

@@ -17,7 +17,7 @@ PIECES: Final = 500
 
 
 @dataclass(slots=True)
-class Fleet:
+class BenchFleet:
     """So many sessions, their sources, and what their subscribers saw."""
 
     sessions: int
@@ -73,6 +73,6 @@ def lateness(late: Sequence[float]) -> Figures:
     return {"p50": median(late), "p99": quantiles(late, n=100)[98]}
 
 
-def fleet(effort: Effort, sessions: int) -> Fleet:
+def fleet(effort: Effort, sessions: int) -> BenchFleet:
     """Return a fleet of that size, or a small one that lives shortly."""
-    return Fleet(effort.population(sessions) if sessions > 1 else 1, effort.operations(PIECES))
+    return BenchFleet(effort.population(sessions) if sessions > 1 else 1, effort.operations(PIECES))

@@ -22,7 +22,9 @@ CONTESTANTS: Final = (
     *(each for size in SIZES for each in _both(size)),
     Contestant("ours.after_silence", "benchmarks.fleet.ours:after_silence"),
     *(
-        Contestant(f"floor.fleet_{size}", "benchmarks.fleet.floor:pieces", (str(size), str(window)))
+        Contestant(
+            f"floor.fleet_{size}", "benchmarks.fleet.minimum:pieces", (str(size), str(window))
+        )
         for size, window in zip(SIZES, WINDOWS, strict=True)
     ),
 )

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.whole import managed
+from benchmarks.manager.end_to_end import managed
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
@@ -21,7 +21,7 @@ BATCH: Final = 220
 """As many lines as one read of a pipe holds, when we are behind."""
 
 
-class Streaming(ProviderAdapter):
+class StreamingAdapter(ProviderAdapter):
     """Sends as many pieces of text as the prompt says, by the read, once it is let go."""
 
     name: ClassVar[str] = "streaming"
@@ -57,16 +57,16 @@ async def _main(effort: Effort, follow: Follow) -> Figures:
 
 
 async def _once(follow: Follow, count: int, watch: Stopwatch, events: int) -> None:
-    Streaming.go = trio.Event()
-    async with managed(Streaming, sqlite=False) as manager:
-        session = await manager.open_session(Streaming.name)
+    StreamingAdapter.go = trio.Event()
+    async with managed(StreamingAdapter, sqlite=False) as manager:
+        session = await manager.open_session(StreamingAdapter.name)
         run = await session.submit(str(events))
         async with trio.open_nursery() as nursery:
             for _ in range(count):
                 nursery.start_soon(follow, manager, session.id)
             await trio.testing.wait_all_tasks_blocked()
             with watch:
-                Streaming.go.set()
+                StreamingAdapter.go.set()
                 await run.result()
                 while len(nursery.child_tasks):
                     await trio.testing.wait_all_tasks_blocked()

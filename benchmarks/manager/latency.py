@@ -12,7 +12,7 @@ import trio
 
 from benchmarks.effort import Effort, Figures
 from benchmarks.manager.claude import events_of, tell
-from benchmarks.manager.whole import managed
+from benchmarks.manager.end_to_end import managed
 from benchmarks.wire.measured_frame import MEBI, line_of
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import MessageStreamed, RunStarted, encode_events, stamp
@@ -36,7 +36,7 @@ def writer(lines: int) -> list[str]:
     return [sys.executable, "-c", WRITER, shape, str(lines), str(EVERY)]
 
 
-class Timed(ProviderAdapter):
+class TimedAdapter(ProviderAdapter):
     """Has that child write."""
 
     name: ClassVar[str] = "timed"
@@ -63,8 +63,8 @@ def through_sqlite(effort: Effort) -> Figures:
 
 async def _through(effort: Effort, sqlite: bool) -> Figures:
     lines = effort.operations(LINES)
-    async with managed(Timed, sqlite=sqlite) as manager:
-        session = await manager.open_session(Timed.name)
+    async with managed(TimedAdapter, sqlite=sqlite) as manager:
+        session = await manager.open_session(TimedAdapter.name)
         async with session.start(str(lines)) as run:
             found = [
                 _late(event.delta) async for event in run if isinstance(event, MessageStreamed)
@@ -87,7 +87,7 @@ async def _floor(lines: int) -> Figures:
     async def record() -> None:
         nonlocal rung
         async for event in receiving:
-            stamped = stamp([event], len(stored) + 1, "", "ses", "run", Timed.name)
+            stamped = stamp([event], len(stored) + 1, "", "ses", "run", TimedAdapter.name)
             stored.extend(encode_events(stamped)[0])
             await trio.lowlevel.checkpoint()  # a store is asynchronous
             shown.extend(stamped)

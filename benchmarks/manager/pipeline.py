@@ -12,16 +12,16 @@ from benchmarks.wire.measured_frame import written
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.inbox import Arrived, Inbox, Urgency
-from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Plan, RunWish
+from sessionmgr.manager.inbox import CommitUrgency, EventBatch, Inbox
+from sessionmgr.manager.lazy_launcher import LazyLauncher
+from sessionmgr.manager.run_plan import RunPlan, RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Event, Fidelity, Negotiation, Permission, PermissionMode, Session
 
 
-class Batches:
+class BatchQueue:
     """What is handed on: all there is at once, to one reader."""
 
     def __init__(self) -> None:
@@ -61,11 +61,11 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     with written(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
         state = RunState(
-            Plan(
+            RunPlan(
                 spec=spec,
                 clocks=Clocks(close=5.0),
                 negotiation=Negotiation(),
-                wish=RunWish(prompt=path),
+                wish=RunRequest(prompt=path),
                 secrets=(),
                 asked={},
             ),
@@ -74,19 +74,19 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
             run_id="run_1",
             message_id="msg_1",
         )
-        run = RunContext(state, spec, LateLauncher())
+        run = RunContext(state, spec, LazyLauncher())
         with watch:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tell, run, (*CAT, path))
-                passed = Batches() if hops else None
-                nursery.start_soon(_take, live.intake, passed, lines)
+                passed = BatchQueue() if hops else None
+                nursery.start_soon(_take, live.inbox, passed, lines)
                 for left in reversed(range(hops)):
                     assert passed is not None
-                    taken, passed = passed, Batches() if left else None
+                    taken, passed = passed, BatchQueue() if left else None
                     nursery.start_soon(_pass_on, taken, passed, lines)
 
 
-async def take_all(inbox: Inbox, take: Callable[[Arrived], bool]) -> None:
+async def take_all(inbox: Inbox, take: Callable[[EventBatch], bool]) -> None:
     """Take what comes into an inbox, as a recorder does, as long as `take` wants more.
 
     Each item counts as stored once it is taken.
@@ -94,18 +94,18 @@ async def take_all(inbox: Inbox, take: Callable[[Arrived], bool]) -> None:
     came, wants_more = trio.Event(), True
     inbox.notify = lambda _: came.set()
     while wants_more:
-        inbox.urgency = Urgency.NONE
-        while (item := inbox.take()) is not None:
-            assert isinstance(item, Arrived)
+        inbox.urgency = CommitUrgency.NONE
+        while (item := inbox.pop()) is not None:
+            assert isinstance(item, EventBatch)
             wants_more = take(item)
-            inbox.stored(item.size)
+            inbox.release_bytes(item.size)
         if wants_more:
             await came.wait()
             came = trio.Event()
 
 
-async def _take(inbox: Inbox, passed: Batches | None, wanted: int) -> None:
-    def take(item: Arrived) -> bool:
+async def _take(inbox: Inbox, passed: BatchQueue | None, wanted: int) -> None:
+    def take(item: EventBatch) -> bool:
         nonlocal wanted
         wanted -= len(item.events)
         if passed is not None:
@@ -115,7 +115,7 @@ async def _take(inbox: Inbox, passed: Batches | None, wanted: int) -> None:
     await take_all(inbox, take)
 
 
-async def _pass_on(taken: Batches, passed: Batches | None, wanted: int) -> None:
+async def _pass_on(taken: BatchQueue, passed: BatchQueue | None, wanted: int) -> None:
     """Take the batches; the last one lets go of them, as the loop they are compared with does."""
     while wanted > 0:
         for events in await taken.take():

@@ -21,7 +21,7 @@ from benchmarks.wire.sessionmgr_pipe import EVENTS
 ROOM: Final = 100
 
 
-class _Sending(Protocol):
+class _SendStream(Protocol):
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def send(self, item: dict[str, Any]) -> None: ...
@@ -47,7 +47,7 @@ class _Anyio(Protocol):
     def create_task_group(self) -> _Tasks: ...
     def create_memory_object_stream(
         self, room: int
-    ) -> tuple[_Sending, AsyncIterator[dict[str, Any]]]: ...
+    ) -> tuple[_SendStream, AsyncIterator[dict[str, Any]]]: ...
 
 
 def shape(effort: Effort) -> Figures:
@@ -98,7 +98,7 @@ async def _frames(  # noqa: ASYNC900  # so it is done there
             yield frame
 
 
-async def _send(sending: _Sending, text: AsyncIterator[str]) -> None:
+async def _send(sending: _SendStream, text: AsyncIterator[str]) -> None:
     async with sending:
         async for frame in _frames(text):
             await sending.send(frame)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu, rss_kib
-from benchmarks.manager.whole import managed
+from benchmarks.manager.end_to_end import managed
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
@@ -18,7 +18,7 @@ STARTERS: Final = 100
 """How many callers start them."""
 
 
-class Short(ProviderAdapter):
+class ShortAdapter(ProviderAdapter):
     """Answers in one word, once it is let go."""
 
     name: ClassVar[str] = "short"
@@ -75,7 +75,7 @@ async def _scripted_together(manager: Manager, at_once: int, watch: Stopwatch) -
 async def _runs(effort: Effort, at_once: int) -> Figures:
     watch = Stopwatch(cpu)
     rounds = max(effort.operations(RUNS) // at_once, 1)
-    async with managed(Short, sqlite=False) as manager:
+    async with managed(ShortAdapter, sqlite=False) as manager:
         await _together(manager, 1, Stopwatch(cpu))  # warm
         for _ in range(rounds):
             await _together(manager, at_once, watch)
@@ -83,10 +83,10 @@ async def _runs(effort: Effort, at_once: int) -> Figures:
 
 
 async def _together(manager: Manager, count: int, watch: Stopwatch) -> None:
-    Short.go = trio.Event()
+    ShortAdapter.go = trio.Event()
     with watch:
         started = await _start(manager, count)
-        Short.go.set()
+        ShortAdapter.go.set()
         for run in started:
             result = await run.result()
             assert result.status is RunStatus.COMPLETED
@@ -98,7 +98,7 @@ async def _start(manager: Manager, count: int) -> list[RunHandle]:
 
     async def start(some: int) -> None:
         for _ in range(some):
-            session = await manager.open_session(Short.name)
+            session = await manager.open_session(ShortAdapter.name)
             started.append(await session.submit("hello"))
 
     starters = min(STARTERS, count)
@@ -114,10 +114,10 @@ def parked(effort: Effort, size: int) -> Figures:
 
 
 async def _parked(effort: Effort, size: int) -> Figures:
-    Short.go = trio.Event()
+    ShortAdapter.go = trio.Event()
     count = effort.population(size)
     watch = Stopwatch(cpu)
-    async with managed(Short) as manager:
+    async with managed(ShortAdapter) as manager:
         adopt_gc_policy()
         held = await _start(manager, STARTERS)
         gc.collect()
@@ -126,7 +126,7 @@ async def _parked(effort: Effort, size: int) -> Figures:
             held += await _start(manager, count)
         gc.collect()
         figures = {"kib": (rss_kib() - before) / count, "start": watch.micros / count}
-        Short.go.set()
+        ShortAdapter.go.set()
         for run in held:
             await run.result()
     return figures

@@ -14,94 +14,101 @@ from sessionmgr.model import Event, MessageReceived, MessageStreamed
 Normalise: TypeAlias = Callable[[bytes], Event | None]
 
 
-class TextDelta(msgspec.Struct, tag="text_delta", gc=False):
+class BenchTextDelta(msgspec.Struct, tag="text_delta", gc=False):
     text: str
 
 
-class ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
+class BenchThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
     thinking: str
 
 
-class BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
-    delta: TextDelta | ThinkingDelta
+class BenchBlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
+    delta: BenchTextDelta | BenchThinkingDelta
 
 
-class MessageStart(msgspec.Struct, tag="message_start", gc=False):
+class BenchMessageStart(msgspec.Struct, tag="message_start", gc=False):
     pass
 
 
-class BlockStart(msgspec.Struct, tag="content_block_start", gc=False):
+class BenchBlockStart(msgspec.Struct, tag="content_block_start", gc=False):
     pass
 
 
-class BlockStop(msgspec.Struct, tag="content_block_stop", gc=False):
+class BenchBlockStop(msgspec.Struct, tag="content_block_stop", gc=False):
     pass
 
 
-class MessageDelta(msgspec.Struct, tag="message_delta", gc=False):
+class BenchMessageDelta(msgspec.Struct, tag="message_delta", gc=False):
     pass
 
 
-class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
+class BenchMessageStop(msgspec.Struct, tag="message_stop", gc=False):
     pass
 
 
-class StreamEvent(msgspec.Struct, tag="stream_event", gc=False):
-    event: MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
+class BenchStreamEvent(msgspec.Struct, tag="stream_event", gc=False):
+    event: (
+        BenchMessageStart
+        | BenchBlockStart
+        | BenchBlockDelta
+        | BenchBlockStop
+        | BenchMessageDelta
+        | BenchMessageStop
+    )
     session_id: str
     api_message_id: str
 
 
-class TextBlock(msgspec.Struct, tag="text", gc=False):
+class BenchTextBlock(msgspec.Struct, tag="text", gc=False):
     text: str
 
 
-class Message(msgspec.Struct, gc=False):
+class BenchMessage(msgspec.Struct, gc=False):
     id: str
-    content: list[TextBlock]
+    content: list[BenchTextBlock]
 
 
-class Assistant(msgspec.Struct, tag="assistant", gc=False):
-    message: Message
+class BenchAssistant(msgspec.Struct, tag="assistant", gc=False):
+    message: BenchMessage
     session_id: str
 
 
-class DeltaParams(msgspec.Struct, gc=False, rename="camel"):
+class BenchDeltaParams(msgspec.Struct, gc=False, rename="camel"):
     thread_id: str
     item_id: str
     delta: str
 
 
-class Delta(msgspec.Struct, tag_field="method", tag="item/agentMessage/delta", gc=False):
-    params: DeltaParams
+class BenchDelta(msgspec.Struct, tag_field="method", tag="item/agentMessage/delta", gc=False):
+    params: BenchDeltaParams
 
 
-class Item(msgspec.Struct, gc=False):
+class BenchItem(msgspec.Struct, gc=False):
     id: str
     text: str
 
 
-class ItemParams(msgspec.Struct, gc=False, rename="camel"):
+class BenchItemParams(msgspec.Struct, gc=False, rename="camel"):
     thread_id: str
-    item: Item
+    item: BenchItem
 
 
-class Started(msgspec.Struct, tag_field="method", tag="item/started", gc=False):
+class BenchStarted(msgspec.Struct, tag_field="method", tag="item/started", gc=False):
     pass
 
 
-class Completed(msgspec.Struct, tag_field="method", tag="item/completed", gc=False):
-    params: ItemParams
+class BenchCompleted(msgspec.Struct, tag_field="method", tag="item/completed", gc=False):
+    params: BenchItemParams
 
 
 def _of_claude() -> Normalise:
-    decode = msgspec.json.Decoder(StreamEvent | Assistant).decode
+    decode = msgspec.json.Decoder(BenchStreamEvent | BenchAssistant).decode
 
     def normalise(line: bytes) -> Event | None:
         frame = decode(line)
-        if isinstance(frame, StreamEvent):
+        if isinstance(frame, BenchStreamEvent):
             event = frame.event
-            if isinstance(event, BlockDelta) and isinstance(event.delta, TextDelta):
+            if isinstance(event, BenchBlockDelta) and isinstance(event.delta, BenchTextDelta):
                 return MessageStreamed(delta=event.delta.text, message_id=frame.api_message_id)
             return None
         message = frame.message
@@ -111,13 +118,13 @@ def _of_claude() -> Normalise:
 
 
 def _of_codex() -> Normalise:
-    decode = msgspec.json.Decoder(Delta | Started | Completed).decode
+    decode = msgspec.json.Decoder(BenchDelta | BenchStarted | BenchCompleted).decode
 
     def normalise(line: bytes) -> Event | None:
         frame = decode(line)
-        if isinstance(frame, Delta):
+        if isinstance(frame, BenchDelta):
             return MessageStreamed(delta=frame.params.delta, message_id=frame.params.item_id)
-        if isinstance(frame, Completed):
+        if isinstance(frame, BenchCompleted):
             item = frame.params.item
             return MessageReceived(content=item.text, message_id=item.id)
         return None
@@ -126,7 +133,7 @@ def _of_codex() -> Normalise:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class BenchDialect:
     """An agent: how it streams a message, and the least that makes events of its lines."""
 
     name: str
@@ -147,7 +154,7 @@ class Dialect:
 
 
 DIALECTS: Final = (
-    Dialect("claude", transcript.claude, _of_claude()),
-    Dialect("codex", transcript.codex, _of_codex()),
+    BenchDialect("claude", transcript.claude, _of_claude()),
+    BenchDialect("codex", transcript.codex, _of_codex()),
 )
 """A contestant knows them by their number."""

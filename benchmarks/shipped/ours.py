@@ -12,14 +12,14 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.manager.end_to_end import SUBSCRIBERS, follow_text
 from benchmarks.manager.pipeline import take_all
-from benchmarks.manager.whole import SUBSCRIBERS, follow_text
 from benchmarks.shipped import player
-from benchmarks.shipped.frames import DIALECTS, Dialect
+from benchmarks.shipped.frames import DIALECTS, BenchDialect
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle, SessionHandle, open_manager
-from sessionmgr.manager.inbox import Arrived, Inbox
+from sessionmgr.manager.inbox import EventBatch, Inbox
 from sessionmgr.model import Json, MessageReceived, MessageStreamed, RunStatus
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.codex import CodexAdapter
@@ -28,7 +28,7 @@ ADAPTERS: Final[tuple[type[ProviderAdapter], ...]] = (ClaudeAdapter, CodexAdapte
 MODES: Final = ("default", "plan")
 
 
-def _command(agent: Dialect, path: str) -> list[Json]:
+def _command(agent: BenchDialect, path: str) -> list[Json]:
     assert player.__file__ is not None
     return [sys.executable, "-I", "-S", player.__file__, agent.name, path]
 
@@ -53,7 +53,7 @@ async def play(manager: Manager, dialect: int, path: str, session: SessionHandle
     return run
 
 
-class Pieces:
+class PieceCounter:
     """Counts pieces of text as they are taken from the inbox, from the second batch of them on."""
 
     def __init__(self, wanted: int) -> None:
@@ -86,14 +86,14 @@ class FrontInbox:
     while text streams. The run itself is as it ships: it hands over and waits for room as ever.
     """
 
-    pieces: ClassVar[Pieces]
+    pieces: ClassVar[PieceCounter]
 
     def __init__(self, run: RunContext) -> None:
         self.inbox: Final = Inbox()
         self._session: Final = run._inbox  # pyright: ignore[reportPrivateUsage]
         run._inbox = self.inbox  # type: ignore[misc]
 
-    def take(self, item: Arrived) -> bool:
+    def take(self, item: EventBatch) -> bool:
         """Count the pieces of a batch; pass on what the run needs beside its text."""
         if item.is_text:
             self.pieces.take(len(item.events))
@@ -148,7 +148,7 @@ def port(effort: Effort, dialect: int) -> Figures:
         with DIALECTS[dialect].written(pieces) as path:
             async with managed(COUNTED[dialect], sqlite=False) as manager:
                 for _ in range(1 + effort.repeats(5)):
-                    FrontInbox.pieces = Pieces(pieces)
+                    FrontInbox.pieces = PieceCounter(pieces)
                     session = await manager.open_session(
                         ADAPTERS[dialect].name, permission_mode=MODES[dialect]
                     )

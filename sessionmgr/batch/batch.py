@@ -31,7 +31,7 @@ from sessionmgr.batch.steps import Steps
 from sessionmgr.batch.tally import Tally
 from sessionmgr.batch.unintended import warnings_of
 from sessionmgr.errors import JobsInvalid, LedgerUnusable, OtpError
-from sessionmgr.manager.tree import translate
+from sessionmgr.manager.supervision_tree import translate_group
 from sessionmgr.model import Cost, IdKind
 from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.otp import Supervisor, child
@@ -260,7 +260,7 @@ class Batch:
                 raise
             raise batch_down(error) from error
         except BaseExceptionGroup as group:
-            raise translate(group, exc, batch_down) from None
+            raise translate_group(group, exc, batch_down) from None
         finally:
             self._tally.close(trio.current_time())
             summary = self._summary = self.summary()

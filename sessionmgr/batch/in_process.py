@@ -17,7 +17,7 @@ from sessionmgr.batch.item import Item
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.wish import refusal, wish_of
 from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
-from sessionmgr.manager.resuming import message_to_resume, was_cut_unanswered
+from sessionmgr.manager.resume import resume_message, was_interrupted_unanswered
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 from sessionmgr.trio_util_types import RepeatedEvent
 
@@ -256,10 +256,10 @@ class InProcessHost:
             runs = await self._manager.settled(work.session_id)
             # Then the session may not have the prompt: Codex forgets that of a turn which is
             # interrupted as it begins.
-            is_lost = all(map(was_cut_unanswered, runs))
+            is_lost = all(map(was_interrupted_unanswered, runs))
             wish = msgspec.structs.replace(
                 wish,
-                prompt=wish.prompt if is_lost else message_to_resume(runs),
+                prompt=wish.prompt if is_lost else resume_message(runs),
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )

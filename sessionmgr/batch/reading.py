@@ -33,7 +33,7 @@ from sessionmgr.errors import (
     RunRequestInvalid,
     StartRefused,
 )
-from sessionmgr.manager import Grant
+from sessionmgr.manager import RunGrant
 from sessionmgr.model import PermissionMode, RunStatus
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Read(msgspec.Struct, frozen=True):
     """A job that was read: its grant and its state."""
 
     entered: Entered
-    grant: Grant | None
+    grant: RunGrant | None
     """None if the job would be refused now and does not run this time."""
     state: str
     """What the ledger has it as, from now on."""
@@ -75,7 +75,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """A job from the manager's view: its grant, or the reason for its refusal."""
 
     draft: Draft
-    grant: Grant | None = None
+    grant: RunGrant | None = None
     directory: str = ""
     problems: tuple[Problem, ...] = ()
 

@@ -10,8 +10,8 @@ from sessionmgr.batch.host import Ended
 from sessionmgr.batch.in_process import can_go_on
 from sessionmgr.batch.restart import side_effects
 from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
-from sessionmgr.manager.identity import describe_holder
-from sessionmgr.manager.resuming import FOLLOWS
+from sessionmgr.manager.owner import describe_holder
+from sessionmgr.manager.resume import FOLLOWS
 from sessionmgr.model import TERMINAL
 
 if TYPE_CHECKING:

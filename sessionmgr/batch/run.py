@@ -11,7 +11,7 @@ from sessionmgr.batch.in_process import InProcessHost
 from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import Settings, kinds, retry_from
 from sessionmgr.manager import Manager
-from sessionmgr.manager.arguments import BATCH, Kind, require
+from sessionmgr.manager.argument_checks import BATCH_ARGUMENTS, ArgumentKind, require_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -71,7 +71,9 @@ def _is_manager(value: object) -> bool:
     return isinstance(value, Manager)
 
 
-_MANAGER: Final = {"manager": Kind(_is_manager, "the Manager of an open block", is_required=True)}
+_MANAGER: Final = {
+    "manager": ArgumentKind(_is_manager, "the Manager of an open block", is_required=True)
+}
 
 
 def run_batch(
@@ -111,8 +113,8 @@ def run_batch(
                     print(result.job, result.status)
         ```
     """
-    require("run_batch", _MANAGER, {"manager": manager})
-    require("run_batch", BATCH, {**how, "out": out, "approve": approve})
+    require_arguments("run_batch", _MANAGER, {"manager": manager})
+    require_arguments("run_batch", BATCH_ARGUMENTS, {**how, "out": out, "approve": approve})
     require_jobs("run_batch", jobs)
     is_answered = approve is not None or host is not None
     host = InProcessHost(manager, approve=approve) if host is None else host
@@ -139,8 +141,8 @@ def dry_run(
     Raises:
         ValueError: A setting makes no sense.
     """
-    require("dry_run", _MANAGER, {"manager": manager})
-    require("dry_run", BATCH, {**how, "out": out, "approve": approve})
+    require_arguments("dry_run", _MANAGER, {"manager": manager})
+    require_arguments("dry_run", BATCH_ARGUMENTS, {**how, "out": out, "approve": approve})
     require_jobs("dry_run", jobs)
     return DryRun(manager, jobs, _settings(how), out, is_answered=approve is not None)
 

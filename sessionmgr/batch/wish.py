@@ -23,7 +23,7 @@ from sessionmgr.errors import (
     StoreError,
     UnknownId,
 )
-from sessionmgr.manager import Clocks, RunWish
+from sessionmgr.manager import Clocks, RunRequest
 from sessionmgr.model import Failure, FailureKind, PermissionMode
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ _FIELDS: Final[dict[type[Exception], str]] = {
 }
 
 
-def wish_of(job: Job, *, approve: Approve | None = None) -> RunWish:
+def wish_of(job: Job, *, approve: Approve | None = None) -> RunRequest:
     """Return what a job asks of the manager.
 
     Args:
         job: The job.
         approve: The async function that answers the agent's requests.
     """
-    return RunWish(
+    return RunRequest(
         prompt=job.prompt or "",
         system_prompt=job.system_prompt,
         images=job.images or (),

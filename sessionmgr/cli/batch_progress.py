@@ -14,7 +14,7 @@ from sessionmgr.batch import Doing, Pause, Progress, RunningJob, ended, read_fai
 from sessionmgr.cli.batch_records import last_run
 from sessionmgr.cli.stored import ALIVE
 from sessionmgr.cli.telling import why_it_ended
-from sessionmgr.manager.stored_records import stored_pauses
+from sessionmgr.manager.store_queries import read_provider_pauses
 from sessionmgr.model import Cost, Usage, decode_event, decode_run, timestamps, total_cost
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ async def _progress(
     costs = [] if overview.spent.cost is None else [overview.spent.cost]
     cost = total_cost([*costs, *(each.cost for each in running if each.cost is not None)])
     usages = [overview.spent.usage, *(each.usage for each in running)]
-    paused = await stored_pauses(store, now) if store is not None and is_on else {}
+    paused = await read_provider_pauses(store, now) if store is not None and is_on else {}
     return Progress(
         total=jobs,
         done=done,

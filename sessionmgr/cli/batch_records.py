@@ -15,8 +15,8 @@ from sessionmgr.cli.lookup import PAGE, job_of_session
 from sessionmgr.cli.output import note
 from sessionmgr.cli.stored import ALIVE, held_sessions, session_of
 from sessionmgr.errors import LedgerUnusable
-from sessionmgr.manager.cost_gaps import costs_of
-from sessionmgr.manager.status import spent
+from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.status import usage_and_cost
 from sessionmgr.model import Cost, decode_run, timestamps, total_cost
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ async def _of_sessions(store: Store, batch: _Sessions, held: Mapping[str, Lease]
         run = await last_run(store, session_id)
         changed = max(changed, (run.ended or 0) if run is not None else 0)
         counts[_standing(run, is_held=session_id in held)] += 1
-    costs = await costs_of(store, batch.ids)
+    costs = await read_costs(store, batch.ids)
     owners = [held[id].owner.pid for id in batch.ids if id in held]
     return BatchRecord(
         batch=batch.batch,
@@ -155,7 +155,7 @@ async def _of_sessions(store: Store, batch: _Sessions, held: Mapping[str, Lease]
         removed=batch.out is not None,
         jobs=len(batch.jobs),
         **{name: counts[name] for name in ("done", "failed", "cancelled", "running", "waiting")},
-        cost=total_cost(spent(each).cost for each in costs.values()),
+        cost=total_cost(usage_and_cost(each).cost for each in costs.values()),
         started_at=timestamps.format_timestamp(batch.first / 1000),
         changed_at=timestamps.format_timestamp(changed / 1000),
         pid=owners[0] if owners else None,

@@ -17,8 +17,8 @@ from sessionmgr.cli.stored import session_of, with_store
 from sessionmgr.cli.table import natural_width, room, table, without_excess
 from sessionmgr.cli.when import since
 from sessionmgr.errors import CommandLineInvalid, StoreEmpty
-from sessionmgr.manager.cost_gaps import CostGaps, costs_of
-from sessionmgr.manager.status import spent
+from sessionmgr.manager.partial_costs import CostGaps, read_costs
+from sessionmgr.manager.status import usage_and_cost
 from sessionmgr.model import Provenance, Usage, decode_run
 from sessionmgr.store import CostTotals
 
@@ -133,7 +133,7 @@ async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[Of, C
         for kind, id in named
         if kind == "session" or session_of_run[id] not in sessions  # counted there
     ]
-    known = await costs_of(store, whole)
+    known = await read_costs(store, whole)
     found: dict[Of, CostTotals] = {}
     for id in whole:
         session = await store.session(session_of_run.get(id, id))
@@ -257,7 +257,7 @@ _NOTHING: Final = _sum(())
 
 
 def _line(of: Of, costs: CostTotals) -> CostLine:
-    told = spent(costs)
+    told = usage_and_cost(costs)
     return CostLine(
         key=of.key,
         usage=told.usage,

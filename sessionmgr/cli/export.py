@@ -9,7 +9,7 @@ import msgspec
 
 from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import finish, say_line_of_json
-from sessionmgr.cli.stored import all_runs, fold, with_store
+from sessionmgr.cli.stored import fold_run, read_session_runs, with_store
 from sessionmgr.model import ImageReceived, decode_event, encode_json
 from sessionmgr.store import UnknownId
 
@@ -42,8 +42,8 @@ async def _export(args: argparse.Namespace, store: Store) -> int:
     kind, id = await find(store, args.id, "session", "run", batch=args.batch)
     session_id = (await store.run(id)).session_id if kind == "run" else id
     _say("session", (await store.session(session_id)).body)
-    for stored in await all_runs(store, session_id):
-        _say("run", encode_json((await fold(store, stored)).result()))
+    for stored in await read_session_runs(store, session_id):
+        _say("run", encode_json((await fold_run(store, stored)).result()))
     blobs = await _export_events(store, session_id)
     for snapshot in await store.snapshots(session_id):
         _say("snapshot", snapshot.body)

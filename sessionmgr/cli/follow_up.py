@@ -12,11 +12,18 @@ from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.lookup import find, job_of_session
 from sessionmgr.cli.output import note
-from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, owner_of, session_of
+from sessionmgr.cli.stored import (
+    ALIVE,
+    fold_run,
+    held_sessions,
+    owner_of,
+    read_session_runs,
+    session_of,
+)
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.asked import Asked, give_back
-from sessionmgr.manager.resuming import asked_in
+from sessionmgr.manager.resume import recorded_resume_spec
+from sessionmgr.manager.resume_spec import ResumeSpec, restore_options
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
@@ -24,13 +31,13 @@ if TYPE_CHECKING:
     from sessionmgr.batch import JobRecord
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.lookup import JobOf
-    from sessionmgr.manager import Manager, RunHandle, RunWish
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager import Manager, RunHandle, RunRequest
+    from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import Run
     from sessionmgr.store import Store, StoredRun
 
 _OF_ONE_RUN: Final = frozenset({"not_kept", "withheld", "variables"})
-_ASKED: Final = tuple(name for name in Asked.__struct_fields__ if name not in _OF_ONE_RUN)
+_ASKED: Final = tuple(name for name in ResumeSpec.__struct_fields__ if name not in _OF_ONE_RUN)
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +45,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     snapshot_id: str | None = None
-    wishes: Wishes = msgspec.field(default_factory=lambda: cast("Wishes", {}))
+    wishes: RunArguments = msgspec.field(default_factory=lambda: cast("Wishes", {}))
     secret_options: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     """Options with secrets, which are not stored, found in the job or the settings."""
 
@@ -62,7 +69,7 @@ async def find_followed(
     else:
         stored = await store.run(id) if kind == "run" else await _last_run(store, id)
     await _require_free(store, stored)
-    run = await fold(store, stored)
+    run = await fold_run(store, stored)
     if snapshot_id is None and run.status == "paused":
         snapshots = await store.snapshots(stored.session_id)
         of_it = [each.snapshot_id for each in snapshots if each.run_id == run.id]
@@ -73,13 +80,13 @@ async def find_followed(
     sources = [configuration.options.get(run.provider, {})]
     if record is not None and record.job.options is not None:
         sources.insert(0, record.job.options)
-    asked = await asked_in(store, run) or Asked()
-    secret = give_back(asked.options, asked.withheld, *sources)
+    asked = await recorded_resume_spec(store, run) or ResumeSpec()
+    secret = restore_options(asked.options, asked.withheld, *sources)
     return Followed(run=run, snapshot_id=snapshot_id, wishes=wishes, secret_options=secret)
 
 
 async def _last_run(store: Store, session_id: str) -> StoredRun:
-    runs = await all_runs(store, session_id)
+    runs = await read_session_runs(store, session_id)
     if not runs:
         raise CommandLineInvalid(f"{session_id} has no run to follow up")
     return runs[-1]
@@ -114,14 +121,14 @@ def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
 
 async def _recorded_elsewhere(
     store: Store, run: Run, of: JobOf | None, record: JobRecord | None
-) -> Wishes:
+) -> RunArguments:
     """Return the run's wishes that its own record does not contain.
 
     Raises:
         CommandLineInvalid: They are unknown, and the follow-up might be allowed more.
     """
-    asked = await asked_in(store, run)
-    wishes: Wishes = {}
+    asked = await recorded_resume_spec(store, run)
+    wishes: RunArguments = {}
     if record is not None:
         wish = wish_of(record.job)
         wishes["env"], wishes["budget"] = wish.env, wish.budget
@@ -140,7 +147,7 @@ async def _recorded_elsewhere(
 
 
 async def start_follow_up(
-    manager: Manager, followed: Followed, message: str | None, wishes: Wishes
+    manager: Manager, followed: Followed, message: str | None, wishes: RunArguments
 ) -> RunHandle:
     """Start a follow-up; `wishes` override those of the followed run.
 
@@ -167,10 +174,10 @@ def approver(configuration: Configuration) -> Approve | None:
     return rules_of(configuration)
 
 
-def wishes_of(configuration: Configuration, provider: str) -> Wishes:
+def wishes_of(configuration: Configuration, provider: str) -> RunArguments:
     """Return the wishes that flags set; files and variables do not change the recorded ones."""
     configuration = configuration.of_provider(provider)
-    wishes: Wishes = {}
+    wishes: RunArguments = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}
     if "model" in given:
         wishes["model"] = configuration.model
@@ -194,6 +201,6 @@ def wishes_of(configuration: Configuration, provider: str) -> Wishes:
     return wishes
 
 
-def wishes_of_flags(wish: RunWish, given: set[str]) -> Wishes:
+def wishes_of_flags(wish: RunRequest, given: set[str]) -> RunArguments:
     """Return the fields of a wish that further flags set (`given`)."""
     return cast("Wishes", {name: getattr(wish, name) for name in given})

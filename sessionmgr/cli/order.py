@@ -18,7 +18,7 @@ from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.safe_text import one_line
 from sessionmgr.cli.stored import ALIVE, held_sessions, owner_of
 from sessionmgr.errors import RemoteRequestFailed, RunNotManaged
-from sessionmgr.manager.identity import Presence
+from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import Json, encode_json, new_id
 from sessionmgr.model.ids import IdKind as IdKind
 from sessionmgr.store import Request
@@ -105,7 +105,7 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
 
 async def _withdraw(store: Store, request: Request) -> bool:
     """Take the order back; False if somebody has it already."""
-    owner = Presence(new_id(IdKind.BATCH)).owner
+    owner = ManagerOwner(new_id(IdKind.BATCH)).owner
     if not await store.claim_request(request.request_id, owner):
         return False
     await store.complete(request.request_id, encode_json({"ok": False, "error": "withdrawn"}))

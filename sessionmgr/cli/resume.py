@@ -19,14 +19,14 @@ from sessionmgr.cli.store_wait import StoreWait, explained
 from sessionmgr.cli.stored import open_stored
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.resuming import CONTINUE
+from sessionmgr.manager.resume import CONTINUE
 
 if TYPE_CHECKING:
     import argparse
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.follow_up import Followed
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager.run_plan import RunArguments
 
 HELP: Final = """\
 Continue a run in its agent's own session, and show it as sessionmgr run does. ID is a
@@ -102,7 +102,7 @@ def _require_message(followed: Followed, message: str | None) -> None:
         raise CommandLineInvalid(f"MESSAGE: {message!r} is empty; write what the agent should do")
 
 
-def _wishes(args: argparse.Namespace, provider: str) -> Wishes:
+def _wishes(args: argparse.Namespace, provider: str) -> RunArguments:
     wishes = wishes_of(args.configuration, provider)
     if env := read_env(args.env or (), args.env_file):
         wishes["env"] = env

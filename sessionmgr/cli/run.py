@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.follow_up import Followed
-    from sessionmgr.manager import Manager, RunWish, SessionHandle
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager import Manager, RunRequest, SessionHandle
+    from sessionmgr.manager.run_plan import RunArguments
 
 HELP: Final = """\
 Run one prompt and show what happens: the agent's text on stdout, everything else on stderr.
@@ -78,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     return run_verb(_main, args, wish)
 
 
-async def _main(args: argparse.Namespace, wish: RunWish) -> int:
+async def _main(args: argparse.Namespace, wish: RunRequest) -> int:
     wait = StoreWait(args.configuration.store)
     start = _start if args.resume is None else _follow_up
     return await explained(wait, partial(start, args, wish, wait))
 
 
-async def _start(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -> int:
+async def _start(args: argparse.Namespace, wish: RunRequest, wait: StoreWait) -> int:
     configuration: Configuration = args.configuration
     make_private(configuration.store)
     clocks = Clocks(**configuration.clocks)
@@ -112,7 +112,7 @@ async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHan
 # --- a run that follows another ------------------------------------------------------------------
 
 
-async def _follow_up(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -> int:
+async def _follow_up(args: argparse.Namespace, wish: RunRequest, wait: StoreWait) -> int:
     configuration: Configuration = args.configuration
     if args.cwd is not None:
         raise CommandLineInvalid(
@@ -143,7 +143,7 @@ def _require_provider(followed: Followed, configuration: Configuration) -> None:
         )
 
 
-def _wishes(args: argparse.Namespace, wish: RunWish, provider: str) -> Wishes:
+def _wishes(args: argparse.Namespace, wish: RunRequest, provider: str) -> RunArguments:
     """Return the wishes that flags set; all others stay as recorded."""
     wishes = wishes_of(args.configuration, provider)
     said = {

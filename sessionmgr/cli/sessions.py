@@ -27,8 +27,8 @@ from sessionmgr.cli.stored import (
 from sessionmgr.cli.table import WIDEST, room, table
 from sessionmgr.cli.when import clock, since
 from sessionmgr.errors import StoreEmpty
-from sessionmgr.manager.cost_gaps import costs_of
-from sessionmgr.manager.status import Spent, spent
+from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.status import UsageAndCost, usage_and_cost
 from sessionmgr.model import Cost, Json, RunStatus, Usage, timestamps
 
 if TYPE_CHECKING:
@@ -229,8 +229,10 @@ class Lister:
         session = session_of(stored.body)
         id = stored.session_id
         is_held = id in self._held
-        costs = (await costs_of(self._store, [id])).get(id)
-        used = spent(costs) if costs is not None else Spent(usage=Usage(), cost=Cost())
+        costs = (await read_costs(self._store, [id])).get(id)
+        used = (
+            usage_and_cost(costs) if costs is not None else UsageAndCost(usage=Usage(), cost=Cost())
+        )
         ended = None if last is None or last.ended is None else last.ended / 1000
         return SessionLine(
             id=id,

@@ -14,10 +14,10 @@ from sessionmgr.cli.open_questions import expiry_of, requests_of, what_it_wants
 from sessionmgr.cli.output import say, say_json
 from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.cli.stored import (
-    all_runs,
     first_prompt,
-    fold,
+    fold_run,
     held_sessions,
+    read_session_runs,
     session_of,
     told_status,
     with_store,
@@ -25,8 +25,8 @@ from sessionmgr.cli.stored import (
 from sessionmgr.cli.table import labelled, room, table
 from sessionmgr.cli.telling import why_it_ended
 from sessionmgr.cli.when import ago, clock
-from sessionmgr.manager.cost_gaps import costs_of
-from sessionmgr.manager.status import spent
+from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.status import usage_and_cost
 from sessionmgr.model import TERMINAL, Provenance
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ async def _show(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
-    run = await fold(store, stored)
+    run = await fold_run(store, stored)
     if as_json:
         say_json(run.result())
         return
@@ -191,7 +191,9 @@ def _tools(run: Run) -> str:
 
 async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -> None:
     session = session_of(stored.body)
-    runs = [await fold(store, each) for each in await all_runs(store, stored.session_id)]
+    runs = [
+        await fold_run(store, each) for each in await read_session_runs(store, stored.session_id)
+    ]
     snapshots = await store.snapshots(stored.session_id)
     held = (await held_sessions(store, stored.session_id)).get(stored.session_id)
     if as_json:
@@ -203,7 +205,7 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
         say_json(told)
         return
     now = time.time()
-    costs = (await costs_of(store, [stored.session_id])).get(stored.session_id)
+    costs = (await read_costs(store, [stored.session_id])).get(stored.session_id)
     lines = [
         _line("session", session.id),
         _line("provider", " ".join(filter(None, (session.provider, session.model)))),
@@ -213,7 +215,7 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
         _line("permission", session.permission_mode),
         *_line_if("their id", session.provider_session_id),
         *_line_if("metadata", _json(session.metadata) if session.metadata else ""),
-        *(_used(spent(costs).usage, spent(costs).cost) if costs else ()),
+        *(_used(usage_and_cost(costs).usage, usage_and_cost(costs).cost) if costs else ()),
         _line("events", f"1 to {stored.last_seq}"),
         *(_line("snapshot", f"sessionmgr resume {each.snapshot_id}") for each in snapshots),
     ]

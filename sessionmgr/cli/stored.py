@@ -10,8 +10,11 @@ import msgspec
 
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, StoreEmpty
-from sessionmgr.manager.identity import is_alive, is_live
-from sessionmgr.manager.stored_records import all_runs as all_runs, fold as fold
+from sessionmgr.manager.owner import is_lease_valid, is_owner_alive
+from sessionmgr.manager.store_queries import (
+    fold_run as fold_run,
+    read_session_runs as read_session_runs,
+)
 from sessionmgr.model import MessageSent, Session, decode_event, decode_run
 from sessionmgr.model.value import without_unknown
 from sessionmgr.store import open_sqlite_store
@@ -76,13 +79,15 @@ def session_of(body: bytes) -> Session:
 async def held_sessions(store: Store, session_id: str = "ses_") -> Mapping[str, Lease]:
     """Return the sessions that a living program looks after, with its lease."""
     now = int(time.time() * 1000)
-    return {lease.name: lease for lease in await store.leases(session_id) if is_live(lease, now)}
+    return {
+        lease.name: lease for lease in await store.leases(session_id) if is_lease_valid(lease, now)
+    }
 
 
 def owner_of(lease: Lease) -> str:
     """Name the program that has a session; a number of another PID namespace is none of ours."""
     named = f"process {lease.owner.pid}"
-    if is_alive(lease.owner):
+    if is_owner_alive(lease.owner):
         return named
     left = max(0.0, lease.expires / 1000 - time.time())
     return (

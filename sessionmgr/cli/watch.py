@@ -13,7 +13,7 @@ from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import note
 from sessionmgr.cli.showing import NOT_COMPLETED, exit_code, next_steps
 from sessionmgr.cli.stopping import INTERRUPTED
-from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, with_store
+from sessionmgr.cli.stored import ALIVE, fold_run, held_sessions, read_session_runs, with_store
 from sessionmgr.cli.table import labelled, room
 from sessionmgr.cli.telling import Note, Teller, closing, tool_in_short
 from sessionmgr.cli.when import clock
@@ -87,7 +87,7 @@ async def _run_of(store: Store, session_id: str) -> StoredRun:
     Raises:
         CommandLineInvalid: The session has no run.
     """
-    runs = await all_runs(store, session_id)
+    runs = await read_session_runs(store, session_id)
     if not runs:
         raise CommandLineInvalid(f"watch: the session {session_id} has no run")
     alive = [each for each in runs if each.status in ALIVE]
@@ -96,7 +96,7 @@ async def _run_of(store: Store, session_id: str) -> StoredRun:
 
 async def _after(store: Store, run: StoredRun) -> StoredRun | None:
     """Return the session's next run, if it has not ended."""
-    runs = await all_runs(store, run.session_id, statuses=ALIVE)
+    runs = await read_session_runs(store, run.session_id, statuses=ALIVE)
     return next((each for each in runs if each.run_id != run.run_id), None)
 
 
@@ -176,7 +176,7 @@ class Watcher:
     async def _close(self) -> int:
         """Show how the run ended."""
         await self._screen.end_line()
-        result = (await fold(self._store, self._run)).result()
+        result = (await fold_run(self._store, self._run)).result()
         await self._screen.put([closing(result), *next_steps(result, self._configuration)])
         return exit_code(result)
 

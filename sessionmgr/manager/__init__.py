@@ -4,16 +4,16 @@ from sessionmgr.manager.ask import ask as ask
 from sessionmgr.manager.clocks import Clocks as Clocks
 from sessionmgr.manager.cursor import Cursor as Cursor
 from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
-from sessionmgr.manager.plan import Grant as Grant, RunWish as RunWish
 from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
+from sessionmgr.manager.run_plan import RunGrant as RunGrant, RunRequest as RunRequest
 from sessionmgr.manager.session_handle import SessionHandle as SessionHandle
 from sessionmgr.manager.status import (
+    ManagerStatus as ManagerStatus,
     ProviderStatus as ProviderStatus,
-    Spent as Spent,
-    Status as Status,
     StoreStatus as StoreStatus,
+    UsageAndCost as UsageAndCost,
 )
-from sessionmgr.manager.stored_records import (
+from sessionmgr.manager.store_queries import (
     ProviderPause as ProviderPause,
     SessionSummary as SessionSummary,
 )
@@ -23,18 +23,18 @@ __all__ = [
     "Clocks",
     "Cursor",
     "FollowUp",
-    "Grant",
     "Manager",
+    "ManagerStatus",
     "ProviderPause",
     "ProviderStatus",
+    "RunGrant",
     "RunHandle",
-    "RunWish",
+    "RunRequest",
     "SessionHandle",
     "SessionSummary",
-    "Spent",
-    "Status",
     "StoreStatus",
     "TextCursor",
+    "UsageAndCost",
     "ask",
     "open_manager",
 ]

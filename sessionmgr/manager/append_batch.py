@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.manager.terminal_events import PROVIDERS_OWN, terminal, too_late
+from sessionmgr.manager.terminal_events import PROVIDER_CAUSES, late_end_event, terminal_event
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
@@ -188,7 +188,7 @@ class AppendBatch:
         if not kinds <= _PREVIEWS and entry not in self.touched:
             self.touched += (entry,)
         if TokenUsageUpdated in kinds:
-            self._book(entry, events)
+            self._add_ledger_row(entry, events)
 
     def _seal(self) -> None:
         """Number and encode what was written since the last time, all at once."""
@@ -273,12 +273,12 @@ class AppendBatch:
         self._rows.extend(rows)
         self.written.extend(seen)
 
-    def _book(self, entry: RunState, events: Sequence[Event]) -> None:
+    def _add_ledger_row(self, entry: RunState, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, TokenUsageUpdated):
                 if self.ledger is None:
                     self.ledger = []
-                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
+                self.ledger.append(_ledger_row(event, entry.id, self.fold(entry)))
 
     def changed_runs(self) -> list[Run]:
         """Return the records that have changed; what is half said is left to the events."""
@@ -292,10 +292,10 @@ class AppendBatch:
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
-        made = terminal(stop, run)
+        made = terminal_event(stop, run)
         if run.status is RunStatus.PENDING and STATUS_EVENTS[made.type] not in _BEFORE_START:
-            self.write(entry, started(entry, RunStarted(synthetic=True)))
-            made = terminal(stop, self.fold(entry))  # its session is known by that
+            self.write(entry, complete_run_started(entry, RunStarted(synthetic=True)))
+            made = terminal_event(stop, self.fold(entry))  # its session is known by that
         made = msgspec.structs.replace(made, interrupted_tools=entry.stopped_in)
         self._leave_open(entry)
         self.write(entry, made)
@@ -315,11 +315,11 @@ class AppendBatch:
         run = self.fold(entry)
         entry.conclude(StopReason(cause=EndCause.PROVIDER))  # an end that was told as a plain event
         stop = entry.stop
-        if run.status in TERMINAL or stop is None or stop.cause not in PROVIDERS_OWN:
-            self.write(entry, *too_late(event))
+        if run.status in TERMINAL or stop is None or stop.cause not in PROVIDER_CAUSES:
+            self.write(entry, *late_end_event(event))
             return False
         if run.status is RunStatus.PENDING:
-            self.write(entry, started(entry, RunStarted(synthetic=True)))
+            self.write(entry, complete_run_started(entry, RunStarted(synthetic=True)))
         self._leave_open(entry)
         run = self.fold(entry)
         self.write(entry, msgspec.structs.replace(event, usage=run.usage, cost=run.cost))
@@ -330,7 +330,7 @@ class AppendBatch:
         return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
 
 
-def started(entry: RunState, event: RunStarted) -> RunStarted:
+def complete_run_started(entry: RunState, event: RunStarted) -> RunStarted:
     """Complete what an adapter says of a start with what only the manager knows."""
     spec = entry.spec
     return msgspec.structs.replace(
@@ -346,7 +346,7 @@ def started(entry: RunState, event: RunStarted) -> RunStarted:
     )
 
 
-def _booked(event: TokenUsageUpdated, run_id: str, run: Run) -> LedgerRow:
+def _ledger_row(event: TokenUsageUpdated, run_id: str, run: Run) -> LedgerRow:
     return LedgerRow(
         run_id=run_id,
         provider_session_id=run.provider_session_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Unpack
 
 from sessionmgr.errors import ArgumentValueInvalid
-from sessionmgr.manager.arguments import Kind, require
+from sessionmgr.manager.argument_checks import ArgumentKind, require_arguments
 from sessionmgr.manager.manager import Manager, open_manager
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import RunResult
     from sessionmgr.store import Store
 
@@ -22,7 +22,7 @@ def _is_manager(value: object) -> bool:
     return isinstance(value, Manager)
 
 
-_MANAGER: Final = {"manager": Kind(_is_manager, "the Manager of an open block")}
+_MANAGER: Final = {"manager": ArgumentKind(_is_manager, "the Manager of an open block")}
 
 
 async def ask(
@@ -33,7 +33,7 @@ async def ask(
     manager: Manager | None = None,
     store: Store | str | Path | None = None,
     adapters: Mapping[str, type[ProviderAdapter]] | None = None,
-    **wishes: Unpack[Wishes],
+    **wishes: Unpack[RunArguments],
 ) -> RunResult:
     """Run one prompt in a new session, and return the result.
 
@@ -69,7 +69,7 @@ async def ask(
     if manager is None:
         async with open_manager(store=store, adapters=adapters) as opened:
             return await opened.ask(provider, prompt, cwd=cwd, **wishes)
-    require("ask", _MANAGER, {"manager": manager})
+    require_arguments("ask", _MANAGER, {"manager": manager})
     for name, value in {"store": store, "adapters": adapters}.items():
         if value is not None:
             raise ArgumentValueInvalid("ask", name, value, "the given manager has its own; omit it")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.run_plan import RunRequest
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run, Usage
     from sessionmgr.store.rows import CostTotals
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NANO: Final = 10**9
 
 
-class Account:
+class UsageAccount:
     """The usage of the runs of one session or one manager."""
 
     __slots__ = ("_tokens", "_usd")
@@ -39,9 +39,9 @@ class Account:
     def add(self, before: Run, after: Run) -> None:
         """Add a run's usage between two states of its record."""
         self._usd += (after.cost.usd or 0.0) - (before.cost.usd or 0.0)
-        self._tokens += tokens_of(after.usage) - tokens_of(before.usage)
+        self._tokens += counted_tokens(after.usage) - counted_tokens(before.usage)
 
-    def left_of(self, budget: Budget) -> Budget:
+    def remaining(self, budget: Budget) -> Budget:
         """Return the remainder of a budget; 0 for what is used up."""
         if budget.usd is None and budget.tokens is None:
             return UNLIMITED_BUDGET
@@ -50,11 +50,11 @@ class Account:
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
         )
 
-    def why_spent(self, budget: Budget, whose: str) -> str | None:
+    def spent_reason(self, budget: Budget, whose: str) -> str | None:
         """Return a message if a budget is used up."""
         if budget.usd is None and budget.tokens is None:
             return None
-        left = self.left_of(budget)
+        left = self.remaining(budget)
         if left.usd == 0:
             return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
         if left.tokens == 0:
@@ -62,25 +62,25 @@ class Account:
         return None
 
 
-def why_spent(tables: ManagerState, live: SessionState, wish: RunWish) -> str | None:
+def spent_budget_reason(tables: ManagerState, live: SessionState, wish: RunRequest) -> str | None:
     """Return which budget of the session or the manager is used up, if any."""
-    return live.account.why_spent(wish.session_budget, "session") or tables.account.why_spent(
+    return live.account.spent_reason(wish.session_budget, "session") or tables.account.spent_reason(
         wish.manager_budget, "manager"
     )
 
 
-def budget_now(tables: ManagerState, live: SessionState, wish: RunWish) -> Budget:
+def remaining_budget(tables: ManagerState, live: SessionState, wish: RunRequest) -> Budget:
     """Return the budget of a run that starts now: its own, limited by the others' remainders."""
-    session = live.account.left_of(wish.session_budget)
-    return tightest((wish.budget, session, tables.account.left_of(wish.manager_budget)))
+    session = live.account.remaining(wish.session_budget)
+    return minimum_budget((wish.budget, session, tables.account.remaining(wish.manager_budget)))
 
 
-def tokens_of(usage: Usage) -> int:
+def counted_tokens(usage: Usage) -> int:
     """Return the tokens that a budget counts."""
     return usage.input + usage.cache_write + usage.output
 
 
-def tightest(budgets: Iterable[Budget]) -> Budget:
+def minimum_budget(budgets: Iterable[Budget]) -> Budget:
     """Return the minimum of each limit."""
     found = [each for each in budgets if each.usd is not None or each.tokens is not None]
     if not found:

@@ -57,7 +57,7 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Args:
             outer: The clocks that apply where these set nothing.
         """
-        if self == NOTHING_SAID:
+        if self == UNSET_CLOCKS:
             return outer  # as nearly always: one object serves for all sessions and runs
         ours = msgspec.structs.asdict(self)
         said = {name: value for name, value in ours.items() if value is not None}
@@ -72,8 +72,8 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return getattr(self, name) or 0.0
 
 
-NOTHING_SAID: Final = Clocks()
-DEFAULTS: Final = Clocks(
+UNSET_CLOCKS: Final = Clocks()
+DEFAULT_CLOCKS: Final = Clocks(
     start=MINUTE,
     store=MINUTE,
     model=30 * MINUTE,
@@ -87,7 +87,7 @@ DEFAULTS: Final = Clocks(
 )
 
 
-class Watch(NamedTuple):
+class ActiveTimeout(NamedTuple):
     """Which clock runs while it is silent like this; `warn` and `act` are seconds of silence."""
 
     clock: str
@@ -95,7 +95,7 @@ class Watch(NamedTuple):
     act: float
 
 
-def watch(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Watch | None:
+def active_timeout(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> ActiveTimeout | None:
     """Say which clock runs: the state explains the silence, or nothing does.
 
     `seen` says whether there ever was a sign of life, `in_turn` whether the agent is at work.
@@ -103,16 +103,16 @@ def watch(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Watch | Non
     if run.open_approvals:
         return None  # its own clock runs where the answer is awaited
     if not seen:
-        return _half_way("start", clocks)
+        return _half_time("start", clocks)
     if run.open_tools:
         warn, act = clocks.of("tool_warning"), clocks.of("tool")
-        return _armed(Watch("tool", min(warn or act, act / 2) if act else warn, act))
+        return _armed(ActiveTimeout("tool", min(warn or act, act / 2) if act else warn, act))
     if in_turn:
-        return _half_way("model", clocks)
-    return _half_way("drain" if run.open_tasks else "idle", clocks)
+        return _half_time("model", clocks)
+    return _half_time("drain" if run.open_tasks else "idle", clocks)
 
 
-def explanation(run: Run, *, seen: bool, in_turn: bool) -> tuple[object, ...]:
+def silence_explanation(run: Run, *, seen: bool, in_turn: bool) -> tuple[object, ...]:
     """Return what of a run says why it is silent: with that, the clock that runs may change."""
     return (
         seen,
@@ -124,10 +124,10 @@ def explanation(run: Run, *, seen: bool, in_turn: bool) -> tuple[object, ...]:
     )
 
 
-def _half_way(clock: str, clocks: Clocks) -> Watch | None:
+def _half_time(clock: str, clocks: Clocks) -> ActiveTimeout | None:
     limit = clocks.of(clock)
-    return _armed(Watch(clock, limit / 2, limit))
+    return _armed(ActiveTimeout(clock, limit / 2, limit))
 
 
-def _armed(watched: Watch) -> Watch | None:
+def _armed(watched: ActiveTimeout) -> ActiveTimeout | None:
     return watched if watched.warn or watched.act else None

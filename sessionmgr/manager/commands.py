@@ -10,50 +10,50 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from sessionmgr.manager.inbox import Urgency
-from sessionmgr.manager.terminal_events import PROVIDERS_OWN
-from sessionmgr.manager.transitions import Transitions
+from sessionmgr.manager.inbox import CommitUrgency
+from sessionmgr.manager.terminal_events import PROVIDER_CAUSES
+from sessionmgr.manager.transitions import RecordTransitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.adapter.approval import Decision
-    from sessionmgr.manager.approval import Question
+    from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
-    from sessionmgr.manager.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Event, Negotiation
 
 
-Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
+MessageFate: TypeAlias = Literal["sent", "dropped", "unknown"]
 """What can become of a message to a running turn."""
 
 
-class Command(NamedTuple):
+class RecorderCommand(NamedTuple):
     """An item of the inbox: a transition and its arguments."""
 
     write: Callable[..., None]
     arguments: tuple[object, ...] = ()
 
 
-REST: Final = Command(Transitions.rest)
+SLEEP_IF_IDLE: Final = RecorderCommand(RecordTransitions.session_idle)
 """That there has been no work for a while."""
 
 
-class Message(msgspec.Struct):
+class TurnMessage(msgspec.Struct):
     """A message to the running turn, which is given to it once it is stored."""
 
     entry: RunState
     message_id: str
     content: str
-    written: Latch
+    written: LazyEvent
     is_begun: bool = False
     """Whether the provider may have it."""
-    fate: Fate | None = None
+    fate: MessageFate | None = None
     """What became of it; None for good, if its recorder died meanwhile."""
 
 
-class Commands:
+class RecorderCommands:
     """The commands of one session's recorder."""
 
     __slots__ = ("_inbox",)
@@ -67,82 +67,84 @@ class Commands:
         Raises:
             InboxFull: Too much waits already.
         """
-        self._inbox.put_request(Command(Transitions.admitted, (run, has_turn)))
+        self._inbox.put_request(RecorderCommand(RecordTransitions.run_admitted, (run, has_turn)))
 
     def dispatch(self, run: RunState) -> None:
         """Dispatch a run that has its turn now."""
-        self._put(Transitions.dispatched, run)
+        self._put(RecordTransitions.run_dispatched, run)
 
     def stop(self, run: RunState) -> None:
         """Note that another than its provider has ended a run that had its turn."""
-        self._put(Transitions.stopped, run)
+        self._put(RecordTransitions.run_stopped, run)
 
     def task_ended(self, run: RunState, error: BaseException | None) -> None:
         """End a run whose task returned, was cancelled, or raised `error`."""
         # Its provider's own end is on its way with the last events: this can go with them.
-        is_told = error is None and run.stop is not None and run.stop.cause in PROVIDERS_OWN
-        command = Command(Transitions.task_ended, (run, error))
-        self._inbox.put(command, Urgency.SOON if is_told else Urgency.NOW)
+        is_told = error is None and run.stop is not None and run.stop.cause in PROVIDER_CAUSES
+        command = RecorderCommand(RecordTransitions.task_ended, (run, error))
+        self._inbox.put(command, CommitUrgency.SOON if is_told else CommitUrgency.NOW)
 
-    def task_never_began(self, run: RunState, why: str) -> None:
+    def task_not_started(self, run: RunState, why: str) -> None:
         """End a run whose task will not begin."""
-        self._put(Transitions.task_never_began, run, why)
+        self._put(RecordTransitions.task_not_started, run, why)
 
     def task_abandoned(self, run: RunState) -> None:
         """End a run whose task does not end."""
-        self._put(Transitions.task_abandoned, run)
+        self._put(RecordTransitions.task_abandoned, run)
 
-    def ask(self, run: RunState, question: Question) -> None:
+    def request_approval(self, run: RunState, question: PendingApproval) -> None:
         """Store the provider's question, and have it decided.
 
         Raises:
             InboxFull: Too much waits already.
         """
-        self._inbox.put_request(Command(Transitions.asked, (run, question)))
+        self._inbox.put_request(
+            RecorderCommand(RecordTransitions.approval_requested, (run, question))
+        )
 
-    def withdraw(self, run: RunState, question: Question) -> None:
+    def withdraw_approval(self, run: RunState, question: PendingApproval) -> None:
         """Store that the provider needs no answer any more."""
-        self._put(Transitions.withdrawn, run, question)
+        self._put(RecordTransitions.approval_withdrawn, run, question)
 
-    def decide(self, run: RunState, question: Question, decision: Decision) -> None:
+    def decide_approval(self, run: RunState, question: PendingApproval, decision: Decision) -> None:
         """Store the answer to a question, and give it to the provider."""
-        self._put(Transitions.decided, run, question, decision)
+        self._put(RecordTransitions.approval_decided, run, question, decision)
 
-    def append(self, message: Message) -> None:
+    def append_message(self, message: TurnMessage) -> None:
         """Store a message to the running turn, and give it to the provider.
 
         Raises:
             InboxFull: Too much waits already.
         """
-        self._inbox.put_request(Command(Transitions.appended, (message,)))
+        self._inbox.put_request(RecorderCommand(RecordTransitions.message_appended, (message,)))
 
-    def delivered(self, message: Message, fate: Fate) -> None:
+    def record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
         """Store what became of such a message."""
-        self._put(Transitions.delivered, message, fate)
+        self._put(RecordTransitions.message_delivered, message, fate)
 
-    def note(self, run: RunState, *events: Event) -> None:
+    def record_events(self, run: RunState, *events: Event) -> None:
         """Store what the manager itself has to say of a run: a timeout's warning, say."""
-        self._put(Transitions.noted, run, events)
+        self._put(RecordTransitions.events_noted, run, events)
 
-    def narrow(self, run: RunState, negotiation: Negotiation) -> None:
+    def narrow_negotiation(self, run: RunState, negotiation: Negotiation) -> None:
         """Store that the provider can do less for a run than it was thought to."""
-        self._put(Transitions.narrowed, run, negotiation)
+        self._put(RecordTransitions.negotiation_narrowed, run, negotiation)
 
-    def close(self, written: Latch) -> None:
+    def close_session(self, written: LazyEvent) -> None:
         """Close the session when its last run is over; it takes no more.
 
         Raises:
             InboxFull: Too much waits already.
         """
-        self._inbox.put_request(Command(Transitions.closed, (written,)))
+        self._inbox.put_request(RecorderCommand(RecordTransitions.session_closed, (written,)))
 
-    def close_if_idle(self) -> None:
+    def close_idle_session(self) -> None:
         """Close the session, whose last run is over."""
-        self._put(Transitions.closed)
+        self._put(RecordTransitions.session_closed)
 
-    def rest(self) -> None:
+    def sleep_if_idle(self) -> None:
         """Let the session sleep if it has no work."""
-        self._inbox.put(REST)
+        self._inbox.put(SLEEP_IF_IDLE)
 
     def _put(self, write: Callable[..., None], *arguments: object) -> None:
-        self._inbox.put(Command(write, arguments))
+        self._inbox.put(RecorderCommand(write, arguments))

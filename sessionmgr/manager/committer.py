@@ -20,7 +20,7 @@ import trio
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 from sessionmgr.errors import StoreClosed, StoreUnusable
-from sessionmgr.manager.inbox import Urgency
+from sessionmgr.manager.inbox import CommitUrgency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,23 +82,23 @@ class Committer:
         self._streaming = 0
         """How many sessions have had something to commit in this epoch."""
 
-    def admit(self, recorder: Recorder) -> None:
+    def add_recorder(self, recorder: Recorder) -> None:
         """Drive a recorder from now on."""
         self.recorders[recorder] = None
-        recorder.begin()
+        recorder.start()
 
-    def mark(self, recorder: Recorder, urgency: Urgency) -> None:
+    def mark_pending(self, recorder: Recorder, urgency: CommitUrgency) -> None:
         """Note that a session has something in its inbox."""
         if not recorder.is_marked:
             recorder.is_marked = True
             self._marked.append(recorder)
-        if urgency is Urgency.NOW:
+        if urgency is CommitUrgency.NOW:
             due = -math.inf
-        elif urgency is Urgency.WITH_END:
+        elif urgency is CommitUrgency.WITH_END:
             due = trio.current_time() + WINDOW
-        elif urgency is Urgency.SOON or recorder.epoch < self._epoch - 1:
+        elif urgency is CommitUrgency.SOON or recorder.epoch < self._epoch - 1:
             due = self._taken_at + min(self._window, SHORT_WINDOW)
-            self._is_followed |= urgency is Urgency.SOON
+            self._is_followed |= urgency is CommitUrgency.SOON
         else:
             window = self._window
             due = self._taken_at + (max(window, FLOOR) if recorder.is_flooded else window)
@@ -114,7 +114,7 @@ class Committer:
         """Commit what the marked sessions have, group by group."""
         while True:
             await self._wait()
-            self._take()
+            self._collect_appends()
             if self._group:
                 await self._commit()
 
@@ -128,17 +128,17 @@ class Committer:
         while (due := self._due) > trio.current_time():
             self._until = due
             if due == math.inf:
-                await self._park()
+                await self._wait_for_mark()
             else:
                 with trio.move_on_at(due):
-                    await self._park()
+                    await self._wait_for_mark()
         turns = quiet = 0
         while self._is_followed and quiet < TICKS and turns < MOST_TICKS and self._due > -math.inf:
             marked = len(self._marked)
             await trio.lowlevel.checkpoint()
             turns, quiet = turns + 1, quiet + 1 if len(self._marked) == marked else 0
 
-    async def _park(self) -> None:
+    async def _wait_for_mark(self) -> None:
         def abort(_: object) -> Abort:
             self._parked = None
             return Abort.SUCCEEDED
@@ -146,14 +146,14 @@ class Committer:
         self._parked = current_task()
         await wait_task_rescheduled(abort)
 
-    def _take(self) -> None:
+    def _collect_appends(self) -> None:
         """Have the marked recorders draft what they append."""
         tables, size = self._tables, 0
         at, milliseconds = "", 0
         self._taken_at = trio.current_time()
         marked, self._marked, self._due = self._marked, [], math.inf
         self._is_followed = False
-        self._count(marked)
+        self._adapt_window(marked)
         for place, recorder in enumerate(marked):
             if size >= MOST_AT_ONCE:
                 # Before those with so much that they were marked again just now.
@@ -167,16 +167,16 @@ class Committer:
                 recorder.is_marked = False
                 try:  # whatever fails in here costs this session, and no mark is lost
                     if not at:
-                        at, milliseconds = tables.moment(), tables.milliseconds()
-                    if recorder.draft(at, milliseconds):
+                        at, milliseconds = tables.timestamp(), tables.milliseconds()
+                    if recorder.draft_append(at, milliseconds):
                         self._group[recorder] = None
-                        size += recorder.drafted
+                        size += recorder.drafted_bytes
                     else:
-                        recorder.adopt()
+                        recorder.apply_stored()
                 except Exception as error:  # noqa: BLE001  # a crash of this session alone
-                    self.crash(recorder, error)
+                    self.crash_recorder(recorder, error)
 
-    def _count(self, marked: Sequence[Recorder]) -> None:
+    def _adapt_window(self, marked: Sequence[Recorder]) -> None:
         """Adapt the window to the number of sessions that stream."""
         now = self._taken_at
         if now >= self._epoch_over:
@@ -208,55 +208,55 @@ class Committer:
         except Exception as error:  # noqa: BLE001  # see below
             # Our stores never raise another; a caller's own that does costs only who causes it.
             log.warning("event=group_not_stored appends=%d why=%r", len(group), error)
-            outcomes = [await self._outcome(append) for append in appends]
+            outcomes = [await self._append_result(append) for append in appends]
         for recorder, outcome in zip(group, outcomes, strict=True):
             if recorder in self._group:  # else it has crashed meanwhile
-                self._heed(recorder, outcome)
+                self._handle_result(recorder, outcome)
 
-    async def _outcome(self, append: Append) -> AppendResult | Exception:
+    async def _append_result(self, append: Append) -> AppendResult | Exception:
         try:
             (outcome,) = await self._tables.store.append_all([append])
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
         return outcome
 
-    def _heed(self, recorder: Recorder, outcome: AppendResult | Exception) -> None:
+    def _handle_result(self, recorder: Recorder, outcome: AppendResult | Exception) -> None:
         """Adopt what is stored; what the store refuses ends the session."""
         if isinstance(outcome, Exception):
-            recorder.live.commit_error = outcome
+            recorder.session_state.commit_error = outcome
             is_down = isinstance(outcome, StoreClosed | StoreUnusable)
             if not is_down or self._is_too_late(recorder):
-                self.crash(recorder, outcome)
+                self.crash_recorder(recorder, outcome)
             return  # else the same append is sent again
         del self._group[recorder]
         try:
-            recorder.adopt()
+            recorder.apply_stored()
         except Exception as error:  # noqa: BLE001  # a crash of this session alone
-            self.crash(recorder, error)
+            self.crash_recorder(recorder, error)
 
     def _is_too_late(self, recorder: Recorder) -> bool:
         patience = self._tables.clocks.of("store") or math.inf
-        since = recorder.live.committing_since
+        since = recorder.session_state.committing_since
         return since is not None and trio.current_time() - since >= patience
 
     # --- how a recorder leaves its session -------------------------------------------------------
 
-    def retire(self, recorder: Recorder) -> None:
+    def retire_recorder(self, recorder: Recorder) -> None:
         """Let a session without work sleep."""
         if self._drop(recorder):
-            recorder.rest()
+            recorder.release_idle()
             self._gone(recorder)
 
-    def crash(self, recorder: Recorder, error: Exception) -> None:
+    def crash_recorder(self, recorder: Recorder, error: Exception) -> None:
         """Have the Reconciler end a session whose recorder has crashed."""
         if self._drop(recorder):
-            session_id = recorder.live.session.id
+            session_id = recorder.session_state.session.id
             log.error("event=recorder_crashed session=%s", session_id, exc_info=error)
-            self._tables.settling[session_id] = trio.Event()
-            self._tables.orphans.put(recorder.live)
+            self._tables.reconciling[session_id] = trio.Event()
+            self._tables.orphans.put(recorder.session_state)
             self._gone(recorder)
 
-    def abandon(self, recorder: Recorder) -> None:
+    def abandon_recorder(self, recorder: Recorder) -> None:
         """Let go of a recorder: the manager goes down, or this part of its tree."""
         if self._drop(recorder):
             self._gone(recorder)
@@ -265,7 +265,7 @@ class Committer:
         """Stop driving a recorder; False if that is done already."""
         if recorder.is_gone:
             return False
-        recorder.leave()
+        recorder.stop()
         self._group.pop(recorder, None)
         self.recorders.pop(recorder, None)
         return True

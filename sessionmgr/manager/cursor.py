@@ -24,7 +24,7 @@ from sessionmgr.trio_util_types import move_on_when
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
-    from sessionmgr.manager.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.store.rows import EventPage
@@ -49,7 +49,7 @@ class Cursor:
         until: int | None = None,
         run_id: str | None = None,
         types: Collection[str] | None = None,
-        ended: Latch | None = None,
+        ended: LazyEvent | None = None,
     ) -> None:
         """Read a session's events.
 
@@ -90,11 +90,11 @@ class Cursor:
         """
         if left := list(self._events):
             return left
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         while not self._done:
             found = await self._fetch()
             if found:
-                return self._to_the_last(found)
+                return self._until_last(found)
         await trio.lowlevel.checkpoint()
         return ()
 
@@ -103,7 +103,7 @@ class Cursor:
         self._done = True
         self._events = iter(())
 
-    def _to_the_last(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
+    def _until_last(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
         """Cut off what comes after the last event that is to be read, if that is among these."""
         if _LAST.isdisjoint(map(type, events)):
             return events
@@ -125,15 +125,15 @@ class Cursor:
         """
         lifetime = self._tables.lifetime
         was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
-        live = self._tables.live.get(self._session_id)
-        if live is not None and (recent := live.recent(self._after)):
-            return self._take(live, recent)
+        live = self._tables.live_sessions.get(self._session_id)
+        if live is not None and (recent := live.recent_events(self._after)):
+            return self._select(live, recent)
         opened = self._tables.opened.get(self._session_id)
         if opened is not None and (opened.closed or was_over):
             self._done = True
             return ()
         if opened is not None:
-            with lifetime.and_then(0):
+            with lifetime.cancel_after_end(0):
                 await opened.known.wait()
             self._done = opened.closed
             return ()
@@ -146,15 +146,15 @@ class Cursor:
         if was_over or (self._until is not None and self._after >= self._until):
             self._done = True
         elif live is not None:
-            await live.heard(self._after)
-            if recent := live.recent(self._after):
-                return self._take(live, recent)
+            await live.wait_for_events(self._after)
+            if recent := live.recent_events(self._after):
+                return self._select(live, recent)
         else:
-            with lifetime.and_then(0):
-                await self._more()
+            with lifetime.cancel_after_end(0):
+                await self._wait_for_more()
         return ()
 
-    def _take(self, live: SessionState, recent: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
+    def _select(self, live: SessionState, recent: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
         """Return the wanted ones of the events at hand."""
         self._after = live.last_seq
         self._more_stored = False
@@ -169,7 +169,7 @@ class Cursor:
             and (types is None or event.type in types)
         ]
 
-    async def _more(self) -> None:
+    async def _wait_for_more(self) -> None:
         """Wait until the store has more, or it is certain that there will be none."""
         store = self._tables.store
         if self._ended is None:
@@ -185,7 +185,7 @@ class Cursor:
             raise failure
 
     async def _read(self) -> EventPage:
-        with self._tables.lifetime.and_then(self._tables.clocks.of("close")):
+        with self._tables.lifetime.cancel_after_end(self._tables.clocks.of("close")):
             return await self._tables.store.events(
                 self._session_id,
                 after=self._after,
@@ -213,9 +213,9 @@ class RunCursor(Cursor):
         Raises:
             UnknownId: There is no such run.
         """
-        return self._found().__await__()
+        return self._find_session().__await__()
 
-    async def _found(self) -> RunCursor:
+    async def _find_session(self) -> RunCursor:
         await self._find()
         return self
 

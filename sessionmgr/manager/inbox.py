@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from sessionmgr.adapter.run_context import RunControl
 from sessionmgr.errors import InboxFull
-from sessionmgr.manager.validate_events import validated, validated_blobs
+from sessionmgr.manager.validate_events import validate_blobs, validate_events
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ IN_ONE_GO: Final = 8
 """How often room is asked for until other tasks have their turn."""
 
 
-class Urgency(IntEnum):
+class CommitUrgency(IntEnum):
     """How soon an item is to be stored."""
 
     NONE = 0
@@ -60,7 +60,7 @@ class Urgency(IntEnum):
     """A command, or the end of a run."""
 
 
-class Arrived(msgspec.Struct, frozen=True, gc=False):
+class EventBatch(msgspec.Struct, frozen=True, gc=False):
     """Events that an adapter has emitted, in their order.
 
     The garbage collector need not know it: an inbox is emptied when it is closed.
@@ -93,17 +93,17 @@ class Inbox:
         self._is_closed = False
         self.pending = 0
         """Bytes of events that are not stored yet."""
-        self.urgency = Urgency.NONE
+        self.urgency = CommitUrgency.NONE
         """How soon the items that wait are to be taken."""
-        self.notify: Callable[[Urgency], None] | None = None
+        self.notify: Callable[[CommitUrgency], None] | None = None
         """Called when something comes in that is more urgent than all that waits."""
 
     def __len__(self) -> int:
         return self._count
 
-    def put(self, command: object, urgency: Urgency = Urgency.NOW) -> None:
+    def put(self, command: object, urgency: CommitUrgency = CommitUrgency.NOW) -> None:
         """Add a command."""
-        self._send(command, urgency)
+        self._enqueue(command, urgency)
 
     def put_request(self, request: object) -> None:
         """Add what a caller requests.
@@ -112,7 +112,7 @@ class Inbox:
             InboxFull: Too much waits already.
         """
         self.require_space()
-        self._send(request, Urgency.NOW)
+        self._enqueue(request, CommitUrgency.NOW)
 
     def require_space(self) -> None:
         """Make sure that there is space for a caller's request.
@@ -139,11 +139,11 @@ class Inbox:
             InboxFull: The adapter has not waited for room.
             TypeError: An adapter may not emit this.
         """
-        events, is_text, written = _checked(events, is_sized=size is not None)
+        events, is_text, written = _storable_events(events, is_sized=size is not None)
         if blobs:
             if not events:
                 raise TypeError("blobs without an event that names them")
-            blobs, is_text = validated_blobs(blobs), False
+            blobs, is_text = validate_blobs(blobs), False
         if size is None:
             size = written + sum(map(len, blobs))
         if self._is_closed:
@@ -151,13 +151,15 @@ class Inbox:
         if self._count >= MOST_EVENTS or (self.pending and self.pending + size > MOST_BYTES):
             raise InboxFull(self._count, self.pending)
         if run.stop is not None:
-            urgency = Urgency.WITH_END
+            urgency = CommitUrgency.WITH_END
         else:
-            urgency = Urgency.LATER if is_text and events else Urgency.SOON
-        self._send(Arrived(run, events, size, tuple(blobs), is_text and bool(events)), urgency)
+            urgency = CommitUrgency.LATER if is_text and events else CommitUrgency.SOON
+        self._enqueue(
+            EventBatch(run, events, size, tuple(blobs), is_text and bool(events)), urgency
+        )
         self.pending += size
 
-    def _send(self, item: object, urgency: Urgency) -> None:
+    def _enqueue(self, item: object, urgency: CommitUrgency) -> None:
         if self._is_closed:
             return
         try:
@@ -170,7 +172,7 @@ class Inbox:
             if self.notify is not None:
                 self.notify(urgency)
 
-    def take(self) -> object | None:
+    def pop(self) -> object | None:
         """Take the first item, if there is one."""
         if not self._count:
             return None
@@ -184,11 +186,11 @@ class Inbox:
         """
         self._is_closed = True
         self.notify = None
-        while self.take() is not None:
+        while self.pop() is not None:
             pass
-        self.stored(self.pending)
+        self.release_bytes(self.pending)
 
-    def stored(self, size: int) -> None:
+    def release_bytes(self, size: int) -> None:
         """Note that as many bytes have reached the store, or never will."""
         self.pending -= size
         self._in_one_go = 0  # it is another task that says so
@@ -232,21 +234,23 @@ class Inbox:
         return self._receiving.statistics()
 
 
-def _checked(events: tuple[Event, ...], *, is_sized: bool) -> tuple[tuple[Event, ...], bool, int]:
+def _storable_events(
+    events: tuple[Event, ...], *, is_sized: bool
+) -> tuple[tuple[Event, ...], bool, int]:
     """Return the events in storable form, whether all are plain text pieces, and their size.
 
     Raises:
         TypeError: An adapter may not emit one of them.
     """
-    others = _others(events)
+    others = _other_positions(events)
     if not others:
         return events, True, 0 if is_sized else size_of_text(events)
     if len(others) == len(events):
-        found, written = validated(events)
+        found, written = validate_events(events)
         return found, False, written
-    checked, written = validated(tuple([events[place] for place in others]))
+    checked, written = validate_events(tuple([events[place] for place in others]))
     if len(checked) > len(others):  # one has become several
-        found, written = validated(events)
+        found, written = validate_events(events)
         return found, False, written
     made = list(events)
     for place, event in zip(others, checked, strict=True):
@@ -257,7 +261,7 @@ def _checked(events: tuple[Event, ...], *, is_sized: bool) -> tuple[tuple[Event,
     return tuple(made), False, written
 
 
-def _others(events: tuple[Event, ...]) -> list[int]:
+def _other_positions(events: tuple[Event, ...]) -> list[int]:
     """Return where there are events that are no plain text pieces; no other test is as cheap."""
     unset, text = UNSET, str
     found: list[int] = []

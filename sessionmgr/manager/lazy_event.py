@@ -8,7 +8,7 @@ from __future__ import annotations
 import trio
 
 
-class Latch:
+class LazyEvent:
     """Set once, for good."""
 
     __slots__ = ("_event", "_is_set")

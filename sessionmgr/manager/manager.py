@@ -18,31 +18,36 @@ from sessionmgr.errors import (
     StoreTimeout,
     UnknownId,
 )
-from sessionmgr.manager.arguments import (
-    MANAGER,
+from sessionmgr.manager.argument_checks import (
+    MANAGER_ARGUMENTS,
     MESSAGES,
     RECORDS,
-    SESSION,
+    SESSION_ARGUMENTS,
     plain_wishes,
-    require,
-    wish_of_arguments,
+    request_of_arguments,
+    require_arguments,
 )
-from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.manager.desk import Desk
-from sessionmgr.manager.identity import Presence
-from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.manager_state import ManagerState, Unstored
-from sessionmgr.manager.plan import Wishes, absolute, mode_of
-from sessionmgr.manager.provider_knowledge import ProviderKnowledge
+from sessionmgr.manager.end_spool import EndSpool
+from sessionmgr.manager.lazy_launcher import LazyLauncher
+from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
+from sessionmgr.manager.owner import ManagerOwner
+from sessionmgr.manager.provider_queries import ProviderQueries
 from sessionmgr.manager.reconciler import Reconciler
-from sessionmgr.manager.resuming import asked_in, snapshot_of, wish_to_follow_up, wish_to_go_on
+from sessionmgr.manager.request_server import RequestServer
+from sessionmgr.manager.resume import (
+    decode_snapshot,
+    follow_up_request,
+    recorded_resume_spec,
+    resume_request,
+)
+from sessionmgr.manager.resume_spec import session_budget, session_clocks, set_fields
+from sessionmgr.manager.run_plan import RunArguments, absolute_path, parse_permission_mode
 from sessionmgr.manager.session_handle import RunBlock, SessionHandle
 from sessionmgr.manager.session_supervisor import SessionSupervisor
-from sessionmgr.manager.spool import Spool
-from sessionmgr.manager.status import Status, status_of
-from sessionmgr.manager.stored_records import StoredRecords, fold, session_of
-from sessionmgr.manager.tree import StoreChild, Tree
+from sessionmgr.manager.status import ManagerStatus, manager_status
+from sessionmgr.manager.store_queries import StoreQueries, decode_session, fold_run
+from sessionmgr.manager.supervision_tree import StoreChild, SupervisionTree
 from sessionmgr.model import (
     EndCause,
     IdKind,
@@ -67,15 +72,19 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 
-class Manager(ProviderKnowledge, StoredRecords):
+class Manager(ProviderQueries, StoreQueries):
     """Runs sessions while its block lasts."""
 
-    def __init__(self, tables: ManagerState, store: StoreChild, spool: Spool) -> None:
+    def __init__(self, tables: ManagerState, store: StoreChild, spool: EndSpool) -> None:
         self._tables = tables
         self._reconciler: Final = Reconciler(tables, spool)
         self._keeping = SessionSupervisor(tables, self._reconciler)
-        self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
-        self._tree: Final = Tree(tables, store, self._reconciler, self._keeping, self._desk)
+        self._desk: Final = RequestServer(
+            tables, lambda entry: self._handle(entry.session_state.session)
+        )
+        self._tree: Final = SupervisionTree(
+            tables, store, self._reconciler, self._keeping, self._desk
+        )
 
     # --- the block -------------------------------------------------------------------------------
 
@@ -86,7 +95,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotInTrio: The caller is not a trio task.
             ManagerDown: It does not come up; the cause says why.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         self._tables.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
@@ -122,7 +131,7 @@ class Manager(ProviderKnowledge, StoredRecords):
 
     def chance(self) -> float:
         """Return a number from 0 to 1, by chance: that of the seams it was opened with."""
-        return self._tables.chance()
+        return self._tables.random()
 
     async def open_session(
         self,
@@ -170,28 +179,28 @@ class Manager(ProviderKnowledge, StoredRecords):
             "metadata": metadata,
             "session_id": session_id,
         }
-        require("open_session", SESSION, given)
+        require_arguments("open_session", SESSION_ARGUMENTS, given)
         self._tables.require_open("open_session")
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._keeping.know(provider)
+        self._keeping.require_provider(provider)
         if session_id is not None and session_id not in self._tables.fresh:
             await self._require_free(session_id)
         session = Session(
             id=session_id or self._tables.new_id(IdKind.SESSION),
             provider=provider,
-            cwd=absolute(cwd),
-            permission_mode=mode_of(permission_mode),
+            cwd=absolute_path(cwd),
+            permission_mode=parse_permission_mode(permission_mode),
             model=model,
-            clocks={} if clocks is None else as_json(clocks),
-            budget={} if budget is None else as_json(budget),
-            created_at=self._tables.moment(),
+            clocks={} if clocks is None else set_fields(clocks),
+            budget={} if budget is None else set_fields(budget),
+            created_at=self._tables.timestamp(),
             metadata=cast("dict[str, Json]", dict(metadata or {})),
         )
-        unstored = self._tables.opened[session.id] = Unstored()
+        unstored = self._tables.opened[session.id] = UnstoredSession()
         return self._handle(session, approve=approve, unstored=unstored)
 
     async def ask(
-        self, provider: str, prompt: str, *, cwd: str | Path = ".", **wishes: Unpack[Wishes]
+        self, provider: str, prompt: str, *, cwd: str | Path = ".", **wishes: Unpack[RunArguments]
     ) -> RunResult:
         """Run one prompt in a new session, and return the result.
 
@@ -217,12 +226,12 @@ class Manager(ProviderKnowledge, StoredRecords):
                 return result.text
             ```
         """
-        require("ask", SESSION, {"provider": provider, "cwd": cwd})
-        wish = wish_of_arguments("ask", prompt, wishes)
+        require_arguments("ask", SESSION_ARGUMENTS, {"provider": provider, "cwd": cwd})
+        wish = request_of_arguments("ask", prompt, wishes)
         session = await self.open_session(
             provider,
             cwd=cwd,
-            permission_mode=mode_of(wish.permission_mode or PermissionMode.DEFAULT),
+            permission_mode=parse_permission_mode(wish.permission_mode or PermissionMode.DEFAULT),
             model=wish.model,
             approve=wish.approve,
             metadata=wish.metadata,
@@ -235,7 +244,7 @@ class Manager(ProviderKnowledge, StoredRecords):
 
     async def _require_free(self, session_id: str) -> None:
         tables = self._tables
-        is_ours = session_id in tables.opened or tables.is_kept(session_id)
+        is_ours = session_id in tables.opened or tables.is_owned(session_id)
         try:
             if not is_ours:
                 await tables.store.session(session_id)
@@ -251,14 +260,18 @@ class Manager(ProviderKnowledge, StoredRecords):
         budget: Budget | None = None,
         approve: Approve | None = None,
         reopen: bool = False,
-        unstored: Unstored | None = None,
+        unstored: UnstoredSession | None = None,
     ) -> SessionHandle:
         return SessionHandle(
             self._tables,
             self._keeping,
             session,
-            clocks=clocks_of(session) if clocks is None else clocks.over(clocks_of(session)),
-            budget=budget_of(session) if budget is None else budget.over(budget_of(session)),
+            clocks=session_clocks(session)
+            if clocks is None
+            else clocks.over(session_clocks(session)),
+            budget=session_budget(session)
+            if budget is None
+            else budget.over(session_budget(session)),
             approve=approve,
             reopens=reopen,
             unstored=unstored,
@@ -292,17 +305,17 @@ class Manager(ProviderKnowledge, StoredRecords):
             ProviderUnknown: Its provider is not installed any more.
         """
         given = {"clocks": clocks, "budget": budget, "approve": approve}
-        require("session", RECORDS, {"session_id": session_id})
-        require("session", SESSION, given)
+        require_arguments("session", RECORDS, {"session_id": session_id})
+        require_arguments("session", SESSION_ARGUMENTS, given)
         self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
-        found = session_of(stored.body)
-        self._keeping.know(found.provider)
+        found = decode_session(stored.body)
+        self._keeping.require_provider(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
 
     async def resume(
-        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[Wishes]
+        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunResult:
         """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
 
@@ -322,7 +335,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         return await run.result()
 
     async def submit_resume(
-        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[Wishes]
+        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
         """Go on with what was paused, as a run that the manager owns.
 
@@ -341,14 +354,14 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        require("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
+        require_arguments("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
         wishes = plain_wishes("submit_resume", wishes)
         self._tables.require_open("submit_resume")
         if isinstance(snapshot, str):
-            snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
+            snapshot = decode_snapshot((await self._tables.store.snapshot(snapshot)).body)
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
         known = self._tables.secret_options.get(snapshot.id, {})
-        wish = wish_to_go_on(snapshot, run, message, wishes, known)
+        wish = resume_request(snapshot, run, message, wishes, known)
         approve = self._tables.approvers.get(snapshot.session_id)
         session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
@@ -357,7 +370,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         return resumed
 
     async def submit_follow_up(
-        self, run_id: str, message: str | None = None, **wishes: Unpack[Wishes]
+        self, run_id: str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
         """Follow up a finished run with a new run of the same session, owned by the manager.
 
@@ -376,20 +389,20 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot start.
         """
-        require("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
+        require_arguments("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
         wishes = plain_wishes("submit_follow_up", wishes)
         self._tables.require_open("submit_follow_up")
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
         with suppress(LeaseHeld):  # the admission of the run reports the holder
-            await self._keeping.settle(session_id)
-        run = await fold(store, await store.run(run_id))
+            await self._keeping.reconcile_session(session_id)
+        run = await fold_run(store, await store.run(run_id))
         if not self.supports(run.provider, "resume"):
             raise NotResumable(run_id, f"{run.provider} cannot resume a session")
         if run.model is not None and self.supports(run.provider, "model_choice"):
             wishes.setdefault("model", run.model)
-        wish = wish_to_follow_up(run, await asked_in(store, run), message, wishes)
+        wish = follow_up_request(run, await recorded_resume_spec(store, run), message, wishes)
         session.check(wish)
         return await session.admit(wish)
 
@@ -404,16 +417,16 @@ class Manager(ProviderKnowledge, StoredRecords):
             UnknownId: The store knows no such id either.
             StoreSilent: It does not answer when it is asked for the id.
         """
-        require("cancel", RECORDS, {"id": id})
-        self._tables.require_here()
+        require_arguments("cancel", RECORDS, {"id": id})
+        self._tables.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         entry = self._tables.runs.get(id)
         if entry is not None:
             return entry.end(stop)
-        live = self._tables.live.get(id)
+        live = self._tables.live_sessions.get(id)
         if live is not None:
-            ended = [each.end(stop) for each in list(live.entries.values())]
+            ended = [each.end(stop) for each in list(live.runs.values())]
             return any(ended)
         with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
             if await self._tables.store.resolve(id) != id:
@@ -427,15 +440,15 @@ class Manager(ProviderKnowledge, StoredRecords):
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 
-    def status(self) -> Status:
+    def status(self) -> ManagerStatus:
         """Say how the manager stands now."""
-        self._tables.require_here()
-        return status_of(self._tables)
+        self._tables.require_own_trio_run()
+        return manager_status(self._tables)
 
     def tree(self) -> str:
         """Draw the tree as it is now."""
@@ -493,17 +506,17 @@ def open_manager(
         "adapters": adapters,
         "environ": environ,
     }
-    require("open_manager", MANAGER, given)
+    require_arguments("open_manager", MANAGER_ARGUMENTS, given)
     keeping = StoreChild(store)
     presence_name = new_id(IdKind.BATCH) if bits is None else new_id(IdKind.BATCH, bits)
     tables = ManagerState(
-        presence=Presence(presence_name),
+        presence=ManagerOwner(presence_name),
         adapters=adapters or {},
         clocks=clocks or Clocks(),
         budget=budget or Budget(),
-        launcher=LateLauncher(launcher),
+        launcher=LazyLauncher(launcher),
         environ=dict(os.environ if environ is None else environ),
         now=now,
         bits=bits,
     )
-    return Manager(tables, keeping, Spool(keeping.spool_path))
+    return Manager(tables, keeping, EndSpool(keeping.spool_path))

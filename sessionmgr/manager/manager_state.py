@@ -12,10 +12,10 @@ from weakref import WeakValueDictionary
 import trio
 
 from sessionmgr.errors import ManagerClosing, NotInTrio
-from sessionmgr.manager.budget import Account
-from sessionmgr.manager.clocks import DEFAULTS, Clocks
-from sessionmgr.manager.lazy_event import Latch
-from sessionmgr.manager.shutdown import Lifetime
+from sessionmgr.manager.budget import UsageAccount
+from sessionmgr.manager.clocks import DEFAULT_CLOCKS, Clocks
+from sessionmgr.manager.lazy_event import LazyEvent
+from sessionmgr.manager.shutdown import ManagerLifetime
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import IdKind, new_id
 from sessionmgr.model.timestamps import format_timestamp
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.approval import Approve
     from sessionmgr.adapter.run_context import Budget
-    from sessionmgr.manager.commands import Fate
-    from sessionmgr.manager.identity import Presence
-    from sessionmgr.manager.launching import LateLauncher
+    from sessionmgr.manager.commands import MessageFate
+    from sessionmgr.manager.lazy_launcher import LazyLauncher
+    from sessionmgr.manager.owner import ManagerOwner
     from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
@@ -44,19 +44,19 @@ ASLEEP: Final = 1024
 """So many sleeping sessions are remembered: more than providers keep anything for."""
 
 
-class Unstored:
+class UnstoredSession:
     """A session that is not stored yet. Its handle and the tasks that await its storage have it."""
 
     __slots__ = ("__weakref__", "closed", "known")
 
     def __init__(self) -> None:
-        self.known: Final = Latch()
+        self.known: Final = LazyEvent()
         """Set when it is stored, or will never be stored."""
         self.closed = False
         """Whether it was closed before it had a run: then it is never stored."""
 
 
-class Orphans:
+class OrphanedSessions:
     """Live sessions whose recorder has crashed, until the Reconciler takes them."""
 
     __slots__ = ("_came", "_sessions")
@@ -75,7 +75,7 @@ class Orphans:
         sessions, self._sessions = self._sessions, []
         return sessions
 
-    async def take(self) -> list[SessionState]:
+    async def wait_all(self) -> list[SessionState]:
         """Wait until there is one, and take all there are."""
         while not self._sessions:
             await self._came.wait()
@@ -88,11 +88,11 @@ class ManagerState:
     def __init__(
         self,
         *,
-        presence: Presence,
+        presence: ManagerOwner,
         adapters: Mapping[str, type[ProviderAdapter]],
         clocks: Clocks,
         budget: Budget,
-        launcher: LateLauncher,
+        launcher: LazyLauncher,
         environ: Mapping[str, str],
         now: Callable[[], float] = time.time,
         bits: Callable[[int], int] | None = None,
@@ -100,24 +100,24 @@ class ManagerState:
         self.presence: Final = presence
         self.owner: Final = presence.owner
         self.adapters: Final = adapters
-        self.clocks: Final = clocks.over(DEFAULTS)
+        self.clocks: Final = clocks.over(DEFAULT_CLOCKS)
         self.budget: Final = budget
         """For all runs of this manager,"""
-        self.account: Final = Account()
+        self.account: Final = UsageAccount()
         """and the usage of these runs."""
         self.environ: Final = environ
         self.launcher: Final = launcher
-        self.live: Final[dict[str, SessionState]] = {}
+        self.live_sessions: Final[dict[str, SessionState]] = {}
         self._asleep: Final[dict[str, str]] = {}
         """The provider's names of the sessions that went to sleep last."""
         self.runs: Final[dict[str, RunState]] = {}
-        self.opened: Final[WeakValueDictionary[str, Unstored]] = WeakValueDictionary()
+        self.opened: Final[WeakValueDictionary[str, UnstoredSession]] = WeakValueDictionary()
         """Sessions that are not stored yet; entries vanish with their last handle."""
         self.fresh: Final[set[str]] = set()
         """Ids of sessions that were made here and not used yet: no store can have them."""
-        self.settling: Final[dict[str, trio.Event]] = {}
+        self.reconciling: Final[dict[str, trio.Event]] = {}
         """Sessions whose recorder has crashed, until their record is in order."""
-        self.in_hand: Final[dict[SessionState, float]] = {}
+        self.sessions_in_transition: Final[dict[SessionState, float]] = {}
         """Those of them that wait for the store, and since when."""
         self.store_calls: Final[dict[object, float]] = {}
         """Store calls that precede a session's record, and since when they run."""
@@ -128,9 +128,9 @@ class ManagerState:
         self.secret_options: Final[dict[str, dict[str, Json]]] = {}
         """Options of paused runs with secrets withheld from the snapshot, by snapshot."""
         self.providers: Final[dict[str, ProviderBranch]] = {}
-        self.orphans: Final = Orphans()
+        self.orphans: Final = OrphanedSessions()
         self.timeouts: Final = TimeoutScheduler()
-        self.lifetime: Final = Lifetime()
+        self.lifetime: Final = ManagerLifetime()
         self.open = False
         """Whether runs are admitted."""
         self.token: trio.lowlevel.TrioToken | None = None
@@ -167,7 +167,7 @@ class ManagerState:
         finally:
             del self.store_calls[call]
 
-    def require_here(self) -> None:
+    def require_own_trio_run(self) -> None:
         """Make sure that who calls is a task of the manager's own `trio.run`.
 
         Raises:
@@ -187,7 +187,7 @@ class ManagerState:
             NotInTrio: The caller is not a task of its `trio.run`.
             ManagerClosing: The manager is not open.
         """
-        self.require_here()
+        self.require_own_trio_run()
         if self.token is None or self.lifetime.is_over:
             when = "has not been entered" if self.token is None else "has been left"
             raise ManagerClosing(
@@ -195,11 +195,15 @@ class ManagerState:
                 "`async with open_manager(...) as manager`"
             )
 
-    def is_kept(self, session_id: str) -> bool:
+    def is_owned(self, session_id: str) -> bool:
         """Say whether a session is ours to look after just now."""
-        return session_id in self.live or session_id in self.settling or session_id in self.waking
+        return (
+            session_id in self.live_sessions
+            or session_id in self.reconciling
+            or session_id in self.waking
+        )
 
-    def is_known(self, session_id: str) -> None:
+    def mark_stored(self, session_id: str) -> None:
         """Let those go on who wait to hear of a session for the first time."""
         opened = self.opened.pop(session_id, None)
         if opened is not None:
@@ -209,7 +213,7 @@ class ManagerState:
         """Return the wall clock's time as the store writes it."""
         return int(self._now() * 1000)
 
-    def moment(self) -> str:
+    def timestamp(self) -> str:
         """Return the wall clock's time as events have it."""
         return format_timestamp(self._now())
 
@@ -222,7 +226,7 @@ class ManagerState:
             self.fresh.add(made)
         return made
 
-    def chance(self) -> float:
+    def random(self) -> float:
         """Return a number from 0 to 1, by chance."""
         bits = secrets.randbits if self._bits is None else self._bits
         return bits(32) / 2**32
@@ -235,7 +239,7 @@ class ManagerState:
         """Have a run's task started; its session hears of it if that fails."""
         branch = self.providers.get(entry.run.provider)
         if branch is None:
-            entry.never_began(f"{entry.run.provider} is not there")
+            entry.start_failed(f"{entry.run.provider} is not there")
         else:
             branch.launch(entry)
 
@@ -261,12 +265,12 @@ class ManagerState:
         if tree is not None and provider_session_id is not None:
             tree.release(provider_session_id)
 
-    async def steer(
-        self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]
+    async def deliver_message(
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[MessageFate], None]
     ) -> None:
         """Give a message to the turn that runs, and tell its fate."""
         branch = self.providers.get(entry.run.provider)
         if branch is None:
             tell("dropped")
         else:
-            await branch.steer(entry, content, message_id, tell)
+            await branch.deliver_message(entry, content, message_id, tell)

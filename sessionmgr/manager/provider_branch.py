@@ -33,7 +33,7 @@ from sessionmgr.errors import (
     ProviderDown,
     SupervisorNotRunning,
 )
-from sessionmgr.manager.plan import negotiate_wish
+from sessionmgr.manager.run_plan import negotiate_request
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, EndCause
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
-    from sessionmgr.manager.commands import Fate
+    from sessionmgr.manager.commands import MessageFate
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
@@ -60,7 +60,7 @@ LONGEST_WAIT: Final = 300.0
 """Maximum number of seconds that a run without a start clock waits for a branch's restart."""
 
 
-class Environment(NamedTuple):
+class ProviderEnvironment(NamedTuple):
     """The environment of a provider's programs, and the secrets in it."""
 
     variables: dict[str, str]
@@ -87,7 +87,7 @@ class ProviderBranch:
         self._environ: Final = environ
         self._watch: Final = watch
         """Starts the timeouts of a run that was sent to the adapter."""
-        self._plain: Environment | None = None
+        self._plain: ProviderEnvironment | None = None
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
         self._actors: tuple[Ref[ProviderAdapter], Ref[Actor]] | None = None
@@ -105,29 +105,29 @@ class ProviderBranch:
         """The provider's name."""
         return self.adapter_class.name
 
-    def offered(self, options: Options) -> Capabilities:
+    def capabilities_for(self, options: Options) -> Capabilities:
         """Return the capabilities for a run with these options, as far as they are known."""
         offers = self.adapter_class.offers(options)
         if offers is self.adapter_class.capabilities:
             return self.capabilities
         return offers.narrowed(self._reported)
 
-    def environment(self, job: Mapping[str, str]) -> Environment:
+    def environment(self, job: Mapping[str, str]) -> ProviderEnvironment:
         """Build the environment of the provider's programs.
 
         Raises:
             VariableRefused: The job sets a variable that may not be passed on.
         """
         if job:
-            return self._build(job)
+            return self._build_environment(job)
         if self._plain is None:
-            self._plain = self._build(job)
+            self._plain = self._build_environment(job)
         return self._plain
 
-    def _build(self, job: Mapping[str, str]) -> Environment:
+    def _build_environment(self, job: Mapping[str, str]) -> ProviderEnvironment:
         declared = self.adapter_class.declares({**self._environ, **job})
         env = build_environment(self._environ, declared, job)
-        return Environment(env, secret_values(env, declared))
+        return ProviderEnvironment(env, secret_values(env, declared))
 
     # --- up and down -----------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class ProviderBranch:
         if not self.is_up and left > 0:
             raise ProviderDown(self.name, self._why, left)
 
-    async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Run the branch until it is stopped or gives up."""
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
@@ -154,9 +154,9 @@ class ProviderBranch:
                 self._connect(branch)
                 self.is_up = True
                 task_status.started()
-                await self._look_after(branch)
+                await self._resend_starts(branch)
         except OtpError as error:
-            self.go_down(str(error))
+            self.mark_down(str(error))
             raise
         finally:
             self.is_up = False
@@ -173,7 +173,7 @@ class ProviderBranch:
         adapter.connections, adapter.run_tasks = self._connections, self._runs
         return adapter
 
-    async def _look_after(self, branch: Supervisor) -> None:
+    async def _resend_starts(self, branch: Supervisor) -> None:
         """Send the starts that the adapter lost with its end to the next incarnation."""
         while True:
             assert self._actors is not None
@@ -181,7 +181,7 @@ class ProviderBranch:
             await run_tasks.wait()  # they end with the adapter, with the connections, or alone
             self._disconnect()
             while not all(row.state == "running" for row in branch.which_children()):
-                self._refuse_late()
+                self._refuse_expired()
                 await trio.sleep(SOON)
             self._connect(branch)
 
@@ -197,15 +197,15 @@ class ProviderBranch:
         self._actors = None
         for entry in [entry for entry in self._sent if entry.can_start]:
             del self._sent[entry]
-            self._put_off(entry)
+            self._postpone(entry)
 
-    def _put_off(self, entry: RunState) -> None:
+    def _postpone(self, entry: RunState) -> None:
         """Have a run wait for the restart of the branch."""
-        entry.put_off(partial(self._recall, entry))
+        entry.start_postponed(partial(self._recall, entry))
         limit = entry.plan.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
-    def _refuse_late(self) -> None:
+    def _refuse_expired(self) -> None:
         """End the runs whose time to wait is over."""
         now = trio.current_time()
         for entry in [entry for entry, until in self._waiting.items() if now >= until]:
@@ -217,9 +217,9 @@ class ProviderBranch:
         self._waiting.pop(entry, None)
 
     def _refuse(self, entry: RunState, why: str | None = None) -> None:
-        entry.never_began(why or self.why_down)
+        entry.start_failed(why or self.down_reason)
 
-    def go_down(self, why: str) -> None:
+    def mark_down(self, why: str) -> None:
         """Note that it gave up, and how long it is not tried again."""
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._down_until = trio.current_time() + self._pause
@@ -239,7 +239,7 @@ class ProviderBranch:
         )
 
     @property
-    def why_down(self) -> str:
+    def down_reason(self) -> str:
         """The reason why a run could not be started."""
         return f"{self.name} is down: {self._why or 'it was stopped'}"
 
@@ -253,7 +253,7 @@ class ProviderBranch:
         if not (self.is_up and entry.can_start):
             self._refuse(entry)
         elif self._actors is None or not all(ref.alive for ref in self._actors):
-            self._put_off(entry)
+            self._postpone(entry)
         else:
             self._send(entry, self._actors[0])
 
@@ -267,29 +267,31 @@ class ProviderBranch:
             partial(self._narrow, entry),
         )
         try:
-            adapter.cast(StartRun(entry, run, partial(self._gone, entry)))
+            adapter.cast(StartRun(entry, run, partial(self._task_gone, entry)))
         except MailboxFull as error:
             self._refuse(entry, f"{self.name} does not handle its messages: {error}")
             return
         self._sent[entry] = None
-        is_first = entry.sent_to(run, partial(self._recall, entry))
+        is_first = entry.start_sent(run, partial(self._recall, entry))
         if is_first:  # else its timeouts run
             self._watch(entry)
 
-    def _gone(self, entry: RunState) -> None:
+    def _task_gone(self, entry: RunState) -> None:
         """Note the end of a run's task; one that was stopped before it began cannot report it."""
         del self._sent[entry]
-        entry.never_began(self.why_down)
+        entry.start_failed(self.down_reason)
 
     def _narrow(self, entry: RunState, live: Mapping[str, Support]) -> None:
         """Note the capabilities that the provider itself has reported to a run."""
         self._reported.update(live)
         self.capabilities = self.adapter_class.capabilities.narrowed(self._reported)
-        model = entry.plan.wish.model or entry.live.session.model
-        negotiation = negotiate_wish(self.offered(entry.spec.options), entry.plan.wish, model)
+        model = entry.plan.wish.model or entry.session_state.session.model
+        negotiation = negotiate_request(
+            self.capabilities_for(entry.spec.options), entry.plan.wish, model
+        )
         if negotiation == entry.negotiation:
             return
-        entry.live.commands.narrow(entry, negotiation)
+        entry.session_state.commands.narrow_negotiation(entry, negotiation)
         if negotiation.missing:
             detail = str(CapabilityMissing(self.name, negotiation))
             entry.end(StopReason(cause=EndCause.CAPABILITY, detail=detail))
@@ -299,8 +301,8 @@ class ProviderBranch:
         is_unsupported = self._reported.get("steer") is UNSUPPORTED
         return self.adapter_class.can_append() and not is_unsupported
 
-    async def steer(
-        self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]
+    async def deliver_message(
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[MessageFate], None]
     ) -> None:
         """Give a message to the turn that runs, and tell its fate."""
         run = entry.context

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import LeaseHeld, UnknownId
-from sessionmgr.manager.identity import is_alive, is_gone
-from sessionmgr.manager.spool import without_secrets
-from sessionmgr.manager.stored_records import KEYS, all_runs, fold, read_run
-from sessionmgr.manager.terminal_events import interrupted, terminal
+from sessionmgr.manager.end_spool import redacted_end
+from sessionmgr.manager.owner import is_owner_alive, is_owner_gone
+from sessionmgr.manager.store_queries import KEY_REDACTOR, fold_run, read_run, read_session_runs
+from sessionmgr.manager.terminal_events import interrupted_event, terminal_event
 from sessionmgr.model import (
     TERMINAL,
     EndCause,
@@ -41,9 +41,9 @@ from sessionmgr.model import (
 from sessionmgr.store.rows import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
+    from sessionmgr.manager.end_spool import EndSpool
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.manager.spool import Spool
     from sessionmgr.store.rows import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -61,7 +61,7 @@ UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 class Reconciler:
     """Ends what was left open in the store."""
 
-    def __init__(self, tables: ManagerState, spool: Spool) -> None:
+    def __init__(self, tables: ManagerState, spool: EndSpool) -> None:
         self._tables: Final = tables
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}
@@ -70,7 +70,7 @@ class Reconciler:
         """Sessions whose runs were released before the store could take their ends."""
         self._booted = False
 
-    async def boot(self) -> int:
+    async def reconcile_store(self) -> int:
         """End the runs of managers that are no more; return how many there were.
 
         It does so once: a restarted reconciler continues with the sessions it had taken.
@@ -82,11 +82,11 @@ class Reconciler:
         self._ends.update(spooled)
         held: set[str] = set()
         ended = 0
-        for session_id in await self.left_open():
-            if self._tables.is_kept(session_id):
+        for session_id in await self.unfinished_sessions():
+            if self._tables.is_owned(session_id):
                 continue  # it is ours, and kept
             try:
-                ended += await self.settle(session_id)
+                ended += await self.reconcile_session(session_id)
             except LeaseHeld:  # another live manager has it
                 held.add(session_id)
         # The manager that has a session may be between spooling an end and storing it: that end
@@ -97,10 +97,12 @@ class Reconciler:
             self._ends.pop(run_id, None)
         self._booted = True
         if ended:
-            log.warning("%s", _in_words(ended), extra={"event": "runs_reconciled", "runs": ended})
+            log.warning(
+                "%s", _boot_report(ended), extra={"event": "runs_reconciled", "runs": ended}
+            )
         return ended
 
-    async def left_open(self) -> list[str]:
+    async def unfinished_sessions(self) -> list[str]:
         """Return the sessions with runs that have not ended."""
         cursor = None
         sessions: dict[str, None] = {}
@@ -114,37 +116,41 @@ class Reconciler:
     async def watch(self) -> None:
         """End what crashed recorders of this manager leave open."""
         async with trio.open_nursery() as nursery:
-            for live in self._tables.in_hand:
-                nursery.start_soon(self._take_over, live)
+            for live in self._tables.sessions_in_transition:
+                nursery.start_soon(self._reconcile_crashed, live)
             for session_id in self._late:
-                nursery.start_soon(self._settle_late, session_id)
+                nursery.start_soon(self._store_spooled_ends, session_id)
             while True:
-                for live in await self._tables.orphans.take():
-                    self._tables.in_hand[live] = live.committing_since or trio.current_time()
-                    nursery.start_soon(self._take_over, live)
+                for live in await self._tables.orphans.wait_all():
+                    self._tables.sessions_in_transition[live] = (
+                        live.committing_since or trio.current_time()
+                    )
+                    nursery.start_soon(self._reconcile_crashed, live)
 
-    async def _take_over(self, live: SessionState) -> None:
+    async def _reconcile_crashed(self, live: SessionState) -> None:
         """Settle the session of a crashed recorder, as soon as the store is there."""
         session_id = live.session.id
-        why = await self._settle_soon(live)
+        why = await self._reconcile_in_time(live)
         if why is not None:
             self._late[session_id] = None
-            await self._put_aside(live, why)
+            await self._spool_ends(live, why)
         self._release(live)
-        self._settled(session_id)
-        del self._tables.in_hand[live]
+        self._finish_reconciling(session_id)
+        del self._tables.sessions_in_transition[live]
         if why is not None:
-            await self._settle_late(session_id)
+            await self._store_spooled_ends(session_id)
 
-    async def _settle_soon(self, live: SessionState) -> Failure | None:
+    async def _reconcile_in_time(self, live: SessionState) -> Failure | None:
         """Settle a session within the store's clock; return why that was not to be done."""
         tables, session_id = self._tables, live.session.id
-        until = self._tables.in_hand[live] + (tables.clocks.of("store") or float("inf"))
+        until = self._tables.sessions_in_transition[live] + (
+            tables.clocks.of("store") or float("inf")
+        )
         level = logging.WARNING
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
-                await self.settle(session_id, "its recorder crashed")
-                await self._adopt(live)
+                await self.reconcile_session(session_id, "its recorder crashed")
+                await self._load_stored_runs(live)
             except UnknownId:
                 return None  # it never came to be stored
             except Exception as error:  # noqa: BLE001  # the last to try
@@ -155,13 +161,13 @@ class Reconciler:
                     return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
                 await trio.sleep(RETRY)
             else:
-                tables.is_known(session_id)
+                tables.mark_stored(session_id)
                 return None
 
-    async def _put_aside(self, live: SessionState, failure: Failure | None) -> None:
+    async def _spool_ends(self, live: SessionState, failure: Failure | None) -> None:
         """Keep the ends that cannot be stored now, here and in the spool."""
         try:
-            lost = self._lost(live, failure, self._tables.moment())
+            lost = self._end_lost_runs(live, failure, self._tables.timestamp())
             self._ends.update((event.run_id, event) for event in lost if event.run_id)
             if not lost:
                 return
@@ -171,87 +177,89 @@ class Reconciler:
         except Exception:  # a full disk, say
             log.exception("event=end_not_put_aside session=%s", live.session.id)
 
-    def _settled(self, session_id: str) -> None:
-        settled = self._tables.settling.pop(session_id, None)
+    def _finish_reconciling(self, session_id: str) -> None:
+        settled = self._tables.reconciling.pop(session_id, None)
         if settled is not None:
             settled.set()
 
-    async def _settle_late(self, session_id: str) -> None:
+    async def _store_spooled_ends(self, session_id: str) -> None:
         """Store the ends that were put aside, when the store is back."""
         pause = RETRY
         while session_id in self._late:
             pause = min(2 * pause, LONGEST)
             await trio.sleep(pause)
-            await self._try_late(session_id)
+            await self._try_store_spooled(session_id)
 
-    async def settle_last(self) -> None:
+    async def store_spooled_ends(self) -> None:
         """Store what was put aside, if the store is back, in the time that the caller gives."""
         await trio.lowlevel.checkpoint()
         for _ in range(LAST_ATTEMPTS):
             for session_id in list(self._late):
-                under_way = self._tables.settling.get(session_id)
+                under_way = self._tables.reconciling.get(session_id)
                 if under_way is not None:
                     await under_way.wait()
                 elif session_id in self._late:
-                    await self._try_late(session_id)
+                    await self._try_store_spooled(session_id)
             if not self._late:
                 return
             await trio.sleep(RETRY)
 
-    async def _try_late(self, session_id: str) -> None:
+    async def _try_store_spooled(self, session_id: str) -> None:
         tables = self._tables
-        if session_id in tables.live:  # it was settled when it was woken
+        if session_id in tables.live_sessions:  # it was settled when it was woken
             self._late.pop(session_id, None)
             return
-        if tables.is_kept(session_id):
+        if tables.is_owned(session_id):
             return
-        tables.settling[session_id] = trio.Event()
+        tables.reconciling[session_id] = trio.Event()
         try:
             with suppress(UnknownId, LeaseHeld):  # never stored, or another manager has seen to it
-                await self.settle(session_id, "its recorder crashed")
+                await self.reconcile_session(session_id, "its recorder crashed")
             self._late.pop(session_id, None)
         except Exception as error:  # noqa: BLE001  # the last to try
             log.debug("event=not_settled session=%s why=%s", session_id, error)
         finally:
-            self._settled(session_id)
+            self._finish_reconciling(session_id)
 
-    async def _adopt(self, live: SessionState) -> None:
+    async def _load_stored_runs(self, live: SessionState) -> None:
         """Adopt what is stored of the runs whose recorder has crashed."""
         store = self._tables.store
-        for entry in live.entries.values():
+        for entry in live.runs.values():
             if not entry.is_over:
                 try:
-                    entry.adopt(await fold(store, await store.run(entry.id)))
+                    entry.apply_record(await fold_run(store, await store.run(entry.id)))
                 except UnknownId:
                     continue  # it never came to be stored
 
     async def abandon(self, live: SessionState) -> None:
         """Put aside the ends of a session whose recorder is stopped with open runs."""
-        await self._put_aside(live, None)
+        await self._spool_ends(live, None)
         self._release(live)
 
     def _release(self, live: SessionState, failure: Failure = LOST) -> None:
         """End the tasks of a session's runs, and release all waiters; the recorder has died."""
-        self._lost(live, failure, "")
-        for entry in live.entries.values():
+        self._end_lost_runs(live, failure, "")
+        for entry in live.runs.values():
             self._tables.runs.pop(entry.id, None)
-            entry.let_go()
-        live.entries.clear()
-        live.break_word()
+            entry.abandon_task()
+        live.runs.clear()
+        live.release_waiters()
 
-    def let_go(self, why: str) -> None:
+    def release_waiters(self, why: str) -> None:
         """Release all waiters for runs that are still open: the manager is down."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
-        left = {entry.live for entry in self._tables.runs.values()}
-        for live in left.union(self._tables.in_hand, self._tables.orphans.drain()):
+        left = {entry.session_state for entry in self._tables.runs.values()}
+        for live in left.union(self._tables.sessions_in_transition, self._tables.orphans.drain()):
             self._release(live, failure)
-        for session_id in list(self._tables.settling):
-            self._settled(session_id)
+        for session_id in list(self._tables.reconciling):
+            self._finish_reconciling(session_id)
 
-    def _lost(self, live: SessionState, failure: Failure | None, at: str) -> list[RunEnded]:
+    def _end_lost_runs(
+        self, live: SessionState, failure: Failure | None, at: str
+    ) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
-        for entry in live.entries.values():
+        for entry in live.runs.values():
             if entry.is_over:
                 continue
             if failure is not None:
@@ -261,7 +269,7 @@ class Reconciler:
             else:
                 entry.conclude(StopReason(cause=EndCause.SHUTDOWN))
                 assert entry.stop is not None
-                made = replace(terminal(entry.stop, entry.run), synthetic=True)
+                made = replace(terminal_event(entry.stop, entry.run), synthetic=True)
             stamped = made.stamped(
                 seq=0,
                 at=at,
@@ -270,22 +278,22 @@ class Reconciler:
                 provider=live.session.provider,
             )
             # It goes to the log, the spool and, later, the store, but not through a recorder.
-            event = without_secrets(stamped, live.redactor)
+            event = redacted_end(stamped, live.redactor)
             record = reduce(entry.run, event)
             if record.status not in TERMINAL:  # it had not begun, and that cannot be paused, say
                 record = reduce(reduce(record, RunStarted(run_id=entry.id)), event)
-            entry.adopt(record)
+            entry.apply_record(record)
             lost.append(event)
         return lost
 
-    async def how_interrupted(self, session_id: str) -> str:
+    async def interruption_reason(self, session_id: str) -> str:
         """Return how a session's runs were interrupted, judging by the lease left behind."""
         for lease in await self._tables.store.leases(session_id):
             if lease.name == session_id and lease.owner.pid != self._tables.owner.pid:
                 return f"interrupted when process {lease.owner.pid} died"
         return "interrupted when its manager was lost"
 
-    async def settle(self, session_id: str, why: str | None = None) -> int:
+    async def reconcile_session(self, session_id: str, why: str | None = None) -> int:
         """End all that is open in one session; return how many runs that were.
 
         `why` says how its runs were interrupted, if that cannot be determined here.
@@ -296,13 +304,13 @@ class Reconciler:
         """
         tables = self._tables
         await tables.store.session(session_id)
-        why = why or await self.how_interrupted(session_id)
-        lease = await self.acquire(session_id)
-        ended = await self.end_all(lease, why)
+        why = why or await self.interruption_reason(session_id)
+        lease = await self.acquire_lease(session_id)
+        ended = await self.end_open_runs(lease, why)
         await tables.store.release(session_id, lease.fence)
         return ended
 
-    async def acquire(self, session_id: str) -> Lease:
+    async def acquire_lease(self, session_id: str) -> Lease:
         """Take the lease of a session.
 
         Raises:
@@ -315,13 +323,13 @@ class Reconciler:
                 tables.owner,
                 now=tables.milliseconds(),
                 ttl=LEASE_MS,
-                gone=is_gone,
-                alive=is_alive,
+                gone=is_owner_gone,
+                alive=is_owner_alive,
             )
 
-    async def end_all(self, lease: Lease, why: str) -> int:
+    async def end_open_runs(self, lease: Lease, why: str) -> int:
         """End all that is open in the session of a lease; return how many runs that were."""
-        left = await all_runs(self._tables.store, lease.name, statuses=UNENDED)
+        left = await read_session_runs(self._tables.store, lease.name, statuses=UNENDED)
         for stored in left:
             await self._end(lease, stored, why)
         return len(left)
@@ -336,14 +344,14 @@ class Reconciler:
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
-        end = self._ends.get(run.id) or interrupted(run, why)
-        end = replace(end, ended_at=end.at or await self._last_heard(stored.session_id, run))
-        events.append(without_secrets(end, KEYS))  # an older version spooled it unredacted
+        end = self._ends.get(run.id) or interrupted_event(run, why)
+        end = replace(end, ended_at=end.at or await self._last_event_time(stored.session_id, run))
+        events.append(redacted_end(end, KEY_REDACTOR))  # an older version spooled it unredacted
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
                 seq=seq,
-                at=tables.moment(),
+                at=tables.timestamp(),
                 session_id=stored.session_id,
                 run_id=stored.run_id,
                 provider=stored.provider,
@@ -358,14 +366,16 @@ class Reconciler:
                 first=session.last_seq + 1,
                 at=tables.milliseconds(),
                 rows=tuple(rows),
-                runs=(RunRow(stored.run_id, run.status.value, KEYS.redact(encode_json(run))),),
+                runs=(
+                    RunRow(stored.run_id, run.status.value, KEY_REDACTOR.redact(encode_json(run))),
+                ),
             )
         )
         self._ends.pop(run.id, None)
         log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
-        self._tell(run)
+        self._apply_end(run)
 
-    async def _last_heard(self, session_id: str, run: Run) -> str | None:
+    async def _last_event_time(self, session_id: str, run: Run) -> str | None:
         """Return the time of a run's last event."""
         page = await self._tables.store.events(
             session_id, after=max(0, run.last_seq - 1), run_id=run.id, limit=1
@@ -373,15 +383,15 @@ class Reconciler:
         heard = [decode_event(row.body) for row in page.rows]
         return heard[-1].at if heard and isinstance(heard[-1], Event) else None
 
-    def _tell(self, run: Run) -> None:
+    def _apply_end(self, run: Run) -> None:
         """Adopt the end of a run, if it was one of this manager."""
         entry = self._tables.runs.pop(run.id, None)
         if entry is not None:
-            entry.adopt(run)
-            entry.let_go()
+            entry.apply_record(run)
+            entry.abandon_task()
 
 
-def _in_words(ended: int) -> str:
+def _boot_report(ended: int) -> str:
     """Describe to users what boot has done: the command line prints warnings."""
     if ended == 1:
         return "1 run was interrupted when its process died; its end is now recorded"

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from sessionmgr.adapter.approval import Deny
 from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager.append_batch import AppendBatch
-from sessionmgr.manager.approval import decide
-from sessionmgr.manager.budget import budget_now, why_spent
-from sessionmgr.manager.clocks import explanation
-from sessionmgr.manager.commands import REST, Command
-from sessionmgr.manager.inbox import Arrived, Urgency
-from sessionmgr.manager.pause import snapshot
-from sessionmgr.manager.shutdown import begin_after_end
-from sessionmgr.manager.transitions import Transitions
+from sessionmgr.manager.approvals import decide_approval
+from sessionmgr.manager.budget import remaining_budget, spent_budget_reason
+from sessionmgr.manager.clocks import silence_explanation
+from sessionmgr.manager.commands import SLEEP_IF_IDLE, RecorderCommand
+from sessionmgr.manager.inbox import CommitUrgency, EventBatch
+from sessionmgr.manager.pause_snapshot import make_snapshot
+from sessionmgr.manager.shutdown import limit_task_end
+from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import EndCause, encode_json
 from sessionmgr.otp import TaskHandle as Task
 from sessionmgr.store.rows import Append, NewSession, RunRow
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.adapter.approval import Decision
-    from sessionmgr.manager.approval import Question
-    from sessionmgr.manager.commands import Fate, Message
+    from sessionmgr.manager.approvals import PendingApproval
+    from sessionmgr.manager.commands import MessageFate, TurnMessage
     from sessionmgr.manager.committer import Committer
-    from sessionmgr.manager.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
@@ -56,17 +56,17 @@ class Recorder:
 
     __slots__ = (
         *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
-        *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "live"),
+        *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "session_state"),
     )
 
     def __init__(
         self, live: SessionState, tables: ManagerState, committer: Committer, lease: Lease
     ) -> None:
-        self.live: Final = live
+        self.session_state: Final = live
         self.lease: Final = lease
         self._tables: Final = tables
         self._committer: Final = committer
-        self._transitions: Final = Transitions(live, self)
+        self._transitions: Final = RecordTransitions(live, self)
         self._draft: Final = AppendBatch(
             last_seq=live.last_seq,
             at="",
@@ -91,52 +91,52 @@ class Recorder:
         """When it last had something to commit, in the committer's epochs."""
 
     @property
-    def drafted(self) -> int:
+    def drafted_bytes(self) -> int:
         """How many bytes of events it has drafted."""
         return self._draft.size
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Take the items of the inbox from now on."""
-        inbox = self.live.intake
+        inbox = self.session_state.inbox
         inbox.notify = self._mark
         if len(inbox):
-            self._mark(Urgency.NOW)
+            self._mark(CommitUrgency.NOW)
         else:
-            self._pause()
+            self._wait_for_work()
 
-    def _mark(self, urgency: Urgency) -> None:
-        self._committer.mark(self, urgency)
+    def _mark(self, urgency: CommitUrgency) -> None:
+        self._committer.mark_pending(self, urgency)
 
-    def draft(self, at: str, milliseconds: int) -> bool:
+    def draft_append(self, at: str, milliseconds: int) -> bool:
         """Take what has come in; return whether it makes an append."""
-        live = self.live
+        live = self.session_state
         draft = self._draft
         draft.begin(live.last_seq, at, live.redactor, closed=live.session.state == "closed")
-        inbox, self._is_quiet = live.intake, False
-        inbox.urgency = Urgency.NONE
-        text: list[Arrived] = []
-        while draft.size < MOST_AT_ONCE and (item := inbox.take()) is not None:
-            if type(item) is Arrived and item.is_text:
+        inbox, self._is_quiet = live.inbox, False
+        inbox.urgency = CommitUrgency.NONE
+        text: list[EventBatch] = []
+        while draft.size < MOST_AT_ONCE and (item := inbox.pop()) is not None:
+            if type(item) is EventBatch and item.is_text:
                 if text and text[0].run is not item.run:
-                    self._take_text(draft, text)
+                    self._write_text(draft, text)
                     text = []
                 draft.size += item.size
                 text.append(item)
                 continue
             if text:
-                self._take_text(draft, text)
+                self._write_text(draft, text)
                 text = []
-            if isinstance(item, Arrived):
-                self._transitions.arrived(draft, item)
+            if isinstance(item, EventBatch):
+                self._transitions.events_received(draft, item)
                 continue
-            assert isinstance(item, Command)
-            self._is_quiet |= item is REST
+            assert isinstance(item, RecorderCommand)
+            self._is_quiet |= item is SLEEP_IF_IDLE
             item.write(self._transitions, draft, *item.arguments)
         if text:
-            self._take_text(draft, text)
+            self._write_text(draft, text)
         if len(inbox):
-            inbox.urgency = Urgency.NOW
-            self._mark(Urgency.NOW)
+            inbox.urgency = CommitUrgency.NOW
+            self._mark(CommitUrgency.NOW)
         if draft.is_text and live.stored:
             self.append = Append(
                 session_id=draft.session_id,
@@ -154,9 +154,9 @@ class Recorder:
         live.committing_since = trio.current_time()
         return True
 
-    def _take_text(self, draft: AppendBatch, batches: list[Arrived]) -> None:
+    def _write_text(self, draft: AppendBatch, batches: list[EventBatch]) -> None:
         """Add the pieces of text that one run has emitted, one batch after the other."""
-        entry = self.live.entries.get(batches[0].run.run_id)
+        entry = self.session_state.runs.get(batches[0].run.run_id)
         if entry is None:  # its record is closed
             return
         entry.in_turn = True
@@ -167,7 +167,7 @@ class Recorder:
             draft.write_text(entry, [event for each in batches for event in each.events])
 
     def _append(self, draft: AppendBatch, at: int) -> Append:
-        live = self.live
+        live = self.session_state
         runs: tuple[RunRow, ...] = ()
         session = new_session = None
         if draft.touched or draft.closes or draft.reopens or not live.stored:
@@ -188,7 +188,7 @@ class Recorder:
             blobs=draft.blobs,
             snapshots=tuple(
                 [
-                    snapshot(entry, draft.fold(entry), draft.at, at)
+                    make_snapshot(entry, draft.fold(entry), draft.at, at)
                     for entry in draft.folds
                     if entry.pause is not None and draft.has_ended(entry)
                 ]
@@ -199,7 +199,7 @@ class Recorder:
         self, draft: AppendBatch, at: int
     ) -> tuple[tuple[RunRow, ...], bytes | None, NewSession | None]:
         """Return the records that change: the runs', and the session's if it does or is new."""
-        live, runs = self.live, draft.changed_runs()
+        live, runs = self.session_state, draft.changed_runs()
         is_changed = self._change_session(draft)
         session, records = live.session, list(map(encode_json, runs))
         if is_changed or not live.stored:
@@ -215,7 +215,7 @@ class Recorder:
 
     def _change_session(self, draft: AppendBatch) -> bool:
         """Change the session's record as the draft wants it; return whether it does."""
-        live, named = self.live, self.live.provider_session_id
+        live, named = self.session_state, self.session_state.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
         is_same = named == live.session.provider_session_id
@@ -224,38 +224,38 @@ class Recorder:
         live.session = replace(live.session, provider_session_id=named)
         return True
 
-    def adopt(self) -> None:
+    def apply_stored(self) -> None:
         """Take over what is stored now, let it have effect, and go to sleep without work."""
-        draft, live = self._draft, self.live
+        draft, live = self._draft, self.session_state
         if self.append is not None:
             self.append = live.committing_since = live.commit_error = None
             if not live.stored:
                 live.stored = True
-                self._tables.is_known(live.session.id)
-        self._adopt(draft)
+                self._tables.mark_stored(live.session.id)
+        self._apply_records(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
         for effect in draft.clear():
             effect()
         if not live.has_work:
-            self._pause()
+            self._wait_for_work()
 
-    def _pause(self) -> None:
+    def _wait_for_work(self) -> None:
         """Wait for work, and sleep if none has come for a while."""
-        if self._is_quiet or self._closed or self.live.let_go:
-            self._committer.retire(self)
+        if self._is_quiet or self._closed or self.session_state.sleeps_when_idle:
+            self._committer.retire_recorder(self)
         else:
-            self._tables.timeouts.nap(self.live, LINGER)
+            self._tables.timeouts.arm_idle(self.session_state, LINGER)
 
-    def rest(self) -> None:
+    def release_idle(self) -> None:
         """Release the adapter's idle resources, or remember that the session sleeps."""
-        if self._closed or self.live.let_go:
-            self._tables.release(self.live)
+        if self._closed or self.session_state.sleeps_when_idle:
+            self._tables.release(self.session_state)
         else:
-            self._tables.note_asleep(self.live)
+            self._tables.note_asleep(self.session_state)
 
     # --- tasks beside it, as long as the session is live ----------------------------------------
 
-    def _beside(self, body: Callable[[], Awaitable[None]]) -> None:
+    def _start_task(self, body: Callable[[], Awaitable[None]]) -> None:
         task: Task[None] = Task(self._run, (body,), None, lambda: self._forget(task))
         if self._tasks is None:
             self._tasks = {}
@@ -266,23 +266,23 @@ class Recorder:
         try:
             await body()
         except Exception as error:  # noqa: BLE001  # a crash of this session alone
-            self._committer.crash(self, error)
+            self._committer.crash_recorder(self, error)
 
     def _forget(self, task: Task[None]) -> None:
         if self._tasks is not None:
             self._tasks.pop(task, None)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stop the tasks beside it, and take no more items."""
         self.is_gone = True
         self.append = None
-        self.live.intake.close()
+        self.session_state.inbox.close()
         for task in list(self._tasks or ()):
             task.cancel()
 
-    def _adopt(self, draft: AppendBatch) -> None:
-        live = self.live
-        live.intake.stored(draft.size)
+    def _apply_records(self, draft: AppendBatch) -> None:
+        live = self.session_state
+        live.inbox.release_bytes(draft.size)
         for entry, run in draft.folds.items():
             before, ended = entry.run, False
             if entry in draft.touched:  # else previews have come, which change nothing else
@@ -290,33 +290,33 @@ class Recorder:
                 if ended:  # joined deltas; no secret is whole in it
                     run = replace(run, text=live.redactor.text.redact(run.text))
                 if run.usage != before.usage or run.cost != before.cost:
-                    self._spend(before, run)
+                    self._count_usage(before, run)
                 if run.provider_session_id is not None:
                     live.provider_session_id = run.provider_session_id
-            entry.adopt(run)
+            entry.apply_record(run)
             if not ended:
-                self._explain(entry)
+                self._update_timeout(entry)
         for entry, events in draft.previews:
-            entry.stream(events)
+            entry.apply_previews(events)
             if (entry.seen, entry.in_turn) != entry.explained[:2]:
-                self._explain(entry)
+                self._update_timeout(entry)
         if draft.written:
-            live.append(draft.written)
+            live.append_events(draft.written)
 
-    def _explain(self, entry: RunState) -> None:
+    def _update_timeout(self, entry: RunState) -> None:
         """Have the clocks of a run that was sent follow from what it does now."""
         if entry.dispatched_at is not None:
-            explained = explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
+            explained = silence_explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
             if explained != entry.explained:
                 entry.explained = explained
-                self._tables.timeouts.watch(entry)
+                self._tables.timeouts.watch_run(entry)
 
-    def _spend(self, before: Run, after: Run) -> None:
+    def _count_usage(self, before: Run, after: Run) -> None:
         """Count a run's usage; when the manager's budget is used up, end all its runs."""
-        self.live.account.add(before, after)
+        self.session_state.account.add(before, after)
         tables = self._tables
         tables.account.add(before, after)
-        spent = tables.account.why_spent(tables.budget, "manager")
+        spent = tables.account.spent_reason(tables.budget, "manager")
         if spent is not None:
             for entry in list(tables.runs.values()):
                 if not entry.is_over:
@@ -324,35 +324,37 @@ class Recorder:
 
     # --- effects: what follows from what is stored ----------------------------------------------
 
-    def tell(self, waiter: Latch) -> None:
+    def notify_waiter(self, waiter: LazyEvent) -> None:
         """Wake the task that waits for it to be stored."""
-        self.live.keep_word(waiter)
+        self.session_state.notify_waiter(waiter)
 
-    def find_answer(self, run: RunState, question: Question) -> None:
+    def start_deciding(self, run: RunState, question: PendingApproval) -> None:
         """Start the task that finds the answer to a question."""
-        self._beside(partial(decide, run, question))
+        self._start_task(partial(decide_approval, run, question))
 
-    def answer(self, run: RunState, question: Question, decision: Decision) -> None:
+    def resolve_approval(
+        self, run: RunState, question: PendingApproval, decision: Decision
+    ) -> None:
         """Give an answer to the provider."""
         question.decision = decision
         question.answered.set()
-        run.alive()  # it was our silence until now
+        run.note_activity()  # it was our silence until now
         if isinstance(decision, Deny) and decision.stop:
             run.end(StopReason(cause=EndCause.CALLER, detail=decision.reason))
 
-    def deliver(self, message: Message) -> None:
+    def deliver(self, message: TurnMessage) -> None:
         """Start the task that gives a message to the running turn."""
-        self._beside(partial(self._steer, message))
+        self._start_task(partial(self._deliver_message, message))
 
     def end(self, run: RunState, stop: StopReason) -> None:
         """End a run."""
         run.end(stop)
 
-    def limit_end(self, run: RunState) -> None:
+    def limit_task_end(self, run: RunState) -> None:
         """Limit the time that the task of a run has left which its provider has ended."""
         if not run.gone.is_set():
-            begin_after_end(run)
-            self._tables.timeouts.watch(run)
+            limit_task_end(run)
+            self._tables.timeouts.watch_run(run)
 
     def launch(self, run: RunState) -> None:
         """Have a run's task started."""
@@ -361,39 +363,39 @@ class Recorder:
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
-        spent = why_spent(self._tables, self.live, entry.plan.wish)
+        spent = spent_budget_reason(self._tables, self.session_state, entry.plan.wish)
         if spent is not None:
             entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
             return False
-        budget = budget_now(self._tables, self.live, entry.plan.wish)
+        budget = remaining_budget(self._tables, self.session_state, entry.plan.wish)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True
 
-    def give_turn(self, left: RunState) -> None:
+    def start_next_run(self, left: RunState) -> None:
         """Give the session's next run its turn, if `left` has none any more."""
-        live = self.live
+        live = self.session_state
         if live.active is left and left.is_over:
             live.active = None
         while live.queue and not live.queue[0].can_wait:
             del live.queue[0]
         # A task that is deaf to its end may still have something to say.
-        if left.is_done:
-            live.entries.pop(left.id, None)
+        if left.is_finished:
+            live.runs.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
-            live.commands.close_if_idle()
+            live.commands.close_idle_session()
         if live.active is None and live.queue:
             entry = live.queue.pop(0)
-            live.take_turn(entry)
+            live.activate(entry)
             live.commands.dispatch(entry)
 
-    async def _steer(self, message: Message) -> None:
+    async def _deliver_message(self, message: TurnMessage) -> None:
         message.is_begun = True
-        tell = partial(self._delivered, message)
-        await self._tables.steer(message.entry, message.content, message.message_id, tell)
+        tell = partial(self._record_delivery, message)
+        await self._tables.deliver_message(message.entry, message.content, message.message_id, tell)
 
-    def _delivered(self, message: Message, fate: Fate) -> None:
+    def _record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
         if message.fate is None:  # the first answer counts
             message.fate = fate
-            self.live.commands.delivered(message, fate)
+            self.session_state.commands.record_delivery(message, fate)

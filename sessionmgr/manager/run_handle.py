@@ -9,12 +9,12 @@ import trio
 
 from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import NotPausable, StoreTimeout
-from sessionmgr.manager.arguments import MESSAGES, require
-from sessionmgr.manager.asked import options_of
-from sessionmgr.manager.commands import Message
+from sessionmgr.manager.argument_checks import MESSAGES, require_arguments
+from sessionmgr.manager.commands import TurnMessage
 from sessionmgr.manager.cursor import Cursor
-from sessionmgr.manager.lazy_event import Latch
-from sessionmgr.manager.pause import PauseOrder
+from sessionmgr.manager.lazy_event import LazyEvent
+from sessionmgr.manager.pause_snapshot import PauseOrder
+from sessionmgr.manager.resume_spec import storable_options
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
 from sessionmgr.manager.text_cursor import TextCursor
 from sessionmgr.model import (
@@ -88,7 +88,7 @@ class RunHandle:
 
     def events(self, *, after: int = 0) -> Cursor:
         """Read its events that have a number above `after`, to the terminal one."""
-        first = self._entry.run.first_seq or self._entry.live.last_seq + 1
+        first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
         return Cursor(
             self._tables,
             self.session_id,
@@ -113,7 +113,7 @@ class RunHandle:
 
     async def result(self) -> RunResult:
         """Wait for the end and return what became of it. That it failed is no exception."""
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         entry = self._entry
         await entry.ended.wait()
         # Its own process may still be ending, and has something to add.
@@ -126,7 +126,7 @@ class RunHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         return self._entry.end(StopReason.worded(EndCause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
@@ -135,7 +135,7 @@ class RunHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         return self._entry.end(StopReason(cause=EndCause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
@@ -144,16 +144,16 @@ class RunHandle:
         Args:
             content: The message, which must not be empty.
         """
-        require("append", MESSAGES, {"content": content})
-        self._tables.require_here()
+        require_arguments("append", MESSAGES, {"content": content})
+        self._tables.require_own_trio_run()
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
         steers = tree is not None and tree.can_append()
-        if steers and entry.is_on:
+        if steers and entry.is_active:
             message_id = self._tables.new_id(IdKind.MESSAGE)
-            sent = Message(entry, message_id, content, Latch())
-            entry.live.commands.append(sent)
-            entry.live.promise(sent.written)
+            sent = TurnMessage(entry, message_id, content, LazyEvent())
+            entry.session_state.commands.append_message(sent)
+            entry.session_state.add_waiter(sent.written)
             await sent.written.wait()
             if sent.fate == "sent":
                 return FollowUp("accepted", self)
@@ -175,8 +175,8 @@ class RunHandle:
             NotPausable: It could not be resumed, or has ended.
             StoreSilent: The manager went down, and its store did not answer.
         """
-        require("pause", MESSAGES, {"message": message})
-        self._tables.require_here()
+        require_arguments("pause", MESSAGES, {"message": message})
+        self._tables.require_own_trio_run()
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
@@ -190,8 +190,8 @@ class RunHandle:
         if entry.plan.wish.approve is not None:
             self._tables.approvers[self.session_id] = entry.plan.wish.approve
         if order.asked.get("withheld"):
-            self._tables.secret_options[snapshot_id] = options_of(entry.plan.wish)
-        with self._tables.lifetime.and_then(entry.plan.clocks.of("close")):
+            self._tables.secret_options[snapshot_id] = storable_options(entry.plan.wish)
+        with self._tables.lifetime.cancel_after_end(entry.plan.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)
         raise StoreTimeout("the store")
@@ -203,7 +203,7 @@ class RunHandle:
         if entry.pause is not None:
             raise NotPausable(self.id, "it is being paused already")
         tree = self._tables.providers[entry.run.provider]
-        if tree.offered(entry.spec.options).resume is UNSUPPORTED:
+        if tree.capabilities_for(entry.spec.options).resume is UNSUPPORTED:
             raise NotPausable(self.id, f"{tree.name} cannot resume")
         if entry.run.provider_session_id is None:
             raise NotPausable(self.id, "the provider has not named its session yet")

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Phase(StrEnum):
+class RunPhase(StrEnum):
     """How far a run is, from its admission until nothing of it counts any more."""
 
     WAITING = "waiting"
@@ -25,7 +25,7 @@ class Phase(StrEnum):
     """Its task has ended, will never begin, or was abandoned."""
 
 
-class Step(StrEnum):
+class RunStep(StrEnum):
     """What moves a run from one phase to the next."""
 
     DISPATCH = "dispatch"
@@ -42,20 +42,20 @@ class Step(StrEnum):
     """Its task has ended, or will never begin."""
 
 
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.WAITING: {Step.DISPATCH: Phase.DISPATCHED, Step.STOP: Phase.OVER},
-    Phase.DISPATCHED: {
-        Step.START: Phase.RUNNING,
-        Step.STOP: Phase.OVER,
-        Step.TASK_OVER: Phase.OVER,
+TRANSITIONS: Final[dict[RunPhase, dict[RunStep, RunPhase]]] = {
+    RunPhase.WAITING: {RunStep.DISPATCH: RunPhase.DISPATCHED, RunStep.STOP: RunPhase.OVER},
+    RunPhase.DISPATCHED: {
+        RunStep.START: RunPhase.RUNNING,
+        RunStep.STOP: RunPhase.OVER,
+        RunStep.TASK_OVER: RunPhase.OVER,
     },
-    Phase.RUNNING: {Step.STOP: Phase.STOPPING, Step.TASK_OVER: Phase.OVER},
-    Phase.STOPPING: {
-        Step.CUT: Phase.CUT,
-        Step.GRACE_OVER: Phase.LATE,
-        Step.TASK_OVER: Phase.OVER,
+    RunPhase.RUNNING: {RunStep.STOP: RunPhase.STOPPING, RunStep.TASK_OVER: RunPhase.OVER},
+    RunPhase.STOPPING: {
+        RunStep.CUT: RunPhase.CUT,
+        RunStep.GRACE_OVER: RunPhase.LATE,
+        RunStep.TASK_OVER: RunPhase.OVER,
     },
-    Phase.CUT: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
-    Phase.LATE: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
-    Phase.OVER: {},
+    RunPhase.CUT: {RunStep.GRACE_OVER: RunPhase.OVER, RunStep.TASK_OVER: RunPhase.OVER},
+    RunPhase.LATE: {RunStep.GRACE_OVER: RunPhase.OVER, RunStep.TASK_OVER: RunPhase.OVER},
+    RunPhase.OVER: {},
 }

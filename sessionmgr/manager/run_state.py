@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.errors import IllegalTransition
-from sessionmgr.manager import approval, shutdown
-from sessionmgr.manager.lazy_event import Latch
-from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
-from sessionmgr.manager.streams import Streams
+from sessionmgr.manager import approvals, shutdown
+from sessionmgr.manager.delta_redaction import RunStreams
+from sessionmgr.manager.lazy_event import LazyEvent
+from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
 from sessionmgr.model import TERMINAL, EndCause, Run, StallSuspected, reduce_all
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.manager.approval import Question
+    from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
-    from sessionmgr.manager.pause import PauseOrder
-    from sessionmgr.manager.plan import Plan
+    from sessionmgr.manager.pause_snapshot import PauseOrder
+    from sessionmgr.manager.run_plan import RunPlan
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
     from sessionmgr.model import AnyEvent, Json
@@ -46,7 +46,15 @@ class RunState:
     __slots__ = (
         *("_previews", "_recall", "_record", "_timeouts", "abandon_at", "admitted", "context"),
         *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *("in_turn", "inbox", "interruption", "last_sign", "live", "message_id", "negotiation"),
+        *(
+            "in_turn",
+            "inbox",
+            "interruption",
+            "last_sign",
+            "session_state",
+            "message_id",
+            "negotiation",
+        ),
         *("pause", "phase", "plan", "played", "provider", "questions", "run_id", "seen"),
         *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
         *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "watched_until"),
@@ -54,7 +62,7 @@ class RunState:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunPlan,
         *,
         live: SessionState,
         timeouts: TimeoutScheduler,
@@ -66,19 +74,19 @@ class RunState:
         self.run_id: Final = run_id
         self.session_id: Final[str] = session.id
         self.provider: Final[str] = session.provider
-        self.inbox: Final[Inbox] = live.intake
+        self.inbox: Final[Inbox] = live.inbox
         self.grace: Final[float] = plan.clocks.of("close")
         """How many seconds a provider has to end by itself when it is interrupted."""
         self.stop: StopReason | None = None
         """Why the run ends: the first reason wins."""
         self.stopped_at = 0.0
         """When that was said, by trio's clock."""
-        self.questions: Final[dict[str, Question]] = {}
+        self.questions: Final[dict[str, PendingApproval]] = {}
         self.last_sign = 0.0
         """When there was the last sign of life, by trio's clock."""
         self.seen = False
         """Whether there ever was a sign of life."""
-        self.live: Final = live
+        self.session_state: Final = live
         self._timeouts: Final = timeouts
         self.plan: Final = plan
         self.spec = plan.spec
@@ -90,7 +98,7 @@ class RunState:
         self._record = Run(id=run_id, session_id=session.id, provider=session.provider)
         self._previews: list[AnyEvent] = []
         """Stored events that the record does not count yet: they change no more than its text."""
-        self.phase = Phase.WAITING
+        self.phase = RunPhase.WAITING
         self.context: RunContext | None = None
         """The run as the adapter to which its start was sent sees it."""
         self._recall: Callable[[], None] | None = None
@@ -103,17 +111,17 @@ class RunState:
         self.due = inf
         """When the time of the present phase of its end is up, by trio's clock."""
         self.abandon_at = inf
-        self.admitted: Final = Latch()
+        self.admitted: Final = LazyEvent()
         """Set when its admission is stored."""
-        self.ended: Final = Latch()
+        self.ended: Final = LazyEvent()
         """Set when its terminal event is stored."""
-        self.gone: Final = Latch()
+        self.gone: Final = LazyEvent()
         """Set when it has no task any more, and will have none."""
         self.dispatched_at: float | None = None
         """When its start was sent to the adapter, by trio's clock."""
         self.in_turn = True
         """Whether the agent is at work, as far as its events say."""
-        self.streams: Final = Streams()
+        self.streams: Final = RunStreams()
         """Its streams: ends of deltas that may be the beginnings of secrets."""
         self.undelivered: Final[dict[str, str]] = {}
         """Messages to the running turn whose fate is unknown: id and content."""
@@ -150,58 +158,60 @@ class RunState:
     @property
     def has_turn(self) -> bool:
         """Whether it is its session's active run."""
-        return self.live.active is self
+        return self.session_state.active is self
 
     @property
     def can_wait(self) -> bool:
         """Whether it waits for its turn, and nothing has ended it."""
-        return Step.DISPATCH in TRANSITIONS[self.phase]
+        return RunStep.DISPATCH in TRANSITIONS[self.phase]
 
     @property
-    def is_on(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it has its turn, and nothing has ended it."""
-        return self.phase in (Phase.DISPATCHED, Phase.RUNNING)
+        return self.phase in (RunPhase.DISPATCHED, RunPhase.RUNNING)
 
     @property
-    def is_done(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether its end is stored, and it has no task any more."""
         return self.is_over and self.gone.is_set()
 
     @property
     def can_start(self) -> bool:
         """Whether its task may be started."""
-        return Step.START in TRANSITIONS[self.phase]
+        return RunStep.START in TRANSITIONS[self.phase]
 
     @property
     def was_cut(self) -> bool:
         """Whether its task, which has not reported its end, was cancelled."""
-        return self.phase in (Phase.CUT, Phase.LATE, Phase.OVER)
+        return self.phase in (RunPhase.CUT, RunPhase.LATE, RunPhase.OVER)
 
     @property
     def is_late(self) -> bool:
         """Whether its task was cancelled when the grace was over, and is still there."""
-        return self.phase is Phase.LATE
+        return self.phase is RunPhase.LATE
 
     @property
     def is_abandoned(self) -> bool:
         """Whether it is over, and its task is still there."""
-        return self.phase is Phase.OVER and not self.gone.is_set()
+        return self.phase is RunPhase.OVER and not self.gone.is_set()
 
-    play = shutdown.play
-    interrupt = shutdown.interrupt
-    ask = approval.ask
+    run_adapter = shutdown.run_adapter
+    interrupt = shutdown.interrupt_task
+    ask = approvals.request_approval
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def _advance(self, step: Step) -> None:
+    def _advance(self, step: RunStep) -> None:
         try:
             self.phase = TRANSITIONS[self.phase][step]
         except KeyError:
             raise IllegalTransition(self.phase, step) from None
-        if self.phase is Phase.OVER and step is not Step.GRACE_OVER:  # else its task is still there
+        if (
+            self.phase is RunPhase.OVER and step is not RunStep.GRACE_OVER
+        ):  # else its task is still there
             self.gone.set()
 
-    def _try_to_advance(self, step: Step) -> bool:
+    def _try_to_advance(self, step: RunStep) -> bool:
         """Take a step if the phase has it; return whether it has."""
         if step not in TRANSITIONS[self.phase]:
             return False
@@ -210,23 +220,23 @@ class RunState:
 
     def dispatch(self) -> None:
         """Note that it has its turn."""
-        self._advance(Step.DISPATCH)
+        self._advance(RunStep.DISPATCH)
 
-    def launched(self, task: Task[None]) -> None:
+    def task_launched(self, task: Task[None]) -> None:
         """Note that the adapter has launched its task."""
-        self._advance(Step.START)
+        self._advance(RunStep.START)
         self.task, self._recall = task, None
 
     def claim(self, stop: StopReason) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
-        if not self._try_to_advance(Step.STOP):
+        if not self._try_to_advance(RunStep.STOP):
             return False
-        self._stop_for(stop)
-        if self.phase is Phase.OVER:
-            self._take_back()
+        self._set_stop(stop)
+        if self.phase is RunPhase.OVER:
+            self._recall_start()
         return True
 
-    def _stop_for(self, stop: StopReason) -> bool:
+    def _set_stop(self, stop: StopReason) -> bool:
         if self.stop is not None:
             return False
         self.stop, self.stopped_at = stop, trio.current_time()
@@ -234,93 +244,93 @@ class RunState:
 
     def conclude(self, stop: StopReason) -> bool:
         """Give the reason of an end that is being recorded; False if there is another."""
-        return self.claim(stop) or self._stop_for(stop)
+        return self.claim(stop) or self._set_stop(stop)
 
     def end(self, stop: StopReason, pause: PauseOrder | None = None) -> bool:
         """Have it end, by an interrupt first if possible; False if it is ending already."""
         if not self.claim(stop):
             return False
         self.pause = pause
-        if self.phase is Phase.OVER:  # it has no task to be ended
-            self.live.commands.task_never_began(self, "")
+        if self.phase is RunPhase.OVER:  # it has no task to be ended
+            self.session_state.commands.task_not_started(self, "")
         else:
-            self.live.commands.stop(self)
-            shutdown.begin(self)
-            self._timeouts.watch(self)
+            self.session_state.commands.stop(self)
+            shutdown.begin_task_end(self)
+            self._timeouts.watch_run(self)
         return True
 
     def cut(self) -> bool:
         """Note that its task is cut; False if it has not the grace to end."""
-        return self._try_to_advance(Step.CUT)
+        return self._try_to_advance(RunStep.CUT)
 
-    def grace_over(self) -> bool:
+    def grace_expired(self) -> bool:
         """Note that the time for this phase of its end is over; False if it is not ending."""
-        return self._try_to_advance(Step.GRACE_OVER)
+        return self._try_to_advance(RunStep.GRACE_OVER)
 
     def task_ended(self, error: BaseException | None) -> None:
         """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
-        self._leave()
-        self.live.commands.task_ended(self, error)
+        self._task_gone()
+        self.session_state.commands.task_ended(self, error)
 
-    def never_began(self, why: str) -> None:
+    def start_failed(self, why: str) -> None:
         """Have the recorder end it, because its task will not begin, unless it has none already."""
-        self._take_back()
+        self._recall_start()
         if not self.gone.is_set():
-            self._leave()
-            self.live.commands.task_never_began(self, why)
+            self._task_gone()
+            self.session_state.commands.task_not_started(self, why)
 
-    def _take_back(self) -> None:
+    def _recall_start(self) -> None:
         """Take its start back from the adapter, which has not launched it, or from who keeps it."""
         recall, self._recall, self.context = self._recall, None, None
         if recall is not None:
             recall()
 
-    def _leave(self) -> None:
-        if self.phase is not Phase.OVER:  # else it was abandoned
-            self._advance(Step.TASK_OVER)
+    def _task_gone(self) -> None:
+        if self.phase is not RunPhase.OVER:  # else it was abandoned
+            self._advance(RunStep.TASK_OVER)
         self.gone.set()
         self.due = inf
         self.task = self.interruption = None  # which have the run, in a cycle
 
-    def let_go(self) -> None:
+    def abandon_task(self) -> None:
         """End its task at once: its recorder has died, and another writes its end."""
         self.claim(StopReason(cause=EndCause.MANAGER_CRASH))
-        shutdown.cut(self)
+        shutdown.cut_task(self)
 
     # --- what the others note --------------------------------------------------------------------
 
-    def adopt(self, record: Run) -> None:
+    def apply_record(self, record: Run) -> None:
         """Take over the record as it is stored, and wake those that wait for its end."""
         self._record = record
         if self.is_over:
             self.ended.set()
 
-    def stream(self, previews: Sequence[AnyEvent]) -> None:
+    def apply_previews(self, previews: Sequence[AnyEvent]) -> None:
         """Take over previews that are stored; the record counts some at a time."""
         self._previews += previews
         if len(self._previews) >= COUNTED_TOGETHER:
             self._record = self.run
 
-    def alive(self) -> None:
+    def note_activity(self) -> None:
         """Note a sign of life."""
         self.last_sign = trio.current_time()
         self.seen = True
 
     def redact(self, text: str) -> str:
         """Return a text without the secrets that are known by now."""
-        return self.live.redactor.text.redact(text)
+        return self.session_state.redactor.text.redact(text)
 
     def resume_session(self) -> None:
         """Have it resume its session's provider session, unless it has one to resume."""
-        known = self.live.provider_session_id
+        known = self.session_state.provider_session_id
         if self.spec.provider_session_id is None and known is not None:
             self.spec = replace(self.spec, provider_session_id=known)
 
-    def put_off(self, recall: Callable[[], None]) -> None:
+    def start_postponed(self, recall: Callable[[], None]) -> None:
         """Note that its start waits for an adapter."""
         self.context, self._recall = None, recall
 
-    def sent_to(self, context: RunContext, recall: Callable[[], None]) -> bool:
+    def start_sent(self, context: RunContext, recall: Callable[[], None]) -> bool:
         """Note that its start was sent to the adapter; False if that is its second start."""
         self.context, self._recall = context, recall
         self.last_sign = trio.current_time()
@@ -329,11 +339,11 @@ class RunState:
         self.dispatched_at = self.last_sign
         return True
 
-    def excuse(self, now: float) -> None:
+    def excuse_silence(self, now: float) -> None:
         """Count no silence before `now`: its events may wait to be stored."""
         self.last_sign = max(self.last_sign, now)
 
-    def stood_still(self, seconds: float, now: float) -> None:
+    def exclude_standstill(self, seconds: float, now: float) -> None:
         """Take a standstill of our own process out of its silence."""
         sign, self.last_sign = self.last_sign, min(now, self.last_sign + seconds)
         if self.warned_at == sign:
@@ -355,4 +365,4 @@ class RunState:
         }
         silent = round(now - self.last_sign, 3)
         stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.live.commands.note(self, stalled)
+        self.session_state.commands.record_events(self, stalled)

@@ -17,12 +17,19 @@ from sessionmgr.errors import (
     RecorderUnavailable,
     SessionIsClosed,
 )
-from sessionmgr.manager.arguments import wish_of_arguments
-from sessionmgr.manager.budget import why_spent
+from sessionmgr.manager.argument_checks import request_of_arguments
+from sessionmgr.manager.budget import spent_budget_reason
 from sessionmgr.manager.inbox import MOST_RUNS
-from sessionmgr.manager.lazy_event import Latch
-from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
+from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.run_plan import (
+    RunArguments,
+    RunPlan,
+    RunRequest,
+    plan_run,
+    run_grant,
+    run_readiness,
+)
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import EndCause, IdKind
 
@@ -32,8 +39,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.approval import Approve
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.clocks import Clocks
-    from sessionmgr.manager.manager_state import ManagerState, Unstored
-    from sessionmgr.manager.plan import Grant
+    from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
+    from sessionmgr.manager.run_plan import RunGrant
     from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.model import Session
 
@@ -65,7 +72,7 @@ class SessionHandle:
         budget: Budget,
         approve: Approve | None,
         reopens: bool = False,
-        unstored: Unstored | None = None,
+        unstored: UnstoredSession | None = None,
     ) -> None:
         self._unstored: Final = unstored
         self._reopens: Final = reopens
@@ -89,7 +96,7 @@ class SessionHandle:
         """Whose session it is."""
         return self._session.provider
 
-    def start(self, prompt: str, **wishes: Unpack[Wishes]) -> RunBlock:
+    def start(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunBlock:
         """Start a run for the length of a block; `Wishes` says what else may be asked.
 
         `async with session.start("…") as run:` ends the run if the block is left before it is
@@ -114,9 +121,9 @@ class SessionHandle:
                     return (await run.result()).turns
             ```
         """
-        return RunBlock(self, wish_of_arguments("start", prompt, wishes))
+        return RunBlock(self, request_of_arguments("start", prompt, wishes))
 
-    async def submit(self, prompt: str, **wishes: Unpack[Wishes]) -> RunHandle:
+    async def submit(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunHandle:
         """Start a run that the manager owns: it goes on until it is done, or is cancelled.
 
         Args:
@@ -127,9 +134,9 @@ class SessionHandle:
             StartRefused: Nothing was started.
             InboxFull: Thousands of runs of this session wait already.
         """
-        return await self.admit(wish_of_arguments("submit", prompt, wishes))
+        return await self.admit(request_of_arguments("submit", prompt, wishes))
 
-    def check(self, wish: RunWish) -> Grant:
+    def check(self, wish: RunRequest) -> RunGrant:
         """Return the grant of a run, without starting or storing anything.
 
         Args:
@@ -140,15 +147,15 @@ class SessionHandle:
             installed or not logged in.
             VariableRefused: A child may not get a variable.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         wish = msgspec.structs.replace(wish, session_budget=self._budget)
-        grant = grant_of(self._tables, self._session, wish)
-        health = readiness(self._tables, self._session, wish)
+        grant = run_grant(self._tables, self._session, wish)
+        health = run_readiness(self._tables, self._session, wish)
         if health.state != "ok":
             raise ProviderNotReady(self.provider, health.detail)
         return grant
 
-    async def admit(self, wish: RunWish) -> RunHandle:
+    async def admit(self, wish: RunRequest) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.
 
         Args:
@@ -157,16 +164,16 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         wish = msgspec.structs.replace(
             wish,
             clocks=wish.clocks.over(self._clocks),
             approve=wish.approve or self._approve,
             session_budget=self._budget,
         )
-        plan = check(self._tables, self._session, wish)
-        await self._keeping.bring_up(self.provider)
-        return await self._let_in(plan)
+        plan = plan_run(self._tables, self._session, wish)
+        await self._keeping.start_branch(self.provider)
+        return await self._admit_with_retry(plan)
 
     async def follow_up(self, after: RunState, content: str) -> RunHandle:
         """Queue a message as a run of its own, with what the run before it was allowed.
@@ -180,12 +187,12 @@ class SessionHandle:
         """
         if not self._tables.open:
             raise ManagerClosing
-        await self._keeping.bring_up(self.provider)
+        await self._keeping.start_branch(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = msgspec.structs.replace(after.plan, spec=spec, negotiation=after.negotiation)
-        return await self._let_in(plan, follow_up=True)
+        return await self._admit_with_retry(plan, follow_up=True)
 
-    async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
+    async def _admit_with_retry(self, plan: RunPlan, *, follow_up: bool = False) -> RunHandle:
         """Admit a run; if its recorder dies before that is stored, ask the next one.
 
         Raises:
@@ -198,15 +205,15 @@ class SessionHandle:
                     return RunHandle(self._tables, entry, self)
         raise RecorderUnavailable(self.id)
 
-    async def _admit(self, plan: Plan, follow_up: bool) -> RunState:
-        live = await self._keeping.live(self._session)
+    async def _admit(self, plan: RunPlan, follow_up: bool) -> RunState:
+        live = await self._keeping.live_session(self._session)
         if live.closing and not self._reopens:
             raise SessionIsClosed(self.id)
         if not self._tables.open:  # closed while the session was woken
             raise ManagerClosing
-        if len(live.entries) >= MOST_RUNS:
-            raise InboxFull(len(live.entries), live.intake.pending)
-        spent = why_spent(self._tables, live, plan.wish)
+        if len(live.runs) >= MOST_RUNS:
+            raise InboxFull(len(live.runs), live.inbox.pending)
+        spent = spent_budget_reason(self._tables, live, plan.wish)
         if spent is not None:
             raise BudgetExhausted(spent)
         entry = RunState(
@@ -217,12 +224,12 @@ class SessionHandle:
             message_id=self._tables.new_id(IdKind.MESSAGE),
             follow_up=follow_up,
         )
-        live.closing = live.let_go = False
-        live.hide(plan.secrets)
+        live.closing = live.sleeps_when_idle = False
+        live.add_secrets(plan.secrets)
         live.commands.admit(entry, has_turn=live.is_free)
-        live.entries[entry.id] = self._tables.runs[entry.id] = entry
-        live.line_up(entry)
-        live.promise(entry.admitted)
+        live.runs[entry.id] = self._tables.runs[entry.id] = entry
+        live.enqueue(entry)
+        live.add_waiter(entry.admitted)
         try:
             await entry.admitted.wait()
         except BaseException:
@@ -232,8 +239,8 @@ class SessionHandle:
 
     def unended(self) -> list[RunHandle]:
         """Return its runs that are on or wait, in their order."""
-        live = self._tables.live.get(self.id)
-        entries = list(live.entries.values()) if live else []
+        live = self._tables.live_sessions.get(self.id)
+        entries = list(live.runs.values()) if live else []
         return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
 
     async def cancel(self, detail: str | None = None) -> None:
@@ -242,11 +249,11 @@ class SessionHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        live = self._tables.live.get(self.id)
-        for entry in list(live.entries.values()) if live else []:
+        live = self._tables.live_sessions.get(self.id)
+        for entry in list(live.runs.values()) if live else []:
             entry.end(stop)
 
     def release(self) -> None:
@@ -255,35 +262,35 @@ class SessionHandle:
         It stays open. A later run starts what it needs, and another manager may take the session
         over.
         """
-        self._tables.require_here()
-        live = self._tables.live.get(self.id)
+        self._tables.require_own_trio_run()
+        live = self._tables.live_sessions.get(self.id)
         if live is None:
             self._tables.release_asleep(self._session)
             return
-        live.let_go = True
-        live.commands.rest()
+        live.sleeps_when_idle = True
+        live.commands.sleep_if_idle()
 
     async def close(self) -> None:
         """Have it take no more runs; it is closed when those that are on or wait are over."""
-        self._tables.require_here()
-        live = await self._keeping.live(self._session)
+        self._tables.require_own_trio_run()
+        live = await self._keeping.live_session(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
             if self._unstored is not None:  # no other task knows of it
                 self._unstored.closed = True
                 self._unstored.known.set()
-            live.ring()
+            live.wake_waiters()
             return
-        written = Latch()
-        live.commands.close(written)
-        live.promise(written)
+        written = LazyEvent()
+        live.commands.close_session(written)
+        live.add_waiter(written)
         await written.wait()
 
 
 class RunBlock:
     """A run for the length of a block."""
 
-    def __init__(self, session: SessionHandle, wish: RunWish) -> None:
+    def __init__(self, session: SessionHandle, wish: RunRequest) -> None:
         self._session: Final = session
         self._wish: Final = wish
         self._run: RunHandle | None = None

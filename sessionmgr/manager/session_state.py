@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
-from sessionmgr.manager.budget import Account
-from sessionmgr.manager.commands import Commands
+from sessionmgr.manager.budget import UsageAccount
+from sessionmgr.manager.commands import RecorderCommands
 from sessionmgr.manager.inbox import Inbox
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sessionmgr.manager.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Session
 
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
 """How many events are kept at hand for those who follow closely, and the last batch as a whole."""
-SPARE: Final = 64
+TAIL_SLACK: Final = 64
 """So many more are kept, so that not each batch moves those behind it."""
 
 
@@ -48,15 +48,15 @@ class SessionState:
         "commands",
         "commit_error",
         "committing_since",
-        "entries",
-        "intake",
+        "inbox",
         "last_seq",
-        "let_go",
         "nap_number",
         "provider_session_id",
         "queue",
         "redactor",
+        "runs",
         "session",
+        "sleeps_when_idle",
         "stored",
     )
 
@@ -65,15 +65,15 @@ class SessionState:
         self.stored = stored
         """Whether the store knows it: a session is stored with its first run."""
         self.last_seq = last_seq
-        self.intake: Final = Inbox()
-        self.commands: Final = Commands(self.intake)
-        self.entries: Final[dict[str, RunState]] = {}
+        self.inbox: Final = Inbox()
+        self.commands: Final = RecorderCommands(self.inbox)
+        self.runs: Final[dict[str, RunState]] = {}
         # Lists: an empty deque weighs as much as ten of them, and these are short.
         self.queue: Final[list[RunState]] = []
         self.active: RunState | None = None
         self._tail: Final[list[AnyEvent]] = []
         self.committing_since: float | None = None
-        self.account: Final = Account()
+        self.account: Final = UsageAccount()
         self.commit_error: Exception | None = None
         """The store's answer to the current batch, if it is being retried."""
         self.provider_session_id = session.provider_session_id
@@ -81,9 +81,9 @@ class SessionState:
         self._secrets = NO_SECRETS
         self.closing = False
         """Whether it takes no more runs, or has taken its last."""
-        self.let_go = False
+        self.sleeps_when_idle = False
         """Whether no further run is expected: it goes to sleep as soon as it has no work."""
-        self._promised: Final[list[Latch]] = []
+        self._promised: Final[list[LazyEvent]] = []
         self.nap_number = 0
         """Its number with the timer task, while it has no work."""
         self.asleep = False
@@ -91,17 +91,17 @@ class SessionState:
         self._waiting: Final[dict[Task, None]] = {}
         """The tasks that wait for news."""
 
-    def ring(self) -> None:
+    def wake_waiters(self) -> None:
         """Wake all who wait for news."""
         for task in self._waiting:
             reschedule(task)
         self._waiting.clear()
 
-    async def heard(self, after: int) -> None:
+    async def wait_for_events(self, after: int) -> None:
         """Wait until there is something after that number, or the session goes to sleep."""
-        if self.last_seq > after or self.asleep or self.is_void:
+        if self.last_seq > after or self.asleep or self.is_closed_unused:
             await trio.lowlevel.checkpoint()
-        while self.last_seq <= after and not self.asleep and not self.is_void:
+        while self.last_seq <= after and not self.asleep and not self.is_closed_unused:
             task = current_task()
             self._waiting[task] = None
             await wait_task_rescheduled(partial(self._stop_waiting, task))
@@ -111,27 +111,27 @@ class SessionState:
         return Abort.SUCCEEDED
 
     @property
-    def is_void(self) -> bool:
+    def is_closed_unused(self) -> bool:
         """Whether it was closed before anything happened in it."""
-        return self.closing and not self.stored and not self.entries
+        return self.closing and not self.stored and not self.runs
 
     @property
     def is_busy(self) -> bool:
         """Whether a run is on or waits."""
-        return any(not entry.is_over for entry in self.entries.values())
+        return any(not entry.is_over for entry in self.runs.values())
 
-    def promise(self, event: Latch) -> Latch:
+    def add_waiter(self, event: LazyEvent) -> LazyEvent:
         """Note that a task waits for this; it is woken also if the recorder dies."""
         self._promised.append(event)
         return event
 
-    def keep_word(self, event: Latch) -> None:
+    def notify_waiter(self, event: LazyEvent) -> None:
         """Wake the task that waits for this: it has happened."""
         if event in self._promised:
             self._promised.remove(event)
         event.set()
 
-    def break_word(self) -> None:
+    def release_waiters(self) -> None:
         """Release all waiters: the recorder has died."""
         while self._promised:
             self._promised.pop().set()
@@ -141,19 +141,19 @@ class SessionState:
         """Whether a run that is admitted now has its turn at once."""
         return self.active is None and not self.queue
 
-    def line_up(self, entry: RunState) -> None:
+    def enqueue(self, entry: RunState) -> None:
         """Give a run its turn if no other has it, else queue it."""
         if self.is_free:
-            self.take_turn(entry)
+            self.activate(entry)
         else:
             self.queue.append(entry)
 
-    def take_turn(self, entry: RunState) -> None:
+    def activate(self, entry: RunState) -> None:
         """Give a run its turn."""
         entry.dispatch()
         self.active = entry
 
-    def hide(self, secrets: Iterable[str]) -> None:
+    def add_secrets(self, secrets: Iterable[str]) -> None:
         """Keep these out of all that is stored from now on."""
         if not self._secrets.issuperset(secrets):
             self._secrets = self._secrets.union(secrets)
@@ -162,19 +162,19 @@ class SessionState:
     @property
     def has_work(self) -> bool:
         """Whether a run is on or waits, or a command is on its way or waited for."""
-        return bool(self.entries or len(self.intake) or self._promised)
+        return bool(self.runs or len(self.inbox) or self._promised)
 
-    def append(self, batch: Sequence[AnyEvent]) -> None:
+    def append_events(self, batch: Sequence[AnyEvent]) -> None:
         """Note what has been stored, and wake all who wait for it."""
         tail = self._tail
         tail += batch
         self.last_seq += len(batch)
         most = max(TAIL, len(batch))
-        if len(tail) > most + SPARE:
+        if len(tail) > most + TAIL_SLACK:
             del tail[:-most]
-        self.ring()
+        self.wake_waiters()
 
-    def recent(self, after: int) -> list[AnyEvent] | None:
+    def recent_events(self, after: int) -> list[AnyEvent] | None:
         """Return the events after that number, if all of them are at hand."""
         missing = self.last_seq - after
         if missing > len(self._tail):

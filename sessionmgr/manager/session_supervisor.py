@@ -28,7 +28,7 @@ from sessionmgr.errors import (
     UnknownId,
 )
 from sessionmgr.manager.committer import Committer
-from sessionmgr.manager.identity import describe_holder
+from sessionmgr.manager.owner import describe_holder
 from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.manager.recorder import Recorder
@@ -57,9 +57,9 @@ class SessionSupervisor:
 
     def __init__(self, tables: ManagerState, reconciler: Reconciler) -> None:
         tasks = TaskSupervisor(name="tasks")
-        self._committer: Final = Committer(tables, tasks, self._left)
+        self._committer: Final = Committer(tables, tasks, self._recorder_stopped)
         self.sessions: Final = Supervisor(
-            tasks, child(self._record, id="committer"), name="sessions"
+            tasks, child(self._run_committer, id="committer"), name="sessions"
         )
         self._is_running = False
         """Whether the recorders are driven."""
@@ -69,7 +69,7 @@ class SessionSupervisor:
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
 
-    def know(self, provider: str) -> ProviderBranch:
+    def require_provider(self, provider: str) -> ProviderBranch:
         """Return a provider, found by its name.
 
         Raises:
@@ -80,77 +80,77 @@ class SessionSupervisor:
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
             tables.providers[provider] = ProviderBranch(
-                adapter, tables.launcher, tables.environ, tables.timeouts.watch
+                adapter, tables.launcher, tables.environ, tables.timeouts.watch_run
             )
         return tables.providers[provider]
 
-    async def bring_up(self, provider: str) -> None:
+    async def start_branch(self, provider: str) -> None:
         """See to it that a provider's branch is there.
 
         Raises:
             ProviderDown: It does not come up.
         """
-        tree = self.know(provider)
+        tree = self.require_provider(provider)
         if tree.is_up:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
-            await self._bring_up(provider, tree)
+            await self._start_branch(provider, tree)
 
-    async def _bring_up(self, provider: str, tree: ProviderBranch) -> None:
-        async with self._alone(f"provider {provider}"):
+    async def _start_branch(self, provider: str, tree: ProviderBranch) -> None:
+        async with self._exclusive(f"provider {provider}"):
             if tree.is_up:
                 return
             tree.require_up()
             try:
-                await self.providers.start_child(child(tree.live, restart="temporary"))
+                await self.providers.start_child(child(tree.run, restart="temporary"))
             except (SupervisorNotRunning, SupervisorStopping):
                 raise ManagerClosing from None
             except StartFailed as error:
                 tree.require_up()  # as a rule, it has gone down by itself
-                tree.go_down(str(error))
+                tree.mark_down(str(error))
                 tree.require_up()
                 raise ProviderDown(provider, str(error), 0) from error
 
-    async def live(self, session: Session) -> SessionState:
+    async def live_session(self, session: Session) -> SessionState:
         """Return the session, live and with a recorder.
 
         Raises:
             SessionBusy: Another manager has it.
             KeeperLost: Its record could not be put in order.
         """
-        async with self._alone(session.id):
-            while (settling := self._tables.settling.get(session.id)) is not None:
+        async with self._exclusive(session.id):
+            while (settling := self._tables.reconciling.get(session.id)) is not None:
                 await settling.wait()
-            live = self._tables.live.get(session.id)
+            live = self._tables.live_sessions.get(session.id)
             if live is not None:
                 return live
             self._tables.waking.add(session.id)
             try:
-                return await self._wake(session)
+                return await self._start_recorder(session)
             finally:
                 self._tables.waking.discard(session.id)
 
-    async def _wake(self, session: Session) -> SessionState:
-        live = await self._asleep(session)
+    async def _start_recorder(self, session: Session) -> SessionState:
+        live = await self._read_session(session)
         self._require_running()
         try:
-            lease = await self._take_up(live)
+            lease = await self._acquire_session(live)
             self._require_running()
         except LeaseHeld as held:
-            raise self._busy(held) from None
+            raise self._lease_held_error(held) from None
         except (StoreError, ManagerClosing):
-            self._launch(self._give_up, session.id)
+            self._launch(self._release_failed_start, session.id)
             raise
         except Exception as error:
-            self._launch(self._give_up, session.id)
+            self._launch(self._release_failed_start, session.id)
             raise RecorderUnavailable(session.id) from error
         except BaseException:
             # It may be ours all the same: what is given up in the middle is done by the store.
-            self._launch(self._give_up, session.id)
+            self._launch(self._release_failed_start, session.id)
             raise
-        self._tables.live[session.id] = live
+        self._tables.live_sessions[session.id] = live
         self._fences[session.id] = lease.fence
-        self._committer.admit(Recorder(live, self._tables, self._committer, lease))
+        self._committer.add_recorder(Recorder(live, self._tables, self._committer, lease))
         return live
 
     def _require_running(self) -> None:
@@ -162,20 +162,20 @@ class SessionSupervisor:
         if not self._is_running:
             raise ManagerClosing
 
-    def _busy(self, held: LeaseHeld) -> SessionBusy:
+    def _lease_held_error(self, held: LeaseHeld) -> SessionBusy:
         detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
         return SessionBusy(held.name, held.holder, held.expires, detail)
 
-    async def _asleep(self, session: Session) -> SessionState:
+    async def _read_session(self, session: Session) -> SessionState:
         """Return a session as the store knows it."""
         if session.id in self._tables.fresh:
             self._tables.fresh.discard(session.id)
-            return self._unstored(session)
+            return self._new_session_state(session)
         try:
             stored = await self._tables.store.session(session.id)
         except UnknownId:
-            return self._unstored(session)
-        self._tables.is_known(session.id)
+            return self._new_session_state(session)
+        self._tables.mark_stored(session.id)
         known = msgspec.convert(without_unknown(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
@@ -183,28 +183,28 @@ class SessionSupervisor:
         live.closing = is_closed
         return live
 
-    def _unstored(self, session: Session) -> SessionState:
+    def _new_session_state(self, session: Session) -> SessionState:
         live = SessionState(session, stored=False, last_seq=0)
         opened = self._tables.opened.get(session.id)
         live.closing = opened is not None and opened.closed
         return live
 
-    async def _take_up(self, live: SessionState) -> Lease:
+    async def _acquire_session(self, live: SessionState) -> Lease:
         """Acquire a session's lease, and put its record in order."""
         store, session_id = self._tables.store, live.session.id
         if not live.stored:
-            return await self._reconciler.acquire(session_id)
-        interrupted = await self._reconciler.how_interrupted(session_id)
-        lease = await self._reconciler.acquire(session_id)
+            return await self._reconciler.acquire_lease(session_id)
+        interrupted = await self._reconciler.interruption_reason(session_id)
+        lease = await self._reconciler.acquire_lease(session_id)
         # Its former owner may have left something open.
-        await self._reconciler.end_all(lease, interrupted)
+        await self._reconciler.end_open_runs(lease, interrupted)
         live.last_seq = (await store.session(session_id)).last_seq
         costs = (await store.costs([session_id])).get(session_id)
         if costs is not None:
             live.account.open(costs)
         return lease
 
-    async def _record(self) -> None:
+    async def _run_committer(self) -> None:
         """Be the committer; when it is stopped, abandon the sessions that are left."""
         self._is_running = True
         try:
@@ -221,80 +221,84 @@ class SessionSupervisor:
 
     async def _abandon(self, recorder: Recorder) -> None:
         try:
-            await self._reconciler.abandon(recorder.live)
+            await self._reconciler.abandon(recorder.session_state)
         finally:
-            self._committer.abandon(recorder)
+            self._committer.abandon_recorder(recorder)
 
-    def _left(self, recorder: Recorder) -> None:
+    def _recorder_stopped(self, recorder: Recorder) -> None:
         """Forget a session that has no recorder any more, and give its lease back."""
-        self._forget(recorder.live)
-        self._launch(self._release, recorder.lease)
+        self._forget_session(recorder.session_state)
+        self._launch(self._release_lease, recorder.lease)
 
     def _launch(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
         try:
-            self._committer.tasks.start_handle(Task(self._soon, (release, which), None))
+            self._committer.tasks.start_handle(
+                Task(self._within_release_time, (release, which), None)
+            )
         except OtpError as error:  # the lease runs out by itself
             log.warning("event=lease_not_released why=%s", error)
 
-    async def _soon(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
+    async def _within_release_time(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
         with trio.move_on_after(RELEASE, shield=True):
             await release(which)
 
-    async def _release(self, lease: Lease) -> None:
+    async def _release_lease(self, lease: Lease) -> None:
         """Give a lease back, so that no manager has to wait until it runs out."""
         try:
             await self._tables.store.release(lease.name, lease.fence)
         except StoreError as error:
             log.warning("event=lease_not_released session=%s why=%s", lease.name, error)
 
-    async def _give_up(self, session_id: str) -> None:
+    async def _release_failed_start(self, session_id: str) -> None:
         """Give back the lease of a session that did not come up, if we have it."""
-        async with self._alone(session_id):
-            if self._tables.is_kept(session_id):
+        async with self._exclusive(session_id):
+            if self._tables.is_owned(session_id):
                 return  # it came up for another caller, with a lease that replaces this one
             try:
-                lease = await self._reconciler.acquire(session_id)
+                lease = await self._reconciler.acquire_lease(session_id)
             except StoreError as error:
                 log.warning("event=lease_not_released session=%s why=%s", session_id, error)
             else:
-                await self._release(lease)
+                await self._release_lease(lease)
 
-    def _forget(self, live: SessionState) -> None:
+    def _forget_session(self, live: SessionState) -> None:
         """Let the session sleep: the next who wants it wakes it from the store."""
-        if self._tables.live.get(live.session.id) is live:
-            del self._tables.live[live.session.id]
+        if self._tables.live_sessions.get(live.session.id) is live:
+            del self._tables.live_sessions[live.session.id]
             self._fences.pop(live.session.id, None)
         live.asleep = True
-        self._tables.timeouts.forget(live)
-        live.ring()
+        self._tables.timeouts.disarm_idle(live)
+        live.wake_waiters()
 
-    async def settle(self, session_id: str, why: str | None = None) -> int:
+    async def reconcile_session(self, session_id: str, why: str | None = None) -> int:
         """End all that is open in a session without a recorder; return how many runs that were.
 
         Raises:
             LeaseHeld: Another manager has it, and lives.
             UnknownId: There is no such session.
         """
-        async with self._alone(session_id):  # or we would take it from a recorder that is to come
-            if self._tables.is_kept(session_id):
+        async with self._exclusive(
+            session_id
+        ):  # or we would take it from a recorder that is to come
+            if self._tables.is_owned(session_id):
                 return 0
-            return await self._reconciler.settle(session_id, why)
+            return await self._reconciler.reconcile_session(session_id, why)
 
-    async def sweep(self) -> None:
+    async def sweep_abandoned_runs(self) -> None:
         """End now and then the runs of managers that have gone while we are there."""
         while True:
             await trio.sleep(SWEEP_EVERY)
             try:
-                await self._sweep()
+                await self._sweep_once()
             except StoreError as error:
                 log.warning("event=not_swept why=%s", error)
 
-    async def _sweep(self) -> None:
-        for session_id in await self._reconciler.left_open():
+    async def _sweep_once(self) -> None:
+        for session_id in await self._reconciler.unfinished_sessions():
             with suppress(LeaseHeld, UnknownId):  # its owner lives, or it was never stored
-                await self.settle(session_id)
+                await self.reconcile_session(session_id)
 
-    async def renew(self) -> None:
+    async def renew_leases(self) -> None:
         """Keep the leases of all live sessions from running out."""
         tables = self._tables
         while True:
@@ -312,12 +316,12 @@ class SessionSupervisor:
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=lease_not_renewed session=%s why=%s", session_id, error)
 
-    def _alone(self, name: str) -> _Alone:
+    def _exclusive(self, name: str) -> _ExclusiveTurn:
         """Have the others wait who want the same brought to life."""
-        return _Alone(self._one_at_a_time, name)
+        return _ExclusiveTurn(self._one_at_a_time, name)
 
 
-class _Alone:
+class _ExclusiveTurn:
     """A turn at something; who has it first does not wait, not even for the scheduler."""
 
     __slots__ = ("_lock", "_locks", "_name")

@@ -47,7 +47,7 @@ UNWINDING: Final = 0.25
 # --- the task --------------------------------------------------------------------------------
 
 
-async def play(
+async def run_adapter(
     run: RunState, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
 ) -> None:
     """Be the run's task: call the adapter's `run`, and report the end. Its errors propagate.
@@ -56,7 +56,7 @@ async def play(
     would be a tenth of the cost of a run.
     """
     run.played = (adapter, beside)
-    if not run.is_on:  # it was ended just after its start
+    if not run.is_active:  # it was ended just after its start
         _interrupt_or_cut(run)
     crash: BaseException | None = None
     try:
@@ -91,24 +91,24 @@ async def _end_interruption(run: RunState) -> BaseException | None:
 def _crash_of(run: RunState, error: BaseException) -> BaseException | None:
     """Return what ended the task; None if that was its cut alone."""
     if not run.was_cut:
-        return _the_one(error)
+        return _single_exception(error)
     if isinstance(error, BaseExceptionGroup):
         rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)[1]
-        return None if rest is None else _the_one(rest)
+        return None if rest is None else _single_exception(rest)
     return None if isinstance(error, trio.Cancelled) else error
 
 
 # --- its end, step by step -------------------------------------------------------------------
 
 
-def begin(run: RunState) -> None:
+def begin_task_end(run: RunState) -> None:
     """End the task of a run that another than its provider has ended."""
     run.due = run.stopped_at + run.grace
     run.abandon_at = run.due + UNWINDING
     _interrupt_or_cut(run)
 
 
-def begin_after_end(run: RunState) -> None:
+def limit_task_end(run: RunState) -> None:
     """Limit the time that the task has left after its provider's end was stored."""
     run.due = trio.current_time() + run.grace
     run.abandon_at = run.due + run.grace
@@ -119,15 +119,15 @@ def _interrupt_or_cut(run: RunState) -> None:
         return  # its task has not begun, and asks again when it does; or it is leaving
     adapter = run.played[0]
     if not (adapter.can_interrupt() and adapter.ref.alive):
-        cut(run)  # or its branch of the tree is going down, and takes the run with it
+        cut_task(run)  # or its branch of the tree is going down, and takes the run with it
         return
     try:
         adapter.ref.cast(InterruptRun(run))
     except MailboxFull:
-        cut(run)
+        cut_task(run)
 
 
-def interrupt(run: RunState) -> None:
+def interrupt_task(run: RunState) -> None:
     """Start the task that asks the provider to end the run, if the run is still on."""
     if run.played is None or run.context is None:
         return
@@ -137,31 +137,31 @@ def interrupt(run: RunState) -> None:
             TaskHandle(_interrupt, (run, adapter, run.context), None)
         )
     except OtpError:  # its branch of the tree is going down, and takes the run with it
-        cut(run)
+        cut_task(run)
 
 
 async def _interrupt(run: RunState, adapter: ProviderAdapter, context: RunContext) -> None:
     try:
         await adapter.interrupt(context)  # `run` reads on, and returns when it is done
     except Exception:
-        cut(run)
+        cut_task(run)
         raise
 
 
-def time_is_up(run: RunState) -> None:
+def end_phase(run: RunState) -> None:
     """End the present phase: cut the task, or abandon it if that was done."""
     run.due, was_late = inf, run.is_late
-    if not run.grace_over():
+    if not run.grace_expired():
         return
     if not was_late and run.stop is not None:  # the record says it once
         run.note_stall("close", run.grace, ending=run.stop.cause.value)
     if run.is_late:
         _cancel(run)
     elif run.is_abandoned:
-        run.live.commands.task_abandoned(run)
+        run.session_state.commands.task_abandoned(run)
 
 
-def cut(run: RunState) -> None:
+def cut_task(run: RunState) -> None:
     """Cancel the task now, unless that was done."""
     if run.cut():
         _cancel(run)
@@ -193,13 +193,13 @@ async def wait_until_ended(run: RunState) -> None:
         await run.ended.wait()
 
 
-async def end_all(runs: dict[str, RunState], clocks: Clocks) -> None:
+async def end_all_runs(runs: dict[str, RunState], clocks: Clocks) -> None:
     """End all runs, because the manager goes down, and wait, shielded, until that is stored."""
     with trio.move_on_after(3 * clocks.of("close") + clocks.of("store"), shield=True):
-        await _end_all(runs)
+        await _end_all_runs(runs)
 
 
-async def _end_all(runs: dict[str, RunState]) -> None:
+async def _end_all_runs(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:
@@ -211,17 +211,17 @@ async def _end_all(runs: dict[str, RunState]) -> None:
     await trio.lowlevel.checkpoint()
 
 
-def _the_one(error: BaseException) -> BaseException:
+def _single_exception(error: BaseException) -> BaseException:
     """Return the exception itself where a group holds only one, however deeply wrapped."""
     if isinstance(error, BaseExceptionGroup):
         inner = list(cast("BaseExceptionGroup[BaseException]", error).exceptions)
         if len(inner) == 1:
-            return _the_one(inner[0])
+            return _single_exception(inner[0])
         return cast("BaseException", error)
     return error
 
 
-class Lifetime:
+class ManagerLifetime:
     """The lifetime of a manager, until its block is left."""
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class Lifetime:
             scope.deadline = now + grace
 
     @contextmanager
-    def and_then(self, grace: float) -> Generator[trio.CancelScope, None, None]:
+    def cancel_after_end(self, grace: float) -> Generator[trio.CancelScope, None, None]:
         """Wait in here while the manager is there, and for some seconds after that."""
         with trio.CancelScope() as scope:
             if self.is_over:

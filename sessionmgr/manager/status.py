@@ -59,7 +59,7 @@ class InboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How many items one of them can hold."""
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class ManagerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a manager stands."""
 
     open: bool
@@ -73,18 +73,18 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     inboxes: InboxStatus = InboxStatus()
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class UsageAndCost(msgspec.Struct, frozen=True, kw_only=True):
     """What a session or a run has used."""
 
     usage: Usage
     cost: Cost
 
 
-def spent(costs: CostTotals) -> Spent:
+def usage_and_cost(costs: CostTotals) -> UsageAndCost:
     """Read the store's sums. A sum is partial if a part has no price."""
     priced = costs.rows - costs.unpriced
     provenance = Provenance.PARTIAL if costs.unpriced else Provenance.REPORTED
-    return Spent(
+    return UsageAndCost(
         usage=Usage(
             input=costs.input,
             cached_input=costs.cached_input,
@@ -96,8 +96,8 @@ def spent(costs: CostTotals) -> Spent:
     )
 
 
-def _inboxes_of(tables: ManagerState) -> InboxStatus:
-    inboxes = [live.intake for live in tables.live.values()]
+def _inbox_status(tables: ManagerState) -> InboxStatus:
+    inboxes = [live.inbox for live in tables.live_sessions.values()]
     channels = [inbox.statistics() for inbox in inboxes]
     return InboxStatus(
         items=sum(each.current_buffer_used for each in channels),
@@ -107,7 +107,7 @@ def _inboxes_of(tables: ManagerState) -> InboxStatus:
     )
 
 
-def status_of(tables: ManagerState) -> Status:
+def manager_status(tables: ManagerState) -> ManagerStatus:
     """Look at a manager's tables, and say how it stands."""
     entries = [entry for entry in tables.runs.values() if not entry.is_over]
     running = Counter(entry.run.provider for entry in entries if entry.has_turn)
@@ -115,22 +115,22 @@ def status_of(tables: ManagerState) -> Status:
     now = trio.current_time()
     since = [
         (live.committing_since, live.commit_error)
-        for live in tables.live.values()
+        for live in tables.live_sessions.values()
         if live.committing_since is not None
     ]
-    since += [(begun, live.commit_error) for live, begun in tables.in_hand.items()]
+    since += [(begun, live.commit_error) for live, begun in tables.sessions_in_transition.items()]
     since += [(begun, None) for begun in tables.store_calls.values()]
     slowest, error = min(since, key=itemgetter(0), default=(now, None))
-    return Status(
+    return ManagerStatus(
         open=tables.open,
-        sessions=len(tables.live),
+        sessions=len(tables.live_sessions),
         running=running.total(),
         queued=queued.total(),
         providers={
             name: tree.status(running=running[name], queued=queued[name])
             for name, tree in tables.providers.items()
         },
-        inboxes=_inboxes_of(tables),
+        inboxes=_inbox_status(tables),
         store=StoreStatus(
             state="open" if tables.has_store else "closed",
             waiting=now - slowest,

@@ -34,14 +34,14 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.RATE_LIMITED: RunRateLimited,
     RunStatus.PAUSED: RunPaused,
 }
-PROVIDERS_OWN: Final = {EndCause.PROVIDER, EndCause.PROVIDER_ERROR, EndCause.RATE_LIMIT}
+PROVIDER_CAUSES: Final = {EndCause.PROVIDER, EndCause.PROVIDER_ERROR, EndCause.RATE_LIMIT}
 """Causes of the ends that a provider tells."""
 
 
-def terminal(stop: StopReason, run: Run) -> RunEnded:
+def terminal_event(stop: StopReason, run: Run) -> RunEnded:
     """Make the terminal event that `stop` stands for."""
     if stop.cause is EndCause.PROVIDER:  # it said so, and that could not be written down
-        stop = StopReason(cause=EndCause.ADAPTER_CRASH, failure=crashed(None))
+        stop = StopReason(cause=EndCause.ADAPTER_CRASH, failure=crash_failure(None))
     end = OUTCOMES[stop.cause]
     failure = stop.failure
     if failure is None and end.kind is not None:
@@ -58,7 +58,7 @@ def terminal(stop: StopReason, run: Run) -> RunEnded:
     )
 
 
-def crashed(error: BaseException | None) -> Failure:
+def crash_failure(error: BaseException | None) -> Failure:
     """Say what it means that an adapter's `run` left without an end."""
     if error is None:
         message = "the adapter's run returned without telling how it ended"
@@ -69,7 +69,7 @@ def crashed(error: BaseException | None) -> Failure:
     return Failure(kind=FailureKind.ADAPTER_CRASHED, message=message)
 
 
-def too_late(event: RunEnded) -> tuple[Event, ...]:
+def late_end_event(event: RunEnded) -> tuple[Event, ...]:
     """Turn an end that came too late into what may still be told."""
     assert event.type in TERMINAL_TYPES
     turn = TurnCompleted(stop_reason=event.stop_reason)
@@ -78,7 +78,7 @@ def too_late(event: RunEnded) -> tuple[Event, ...]:
     return (ErrorOccurred(failure=event.failure, severity="warning"), turn)
 
 
-def interrupted(run: Run, why: str) -> RunFailed:
+def interrupted_event(run: Run, why: str) -> RunFailed:
     """Make the terminal event of a run that its recorder has left open."""
     failure = Failure(
         kind=FailureKind.MANAGER_CRASHED,

@@ -20,7 +20,7 @@ import trio
 
 from sessionmgr.adapter.run_context import StopReason
 from sessionmgr.manager import shutdown
-from sessionmgr.manager.clocks import Watch, watch
+from sessionmgr.manager.clocks import ActiveTimeout, active_timeout
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import EndCause, Failure, FailureKind
 from sessionmgr.trio_util_types import RepeatedEvent
@@ -51,26 +51,26 @@ class TimeoutScheduler:
         self._earlier: Final = RepeatedEvent()
         self._sweep_at = FEW
 
-    def watch(self, run: RunState) -> None:
+    def watch_run(self, run: RunState) -> None:
         """Look at a run: it is new here, or what explains its silence or its end has changed."""
         # Nothing is enforced here: a sign of life may still be on its way to the recorder.
-        at = self._look(run, trio.current_time(), acts=False)
+        at = self._check(run, trio.current_time(), acts=False)
         if run.watch_number in self._watched:
             if run.watched_until <= at < inf:
                 return  # it is looked at before then, as nearly always
             del self._watched[run.watch_number]
         if at < inf:
-            self._watch(run, at)
+            self._schedule_run(run, at)
 
-    def _watch(self, run: RunState, at: float) -> None:
-        run.watch_number, run.watched_until = self._put(run, at), at
+    def _schedule_run(self, run: RunState, at: float) -> None:
+        run.watch_number, run.watched_until = self._schedule(run, at), at
 
-    def nap(self, live: SessionState, seconds: float) -> None:
+    def arm_idle(self, live: SessionState, seconds: float) -> None:
         """Tell a session's recorder when it has been without work for that long."""
         self._watched.pop(live.nap_number, None)
-        live.nap_number = self._put(live, trio.current_time() + seconds)
+        live.nap_number = self._schedule(live, trio.current_time() + seconds)
 
-    def forget(self, live: SessionState) -> None:
+    def disarm_idle(self, live: SessionState) -> None:
         """Forget a session that has no recorder any more."""
         self._watched.pop(live.nap_number, None)
 
@@ -80,33 +80,33 @@ class TimeoutScheduler:
         while True:
             now = trio.current_time()
             if now - until > STANDSTILL:
-                self._stood_still(now, now - until)
-            self._act(now)
+                self._exclude_standstill(now, now - until)
+            self._run_due(now)
             until = min(self._due[0][0], now + STEP) if self._due else inf
             with trio.move_on_at(until):
                 await self._earlier.wait()
                 until = trio.current_time()
 
-    def _act(self, now: float) -> None:
+    def _run_due(self, now: float) -> None:
         while self._due and self._due[0][0] <= now:
             _, number = heapq.heappop(self._due)
             watched = self._watched.pop(number, None)
             if isinstance(watched, RunState):
-                at = self._look(watched, now)
+                at = self._check(watched, now)
                 if at < inf:
-                    self._watch(watched, max(at, now + SOON))
+                    self._schedule_run(watched, max(at, now + SOON))
             elif watched is not None and not watched.has_work:
-                watched.commands.rest()
+                watched.commands.sleep_if_idle()
 
-    def _stood_still(self, now: float, lost: float) -> None:
+    def _exclude_standstill(self, now: float, lost: float) -> None:
         """Take our own standstill out of all silences, and put off what has become due in it."""
         for watched in self._watched.values():
             if isinstance(watched, RunState):
-                watched.stood_still(lost, now)
+                watched.exclude_standstill(lost, now)
         self._due[:] = [(max(at, now + STANDSTILL), number) for at, number in self._due]
         heapq.heapify(self._due)
 
-    def _put(self, watched: RunState | SessionState, at: float) -> int:
+    def _schedule(self, watched: RunState | SessionState, at: float) -> int:
         number = next(self._numbers)
         self._watched[number] = watched
         if len(self._due) >= self._sweep_at:
@@ -119,25 +119,25 @@ class TimeoutScheduler:
     def _sweep(self) -> None:
         """Forget the runs that are over: their timeouts may be due in half an hour."""
         for number, watched in list(self._watched.items()):
-            if isinstance(watched, RunState) and not watched.is_on and watched.due == inf:
+            if isinstance(watched, RunState) and not watched.is_active and watched.due == inf:
                 del self._watched[number]
         self._due[:] = [each for each in self._due if each[1] in self._watched]
         heapq.heapify(self._due)
         self._sweep_at = max(FEW, 2 * len(self._due))
 
-    def _look(self, run: RunState, now: float, *, acts: bool = True) -> float:
+    def _check(self, run: RunState, now: float, *, acts: bool = True) -> float:
         """Enforce what is due, or leave that to the next look; return when to look again."""
-        if not run.is_on:
+        if not run.is_active:
             if acts and now >= run.due:
-                shutdown.time_is_up(run)
+                shutdown.end_phase(run)
             return run.due
         if run.dispatched_at is None:
             return inf
-        live = run.live
-        if live.committing_since is not None or live.intake.pending or len(live.intake):
+        live = run.session_state
+        if live.committing_since is not None or live.inbox.pending or len(live.inbox):
             # Its signs of life may not be stored yet: while the store keeps us waiting, so does
             # every silence.
-            run.excuse(now)
+            run.excuse_silence(now)
         due = self._check_deadline(run, run.dispatched_at, now, acts)
         return inf if due is None else min(due, self._check_silence(run, now, acts))
 
@@ -160,7 +160,7 @@ class TimeoutScheduler:
 
     def _check_silence(self, run: RunState, now: float, acts: bool) -> float:
         """Warn of a silent run, or end it; return when to look at it again."""
-        watched = watch(run.run, run.plan.clocks, seen=run.seen, in_turn=run.in_turn)
+        watched = active_timeout(run.run, run.plan.clocks, seen=run.seen, in_turn=run.in_turn)
         if watched is None:
             # Until that changes, of which we are told; but not of a sign of life without an event.
             return inf if run.seen else now + UNHEARD
@@ -171,7 +171,7 @@ class TimeoutScheduler:
             to_come.append(watched.warn)
         return run.last_sign + min(to_come, default=inf)
 
-    def _enforce(self, run: RunState, watched: Watch, silent: float) -> bool:
+    def _enforce(self, run: RunState, watched: ActiveTimeout, silent: float) -> bool:
         """Warn if it has been silent for long, or end it; return whether it was ended."""
         is_end = bool(watched.act) and silent >= watched.act
         is_late = bool(watched.warn) and silent >= watched.warn

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.approval import Allow, Deny
 from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.manager.append_batch import started
-from sessionmgr.manager.terminal_events import crashed
+from sessionmgr.manager.append_batch import complete_run_started
+from sessionmgr.manager.terminal_events import crash_failure
 from sessionmgr.model import (
     TERMINAL,
     EndCause,
@@ -35,10 +35,10 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from sessionmgr.adapter.approval import Decision
     from sessionmgr.manager.append_batch import AppendBatch
-    from sessionmgr.manager.approval import Question
-    from sessionmgr.manager.commands import Fate, Message
-    from sessionmgr.manager.inbox import Arrived
-    from sessionmgr.manager.lazy_event import Latch
+    from sessionmgr.manager.approvals import PendingApproval
+    from sessionmgr.manager.commands import MessageFate, TurnMessage
+    from sessionmgr.manager.inbox import EventBatch
+    from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.recorder import Recorder
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")
-State: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
+MessageState: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
 
 
 # Events from which more follows than a row. Of all others there may be thousands a second.
@@ -55,7 +55,7 @@ _CONSEQUENTIAL: Final = frozenset(
 )
 
 
-class Transitions:
+class RecordTransitions:
     """What each command, and each batch of events, adds to the record of one session."""
 
     __slots__ = ("_live", "_recorder")
@@ -65,12 +65,12 @@ class Transitions:
         self._recorder: Final = recorder
         """Its methods are what follows once a batch is stored."""
 
-    def rest(self, _draft: AppendBatch) -> None:
+    def session_idle(self, _draft: AppendBatch) -> None:
         """Write nothing: the session has no work."""
 
     # --- how a run comes and goes ----------------------------------------------------------------
 
-    def admitted(self, draft: AppendBatch, entry: RunState, has_turn: bool) -> None:
+    def run_admitted(self, draft: AppendBatch, entry: RunState, has_turn: bool) -> None:
         """Write that a run was let in; dispatch it if it has its turn."""
         if draft.seq == 0:
             draft.write(None, SessionCreated())
@@ -78,75 +78,77 @@ class Transitions:
             self._live.session = replace(self._live.session, state="open", closed_at=None)
             draft.reopens = True
             draft.write(None, SessionReopened())
-        draft.effects.append(partial(self._recorder.tell, entry.admitted))
-        if has_turn and entry.is_on:
-            self.dispatched(draft, entry)
+        draft.effects.append(partial(self._recorder.notify_waiter, entry.admitted))
+        if has_turn and entry.is_active:
+            self.run_dispatched(draft, entry)
             return
-        draft.write(entry, _message(entry, "queued"))
+        draft.write(entry, _prompt_event(entry, "queued"))
         if has_turn:
-            self.task_never_began(draft, entry)
+            self.task_not_started(draft, entry)
         else:
-            draft.effects.append(partial(self._recorder.give_turn, entry))
+            draft.effects.append(partial(self._recorder.start_next_run, entry))
 
-    def dispatched(self, draft: AppendBatch, entry: RunState) -> None:
+    def run_dispatched(self, draft: AppendBatch, entry: RunState) -> None:
         """Write that a prompt is on its way, before it is; end a run that was stopped meanwhile."""
-        if entry.is_on:
-            draft.write(entry, _message(entry, "sent"))
+        if entry.is_active:
+            draft.write(entry, _prompt_event(entry, "sent"))
             draft.effects.append(partial(self._recorder.launch, entry))
         else:
-            self.task_never_began(draft, entry)
+            self.task_not_started(draft, entry)
 
-    def task_never_began(self, draft: AppendBatch, entry: RunState, why: str = "") -> None:
+    def task_not_started(self, draft: AppendBatch, entry: RunState, why: str = "") -> None:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
         if draft.fold(entry).status not in TERMINAL:
-            draft.write(entry, _message(entry, "dropped"))
-        self._end(draft, entry)
-        draft.effects.append(partial(self._recorder.give_turn, entry))
+            draft.write(entry, _prompt_event(entry, "dropped"))
+        self._end_run(draft, entry)
+        draft.effects.append(partial(self._recorder.start_next_run, entry))
 
-    def arrived(self, draft: AppendBatch, arrived: Arrived) -> None:
+    def events_received(self, draft: AppendBatch, arrived: EventBatch) -> None:
         """Write the events of one read of an adapter."""
         draft.size += arrived.size
-        entry = self._live.entries.get(arrived.run.run_id)
+        entry = self._live.runs.get(arrived.run.run_id)
         if entry is None:
             return  # its record is closed
         draft.blobs += arrived.blobs
         events = arrived.events
         if _CONSEQUENTIAL.isdisjoint(map(type, events)):  # as in nearly all reads
-            self._plain(draft, entry, events)
+            self._write_events(draft, entry, events)
             return
         begin = 0
         for end, event in enumerate(events):
             if type(event) in _CONSEQUENTIAL:
-                self._plain(draft, entry, events[begin:end])
-                self._consequential(draft, entry, event)
+                self._write_events(draft, entry, events[begin:end])
+                self._write_consequential(draft, entry, event)
                 begin = end + 1
-        self._plain(draft, entry, events[begin:])
+        self._write_events(draft, entry, events[begin:])
 
-    def _plain(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
+    def _write_events(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
         if events:
             entry.in_turn = True
             draft.write(entry, *events)
 
-    def _consequential(self, draft: AppendBatch, entry: RunState, event: Event) -> None:
+    def _write_consequential(self, draft: AppendBatch, entry: RunState, event: Event) -> None:
         match event:
             case RunEnded():
-                self._deny_the_rest(draft, entry)
+                self._deny_open_approvals(draft, entry)
                 if draft.ended_by_provider(entry, event):
-                    draft.effects.append(partial(self._recorder.limit_end, entry))
+                    draft.effects.append(partial(self._recorder.limit_task_end, entry))
             case RunStarted():
-                draft.write(entry, started(entry, event))
+                draft.write(entry, complete_run_started(entry, event))
             case TokenUsageUpdated():
                 draft.write(entry, event)
-                self._spend(draft, entry)
+                self._enforce_budget(draft, entry)
             case TurnCompleted():
                 entry.in_turn = bool(event.parent_tool_call_id)
                 draft.write(entry, event)
             case _:
                 raise TypeError(f"nothing follows from {event!r}")
 
-    def narrowed(self, draft: AppendBatch, entry: RunState, negotiation: Negotiation) -> None:
+    def negotiation_narrowed(
+        self, draft: AppendBatch, entry: RunState, negotiation: Negotiation
+    ) -> None:
         """Have the record say what the run has to do without, at its start or now."""
         known, entry.negotiation = entry.negotiation, negotiation
         if draft.fold(entry).status is not RunStatus.RUNNING:
@@ -156,7 +158,7 @@ class Transitions:
                 failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=less.why)
                 draft.write(entry, ErrorOccurred(failure=failure, severity="warning"))
 
-    def _spend(self, draft: AppendBatch, entry: RunState) -> None:
+    def _enforce_budget(self, draft: AppendBatch, entry: RunState) -> None:
         run, budget = draft.fold(entry), entry.spec.budget
         tokens = run.usage.input + run.usage.cache_write + run.usage.output
         if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
@@ -170,41 +172,41 @@ class Transitions:
         stop = StopReason(cause=EndCause.BUDGET, detail=detail)
         draft.effects.append(partial(self._recorder.end, entry, stop))
 
-    def stopped(self, draft: AppendBatch, entry: RunState) -> None:
+    def run_stopped(self, draft: AppendBatch, entry: RunState) -> None:
         """Note which tools were running when a run was ended."""
         # After an interrupt the agent ends these calls and reports them as failed.
         entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
 
     def task_abandoned(self, draft: AppendBatch, entry: RunState) -> None:
         """Write the end of a run whose task does not end."""
-        self._end(draft, entry)
-        draft.effects.append(partial(self._recorder.give_turn, entry))
+        self._end_run(draft, entry)
+        draft.effects.append(partial(self._recorder.start_next_run, entry))
 
     def task_ended(self, draft: AppendBatch, entry: RunState, error: BaseException | None) -> None:
         """Write the end of a run whose task has ended."""
-        if entry.id not in self._live.entries:
+        if entry.id not in self._live.runs:
             return  # its record is closed
-        failure = crashed(error)
+        failure = crash_failure(error)
         ours = entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
         if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
             draft.write(entry, ErrorOccurred(failure=failure))
-        self._end(draft, entry)
-        draft.effects.append(partial(self._recorder.give_turn, entry))
+        self._end_run(draft, entry)
+        draft.effects.append(partial(self._recorder.start_next_run, entry))
 
-    def _end(self, draft: AppendBatch, entry: RunState) -> None:
+    def _end_run(self, draft: AppendBatch, entry: RunState) -> None:
         assert entry.stop is not None
-        self._deny_the_rest(draft, entry)
+        self._deny_open_approvals(draft, entry)
         draft.end(entry, entry.stop)
 
-    def _deny_the_rest(self, draft: AppendBatch, entry: RunState) -> None:
+    def _deny_open_approvals(self, draft: AppendBatch, entry: RunState) -> None:
         """Deny the open questions of a run that ends."""
         for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
-                self.decided(draft, entry, question, RUN_IS_OVER)
+                self.approval_decided(draft, entry, question, RUN_IS_OVER)
             elif question.decision is None:
-                self._answer(draft, entry, question, RUN_IS_OVER)
+                self._resolve_approval(draft, entry, question, RUN_IS_OVER)
 
-    def closed(self, draft: AppendBatch, written: Latch | None = None) -> None:
+    def session_closed(self, draft: AppendBatch, written: LazyEvent | None = None) -> None:
         """Close the session if it has no more runs; else that follows from its last one."""
         live = self._live
         live.closing = True
@@ -213,21 +215,23 @@ class Transitions:
             draft.write(None, SessionClosed())
             draft.closes = True
         if written is not None:
-            draft.effects.append(partial(self._recorder.tell, written))
+            draft.effects.append(partial(self._recorder.notify_waiter, written))
 
-    def noted(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
+    def events_noted(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
         """Write what the manager itself has to say of a run."""
         draft.write(entry, *events)
 
     # --- questions -------------------------------------------------------------------------------
 
-    def asked(self, draft: AppendBatch, entry: RunState, question: Question) -> None:
+    def approval_requested(
+        self, draft: AppendBatch, entry: RunState, question: PendingApproval
+    ) -> None:
         """Write a provider's question, unless its run is over."""
-        if entry.id not in self._live.entries:
+        if entry.id not in self._live.runs:
             return  # its record is closed
         if draft.is_over or draft.fold(entry).status in TERMINAL:
             # What cannot be stored is not asked, and neither is what is of no use any more.
-            self._answer(draft, entry, question, RUN_IS_OVER)
+            self._resolve_approval(draft, entry, question, RUN_IS_OVER)
             return
         request = question.request
         draft.write(
@@ -241,11 +245,13 @@ class Transitions:
                 timeout=question.timeout,
             ),
         )
-        draft.effects.append(partial(self._recorder.find_answer, entry, question))
+        draft.effects.append(partial(self._recorder.start_deciding, entry, question))
 
-    def withdrawn(self, draft: AppendBatch, entry: RunState, question: Question) -> None:
+    def approval_withdrawn(
+        self, draft: AppendBatch, entry: RunState, question: PendingApproval
+    ) -> None:
         """Write that a question needs no answer any more."""
-        if entry.id not in self._live.entries:
+        if entry.id not in self._live.runs:
             return  # its record is closed
         request = question.request
         if request.approval_id not in draft.fold(entry).open_approvals:
@@ -262,8 +268,8 @@ class Transitions:
             ),
         )
 
-    def decided(
-        self, draft: AppendBatch, entry: RunState, question: Question, decision: Decision
+    def approval_decided(
+        self, draft: AppendBatch, entry: RunState, question: PendingApproval, decision: Decision
     ) -> None:
         """Write the answer to a question, before it is given."""
         request, run = question.request, draft.fold(entry)
@@ -271,7 +277,7 @@ class Transitions:
             return  # withdrawn meanwhile, or the run is over
         if entry.questions.get(request.approval_id) is not question:
             return  # it is about a former question of that name
-        if isinstance(decision, Allow) and not entry.is_on:
+        if isinstance(decision, Allow) and not entry.is_active:
             decision = RUN_IS_OVER
         tool_input = request.tool_input
         if isinstance(decision, Allow) and decision.tool_input is not UNSET:
@@ -288,41 +294,43 @@ class Transitions:
                 by=decision.by,
             ),
         )
-        self._answer(draft, entry, question, decision)
+        self._resolve_approval(draft, entry, question, decision)
 
-    def _answer(
-        self, draft: AppendBatch, entry: RunState, question: Question, decision: Decision
+    def _resolve_approval(
+        self, draft: AppendBatch, entry: RunState, question: PendingApproval, decision: Decision
     ) -> None:
-        draft.effects.append(partial(self._recorder.answer, entry, question, decision))
+        draft.effects.append(partial(self._recorder.resolve_approval, entry, question, decision))
 
     # --- messages to a run that is on ------------------------------------------------------------
 
-    def appended(self, draft: AppendBatch, message: Message) -> None:
+    def message_appended(self, draft: AppendBatch, message: TurnMessage) -> None:
         """Write a message to the running turn, before it is given, if there is such a turn."""
         entry = message.entry
         if draft.fold(entry).status in TERMINAL:
-            draft.effects.append(partial(self._recorder.tell, message.written))
+            draft.effects.append(partial(self._recorder.notify_waiter, message.written))
             return
         entry.undelivered[message.message_id] = message.content
-        draft.write(entry, _follow_up(message, "queued"))
+        draft.write(entry, _follow_up_event(message, "queued"))
         draft.effects.append(partial(self._recorder.deliver, message))
 
-    def delivered(self, draft: AppendBatch, message: Message, fate: Fate) -> None:
+    def message_delivered(
+        self, draft: AppendBatch, message: TurnMessage, fate: MessageFate
+    ) -> None:
         """Write what became of such a message, unless the run's end has said that."""
         entry = message.entry
         entry.undelivered.pop(message.message_id, None)
         if draft.fold(entry).open_messages.get(message.message_id) != fate:
-            draft.write(entry, _follow_up(message, fate))
-        draft.effects.append(partial(self._recorder.tell, message.written))
+            draft.write(entry, _follow_up_event(message, fate))
+        draft.effects.append(partial(self._recorder.notify_waiter, message.written))
 
 
-def _follow_up(message: Message, state: State) -> MessageSent:
+def _follow_up_event(message: TurnMessage, state: MessageState) -> MessageSent:
     return MessageSent(
         message_id=message.message_id, content=message.content, follow_up=True, state=state
     )
 
 
-def _message(entry: RunState, state: State) -> MessageSent:
+def _prompt_event(entry: RunState, state: MessageState) -> MessageSent:
     return MessageSent(
         message_id=entry.message_id,
         content=entry.spec.prompt,

@@ -40,10 +40,10 @@ MOST_USD: Final = 10.0**6
 LARGEST_BITS: Final = 63
 MOST_SHOWN: Final = 80
 """Maximum number of characters of a wrong value in a message."""
-_OURS: Final = (SessionCreated, SessionClosed, RunPaused)
-_LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_OURS})
+_MANAGER_EVENTS: Final = (SessionCreated, SessionClosed, RunPaused)
+_VALIDATED_TYPES: Final = frozenset({TokenUsageUpdated, *_MANAGER_EVENTS})
 # Values that are too deep, too large or half a character are left to the encoder.
-_UNWRITTEN: Final = (TypeError, ValueError, OverflowError, RecursionError)
+_ENCODING_ERRORS: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -59,23 +59,23 @@ def _decode_one() -> Callable[[bytes], KnownEvent]:
     return msgspec.json.Decoder(KnownEvent).decode
 
 
-def validated(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
+def validate_events(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
     """Return the events in storable form, and their size in bytes.
 
     Raises:
         TypeError: No adapter may tell this, or not so.
     """
-    if not _LOOKED_AT.isdisjoint(map(type, events)):
-        events = tuple(each for event in events for each in _checked(event))
+    if not _VALIDATED_TYPES.isdisjoint(map(type, events)):
+        events = tuple(each for event in events for each in _validated_event(event))
     try:
         body = _encode(events)
         found = tuple(_decode()(body))
-    except (*_UNWRITTEN, msgspec.MsgspecError):
-        return _one_by_one(events)
-    return (found, len(body)) if found == events else _one_by_one(events)
+    except (*_ENCODING_ERRORS, msgspec.MsgspecError):
+        return _validate_each(events)
+    return (found, len(body)) if found == events else _validate_each(events)
 
 
-def validated_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
+def validate_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
     """Return the contents of images.
 
     Raises:
@@ -87,22 +87,22 @@ def validated_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
     return blobs
 
 
-def as_written(value: S) -> S:
+def round_trip(value: S) -> S:
     """Return a value as decoded from its encoded form.
 
     Raises:
         TypeError: It has a wrong type; the error names the field.
     """
     decode = msgspec.json.Decoder(type(value)).decode
-    return _as_written(value, type(value).__name__, encode_json, decode)[0]
+    return _round_trip(value, type(value).__name__, encode_json, decode)[0]
 
 
-def _one_by_one(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
+def _validate_each(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
     found: list[Event] = []
     size = 0
     for event in events:
         _require_event(event)
-        read, took = _as_written(event, event.type, encode_event, _decode_one())
+        read, took = _round_trip(event, event.type, encode_event, _decode_one())
         found.append(read)
         size += took
     return tuple(found), size
@@ -113,7 +113,7 @@ def _require_event(event: object) -> None:
         raise TypeError(f"an adapter must report events, not {_shown(event)}")
 
 
-def _as_written(
+def _round_trip(
     value: S, name: str, encode: Callable[[S], bytes], decode: Callable[[bytes], object]
 ) -> tuple[S, int]:
     try:
@@ -125,7 +125,7 @@ def _as_written(
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
         field = path.rstrip("`")
-        raise TypeError(f"{name}{field} is {_shown(_at(value, field))}: {what}") from None
+        raise TypeError(f"{name}{field} is {_shown(_value_at(value, field))}: {what}") from None
     except RecursionError:
         return value, len(body)  # JSON that is nested too deep for the decoder
     if found != value:
@@ -163,7 +163,7 @@ def _is_too_large(told: object) -> bool:
     return isinstance(told, int) and told.bit_length() > LARGEST_BITS
 
 
-def _at(value: object, path: str) -> object:
+def _value_at(value: object, path: str) -> object:
     """Return the value at a path of fields, or the last one on the way to it."""
     for name in path.split(".")[1:]:
         value = getattr(value, name.partition("[")[0], value)
@@ -175,18 +175,22 @@ def _shown(value: object) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
-def _checked(event: Event) -> tuple[Event, ...]:
+def _validated_event(event: Event) -> tuple[Event, ...]:
     match event:
         case TokenUsageUpdated():
-            return _of_figures(event)
+            return _validate_figures(event)
         case SessionCreated() | SessionClosed() | RunPaused():
             raise TypeError(f"{event.type} is not an adapter's to tell")
         case _:
             return (event,)
 
 
-def _of_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
-    usage, total, cost = _tokens(event.usage), _tokens(event.total), _money(event.cost)
+def _validate_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
+    usage, total, cost = (
+        _validate_tokens(event.usage),
+        _validate_tokens(event.total),
+        _validate_cost(event.cost),
+    )
     if (usage, total, cost) == (event.usage, event.total, event.cost):
         return (event,)
     provenance = event.provenance if cost is not None else Provenance.UNKNOWN
@@ -198,7 +202,7 @@ def _of_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
     return (ErrorOccurred(failure=failure, severity="warning"), sound)
 
 
-def _tokens(usage: Usage) -> Usage:
+def _validate_tokens(usage: Usage) -> Usage:
     if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"token_usage_updated: {_shown(usage)} is not a Usage")
     return Usage(**{name: count if _can_be(count) else 0 for name, count in asdict(usage).items()})
@@ -208,7 +212,7 @@ def _can_be(count: object) -> bool:
     return isinstance(count, int) and 0 <= count <= MOST_TOKENS
 
 
-def _money(cost: float | None) -> float | None:
+def _validate_cost(cost: float | None) -> float | None:
     if not isinstance(cost, int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"token_usage_updated: a cost must be a number, not {_shown(cost)}")
     return cost if cost is not None and 0 <= cost <= MOST_USD else None

@@ -10,7 +10,11 @@ import trio
 
 from sessionmgr.errors import ArgumentTypeInvalid
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.arguments import SESSION, require, wish_of_arguments
+from sessionmgr.manager.argument_checks import (
+    SESSION_ARGUMENTS,
+    request_of_arguments,
+    require_arguments,
+)
 from sessionmgr.portal.approver import approver
 from sessionmgr.portal.batch import PortalBatch
 from sessionmgr.portal.loop_thread import LoopThread
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import HowTo
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.manager import Clocks, Manager, RunHandle
-    from sessionmgr.manager.plan import CommonWishes, Wishes
+    from sessionmgr.manager.run_plan import CommonWishes, RunArguments
     from sessionmgr.model import RunResult
     from sessionmgr.portal.approver import CallApprove, PortalApprove, WaitingRoom
     from sessionmgr.process.launcher import Launcher
@@ -312,9 +316,9 @@ class Portal:
         wishes: CommonWishes,
     ) -> Callable[[], Awaitable[RunHandle]]:
         """Check the arguments of a run, and return what starts it in the loop."""
-        require(call, SESSION, {"provider": provider, "cwd": cwd})
-        whole: Wishes = {**wishes, "approve": approve}
-        wish = wish_of_arguments(call, prompt, whole)
+        require_arguments(call, SESSION_ARGUMENTS, {"provider": provider, "cwd": cwd})
+        whole: RunArguments = {**wishes, "approve": approve}
+        wish = request_of_arguments(call, prompt, whole)
 
         async def begin() -> RunHandle:
             session = await self._loop.manager.open_session(provider, cwd=cwd)

@@ -13,7 +13,7 @@ from sessionmgr.cli.parser import EXIT_CODES, PROGRAM, Parser, add_global_flags
 from sessionmgr.cli.setting import SETTINGS
 from sessionmgr.cli.verbs import VERBS, load
 from sessionmgr.manager import Manager
-from sessionmgr.manager.plan import Wishes
+from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.reference.markdown import code, section, table
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _in_python(name: str) -> str:
         return IN_PYTHON[name]
     places = {
         "open_session": signature(Manager.open_session).parameters,
-        "start": Wishes.__annotations__,
+        "start": RunArguments.__annotations__,
         "run_batch": HowTo.__annotations__,
     }
     return ", ".join(code(f"{place}({name}=)") for place, known in places.items() if name in known)

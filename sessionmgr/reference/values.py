@@ -16,8 +16,8 @@ from sessionmgr.batch.rules import Rule
 from sessionmgr.batch.run import HowTo
 from sessionmgr.field_docs import field_docs, structs_in, summary
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.clocks import DEFAULTS
-from sessionmgr.manager.plan import Wishes
+from sessionmgr.manager.clocks import DEFAULT_CLOCKS
+from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import Event
 from sessionmgr.model.event.codec import EVENT_TYPES
 from sessionmgr.model.outcome import OUTCOMES
@@ -140,12 +140,12 @@ def approval() -> str:
 
 def arguments() -> str:
     """Return the section on the arguments of the library's calls."""
-    defaults = msgspec.structs.asdict(DEFAULTS)
+    defaults = msgspec.structs.asdict(DEFAULT_CLOCKS)
     return section(
         "## Arguments",
         "### Arguments of start",
         "Keyword arguments of `session.start`, `submit`, `manager.resume` and follow-ups.",
-        argument_table(Wishes),
+        argument_table(RunArguments),
         "### Arguments of run_batch",
         argument_table(HowTo),
         "### Clocks",

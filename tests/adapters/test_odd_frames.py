@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from sessionmgr.manager.validate_events import validated
+from sessionmgr.manager.validate_events import validate_events
 from sessionmgr.model import Event, Json, encode_event
 from sessionmgr.wire import RpcNotification, RpcRequest
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
@@ -81,7 +81,7 @@ def _with(value: Json, path: tuple[str | int, ...], odd: Json) -> Json:
 
 
 def keep(events: list[Event]) -> None:
-    for event in validated(tuple(events))[0]:
+    for event in validate_events(tuple(events))[0]:
         encode_event(event)
 
 

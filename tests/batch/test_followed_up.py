@@ -12,7 +12,7 @@ from sessionmgr.manager import RunHandle
 from sessionmgr.model import IdKind, RunStatus
 from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
 from tests.batch.hall import job, open_hall
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 PATIENCE = 120
 
@@ -23,7 +23,7 @@ async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
     async with open_hall() as hall:
         session_id = hall.manager.new_id(IdKind.SESSION)
         session = await hall.manager.open_session("actor", session_id=session_id)
-        attempt = await (await session.submit(play(Say(text="x"), Fail()))).result()
+        attempt = await (await session.submit(run_scripted(Say(text="x"), Fail()))).result()
         follow_up = await hall.manager.submit_follow_up(attempt.id, "fix it")
         assert (await follow_up.result()).status is RunStatus.COMPLETED
         ended = await recover(hall.manager, "a", 1, session=session_id, others=())

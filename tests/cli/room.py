@@ -15,7 +15,7 @@ from sessionmgr import RunResult, open_manager
 from sessionmgr.testing.scripted import Step, scripted
 from tests.cli.command import environment
 from tests.cli.pseudo_terminal import stop
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 
 def fill(store: Path, *scripts: str, provider: str = "actor") -> list[RunResult]:
@@ -85,7 +85,7 @@ def keeping(home: Path, *steps: Step, asks: bool = False) -> Generator[Keeper]:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(play(*steps))
+            process.stdin.write(run_scripted(*steps))
             process.stdin.close()
             session_id, run_id = process.stdout.readline().split()
             yield Keeper(process, store, session_id, run_id)

@@ -14,9 +14,9 @@ from sessionmgr.cli.paths import fit_path
 from sessionmgr.cli.safe_text import cells
 from sessionmgr.testing.scripted import Ask, Fail, Say, Use, scripted
 from tests.cli.terminal import Said, Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
-ASKS = play(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": "rm -rf build"}))
+ASKS = run_scripted(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": "rm -rf build"}))
 
 
 class Running:
@@ -46,8 +46,10 @@ def running(
         for name in ("api", "web"):
             (terminal.home / name).mkdir(exist_ok=True)
         jobs = [
-            Job(id="good", prompt=play(Say(text="x")), provider="actor", cwd="api"),
-            Job(id="bad", prompt=play(Fail(message="no luck")), provider="actor", cwd="api"),
+            Job(id="good", prompt=run_scripted(Say(text="x")), provider="actor", cwd="api"),
+            Job(
+                id="bad", prompt=run_scripted(Fail(message="no luck")), provider="actor", cwd="api"
+            ),
             Job(id="asker", prompt=ASKS, provider="actor", cwd="web"),
         ]
         async with open_manager(

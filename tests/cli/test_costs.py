@@ -7,12 +7,12 @@ import pytest
 from sessionmgr.testing.scripted import Ask, Fail, Say, Use
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 
 def test_a_sum_of_which_a_part_has_no_price_is_partial(terminal: Terminal) -> None:
-    known = play(Use(output=5, usd=0.25), Say(text="x"))
-    fill(terminal.store, known, play(Use(output=7), Say(text="x")))
+    known = run_scripted(Use(output=5, usd=0.25), Say(text="x"))
+    fill(terminal.store, known, run_scripted(Use(output=7), Say(text="x")))
     code, out, _ = terminal("costs", "--by", "provider")
     assert (code, out.splitlines()[1].split()) == (
         0,
@@ -24,7 +24,11 @@ def test_a_sum_of_which_a_part_has_no_price_is_partial(terminal: Terminal) -> No
 
 
 def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(terminal: Terminal) -> None:
-    fill(terminal.store, play(Use(usd=0.25), Say(text="x")), play(Use(output=7), Say(text="x")))
+    fill(
+        terminal.store,
+        run_scripted(Use(usd=0.25), Say(text="x")),
+        run_scripted(Use(output=7), Say(text="x")),
+    )
     _, out, _ = terminal("costs", "--json")
     found = {json.loads(line)["provenance"] for line in out.splitlines()}
     assert found == {"reported", "unknown"}
@@ -34,7 +38,10 @@ def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(terminal
 def test_a_sum_with_a_run_that_was_cut_off_is_partial_if_its_provider_reports_costs(
     provider: str, terminal: Terminal
 ) -> None:
-    known, cut = play(Use(output=5, usd=0.25), Say(text="x")), play(Fail(message="cut off"))
+    known, cut = (
+        run_scripted(Use(output=5, usd=0.25), Say(text="x")),
+        run_scripted(Fail(message="cut off")),
+    )
     session = fill(terminal.store, known, cut, provider=provider)[1].session_id
     said = ["$0.2500+", "(partial)"] if provider == "actor" else ["$0.2500"]
     for how in (["--by", "provider"], ["--by", "day"]):

@@ -14,7 +14,7 @@ from sessionmgr.model import CAPABILITIES, PermissionMode
 from sessionmgr.testing.scripted import Hang, Say
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 
 def looked(terminal: Terminal, *names: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -24,7 +24,7 @@ def looked(terminal: Terminal, *names: str) -> tuple[int, dict[str, dict[str, st
 
 
 def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
-    fill(terminal.store, play(Say(text="x")))
+    fill(terminal.store, run_scripted(Say(text="x")))
     terminal.store.chmod(0o600)
     code, told = looked(terminal, "versions", "settings", "store", "processes", "limits", "shell")
     assert {"python", "packages", "store", "disk", "processes", "limits", "shell"} <= told.keys()
@@ -45,7 +45,7 @@ def test_each_line_says_how_it_is_and_what_to_do(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    fill(terminal.store, play(Say(text="x")))
+    fill(terminal.store, run_scripted(Say(text="x")))
     terminal.store.chmod(0o640)
     code, out, err = terminal("doctor", "store")
     assert (code, err) == (3, "")

@@ -16,20 +16,20 @@ from trio.testing import MockClock
 from sessionmgr import Job, Manager, RunResult, open_manager, run_batch
 from sessionmgr.batch.place import Place
 from sessionmgr.cli.stored import owner_of
-from sessionmgr.manager.identity import Presence
+from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import PermissionMode
 from sessionmgr.store.rows import Lease
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
 from tests.cli.actor import install
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 PATIENCE = 120
-MORE = play(Say(text="and so on"))
+MORE = run_scripted(Say(text="and so on"))
 SCRIPTS = {
-    "completed": play(Say(text="x")),
-    "failed": play(Say(text="x"), Fail()),
-    "timed_out": play(Say(text="x"), Hang()),
+    "completed": run_scripted(Say(text="x")),
+    "failed": run_scripted(Say(text="x"), Fail()),
+    "timed_out": run_scripted(Say(text="x"), Hang()),
 }
 LAST_EVENTS = {
     "completed": "run_completed",
@@ -101,7 +101,7 @@ def test_a_job_that_is_over_is_followed_up_in_its_session(
 def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
     terminal: Terminal, tmp_path: Path
 ) -> None:
-    make = play(Tool(name="Bash", input={"command": "make"}, takes=1000))
+    make = run_scripted(Tool(name="Bash", input={"command": "make"}, takes=1000))
     job = Job(id="a", prompt=make, provider="actor", deadline=0.5)
     batch(terminal.store, tmp_path / "night", job, until="tool_call_started")
     code, out, err = terminal("resume", "a", "fix it", "--deadline", "60")
@@ -255,7 +255,7 @@ def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
     terminal: Terminal,
 ) -> None:
     option = ["--option", "headers=" + json.dumps({"Authorization": SECRET})]
-    code, _, err = terminal("run", "-p", "actor", play(Say(text=SECRET)), *option)
+    code, _, err = terminal("run", "-p", "actor", run_scripted(Say(text=SECRET)), *option)
     assert code == 0, err
     assert SECRET.encode() not in terminal.store.read_bytes()
     name = str(json.loads(terminal("sessions", "--json")[1])["id"])
@@ -271,15 +271,15 @@ def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
 
 
 def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> None:
-    here = Presence("here")
+    here = ManagerOwner("here")
     now = time.time()
     expires = int(now * 1000) + 60_500
     lease = Lease(name="ses_1", owner=here.owner, fence=1, expires=expires)
-    here.appear()
+    here.register()
     try:
         assert owner_of(lease) == f"process {os.getpid()}"
     finally:
-        here.disappear()
+        here.unregister()
     elsewhere = replace(here.owner, namespace="pid:[1]", pid=1)
     named = owner_of(replace(lease, owner=elsewhere))
     assert named.startswith("process 1 of another container, or one that cannot be seen from here")

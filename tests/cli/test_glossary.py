@@ -9,12 +9,12 @@ from sessionmgr.cli.glossary import CONCEPTS, OF_PROVIDER, TITLES, table_rows
 from sessionmgr.cli.provider_defaults import of_variable
 from sessionmgr.cli.setting import SETTINGS
 from sessionmgr.manager import Clocks, Manager, SessionHandle, open_manager
-from sessionmgr.manager.plan import Wishes
+from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import Cost, MessageReceived, MessageStreamed, RunResult
 from tests.cli.test_help import actions
 
 PARAMETERS: dict[str, set[str]] = {
-    "submit": {*inspect.signature(SessionHandle.submit).parameters, *Wishes.__annotations__},
+    "submit": {*inspect.signature(SessionHandle.submit).parameters, *RunArguments.__annotations__},
     "open_session": {*inspect.signature(Manager.open_session).parameters},
     "open_manager": {*inspect.signature(open_manager).parameters},
     "run_batch": {*inspect.signature(run_batch).parameters, *HowTo.__annotations__},

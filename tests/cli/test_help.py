@@ -9,7 +9,7 @@ from sessionmgr.cli.parser import STORE, Parser
 from sessionmgr.cli.safe_text import cells
 from sessionmgr.cli.setting import CLOCK_DEFAULTS, SETTINGS
 from sessionmgr.cli.verbs import VERBS, load
-from sessionmgr.manager.clocks import DEFAULTS as CLOCKS
+from sessionmgr.manager.clocks import DEFAULT_CLOCKS as CLOCKS
 from sessionmgr.model.duration import parse_duration
 from tests.cli.terminal import Terminal
 

@@ -11,7 +11,7 @@ from sessionmgr.cli.safe_text import escaped_json
 from sessionmgr.testing.scripted import Say
 from tests.cli.room import fill
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 HOSTILE = "a\x1b[31m\x7f\x80\x90\x9b31m\x9d0;x\x9c\u061c\u200e\u200f\u2028\u202e\u2066\u2069é漢"
 ACTS = set(HOSTILE) - set("a[31m0;xé漢")
@@ -42,7 +42,7 @@ def test_what_an_agent_says_is_escaped_as_it_comes(prompt: Terminal, words: list
 
 @pytest.mark.parametrize("verb", ["events", "show", "export"])
 def test_what_is_stored_is_escaped_when_it_is_printed(terminal: Terminal, verb: str) -> None:
-    (result,) = fill(terminal.store, play(Say(text=HOSTILE)))
+    (result,) = fill(terminal.store, run_scripted(Say(text=HOSTILE)))
     words = [verb, result.id if verb != "export" else result.session_id]
     _, out, _ = terminal(*words, *(["--json"] if verb != "export" else []))
     assert not set(out) & ACTS

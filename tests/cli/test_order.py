@@ -15,7 +15,7 @@ from sessionmgr.testing.scripted import Ask, Hang, Hear, Say, Wait
 from tests.cli.command import environment
 from tests.cli.room import Keeper, fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 PATIENT = """
 import sys
@@ -177,7 +177,7 @@ def test_an_order_from_a_process_of_its_own_reaches_the_run(tmp_path: Path) -> N
 
 
 def test_an_order_for_what_has_ended_says_how(terminal: Terminal, tmp_path: Path) -> None:
-    (done,) = fill(tmp_path / "runs.db", play(Say(text="x")))
+    (done,) = fill(tmp_path / "runs.db", run_scripted(Say(text="x")))
     code, _, err = terminal("pause", done.id)
     assert (code, err) == (1, f"sessionmgr: error: {done.id} has ended already: completed")
     code, _, err = terminal("append", done.session_id, "x")

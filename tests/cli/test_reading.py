@@ -31,7 +31,7 @@ from sessionmgr.testing.store_conformance.batch import put_blob
 from tests.cli.command import COMMAND, environment
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 DANGEROUS = "red \x1b[31m and \x07 bell"
 
@@ -53,7 +53,9 @@ def test_with_no_store_there_is_nothing_and_none_is_made(terminal: Terminal) -> 
 
 def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:
     done, failed = fill(
-        terminal.store, play(Say(text="x"), Use(output=5, usd=0.25)), play(Say(text="y"), Fail())
+        terminal.store,
+        run_scripted(Say(text="x"), Use(output=5, usd=0.25)),
+        run_scripted(Say(text="y"), Fail()),
     )
     code, out, err = terminal("sessions")
     lines = out.splitlines()
@@ -98,7 +100,12 @@ def test_the_job_and_the_directory_of_a_session_are_listed(
 
 
 def test_sessions_are_chosen(terminal: Terminal) -> None:
-    results = fill(terminal.store, play(Say(text="x")), play(Fail()), play(Say(text="z")))
+    results = fill(
+        terminal.store,
+        run_scripted(Say(text="x")),
+        run_scripted(Fail()),
+        run_scripted(Say(text="z")),
+    )
 
     def chosen(*words: str) -> list[str]:
         code, out, _ = terminal("sessions", "--json", *words)
@@ -123,7 +130,7 @@ def test_sessions_are_chosen(terminal: Terminal) -> None:
 def test_a_table_fits_however_narrow_the_terminal_is(
     terminal: Terminal, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(terminal.store, play(Say(text="漢字" * 50)), play(Fail(message="x" * 300)))
+    fill(terminal.store, run_scripted(Say(text="漢字" * 50)), run_scripted(Fail(message="x" * 300)))
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in (["sessions"], ["costs"]):
         _, out, _ = terminal(*words)
@@ -138,7 +145,7 @@ def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
     monkeypatch.setenv("COLUMNS", "5000")
     (done,) = fill(
         terminal.store,
-        play(
+        run_scripted(
             Tool(name="bash", input={"command": "ls"}),
             Ask(tool="rm"),
             Use(input=1200, output=5, usd=0.5),
@@ -162,14 +169,16 @@ def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
 
 
 def test_a_failure_is_shown_with_what_can_be_done(terminal: Terminal) -> None:
-    (failed,) = fill(terminal.store, play(Fail(message="overloaded, it says", retryable=True)))
+    (failed,) = fill(
+        terminal.store, run_scripted(Fail(message="overloaded, it says", retryable=True))
+    )
     _, out, _ = terminal("show", failed.id)
     assert "overloaded, it says" in out
     assert "retryable" in out
 
 
 def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="hello")))
+    (done,) = fill(terminal.store, run_scripted(Say(text="hello")))
     code, out, _ = terminal("show", done.session_id)
     assert code == 0
     assert re.search(rf"{done.id} +completed", out)
@@ -189,8 +198,8 @@ def test_a_session_says_how_each_of_its_runs_ended(
             store=terminal.store, adapters={"actor": scripted("actor")}
         ) as manager:
             session = await manager.open_session("actor")
-            await (await session.submit(play(Fail(message="no such branch")))).result()
-            run = await session.submit(play(Hang()))
+            await (await session.submit(run_scripted(Fail(message="no such branch")))).result()
+            run = await session.submit(run_scripted(Hang()))
             run.cancel("wrong branch")
             await run.result()
             return session.id
@@ -223,7 +232,8 @@ def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
 
 def test_events_are_lines_for_people_or_the_record_itself(terminal: Terminal) -> None:
     (done,) = fill(
-        terminal.store, play(Tool(name="bash", input={"command": "ls -l"}), Say(text=DANGEROUS))
+        terminal.store,
+        run_scripted(Tool(name="bash", input={"command": "ls -l"}), Say(text=DANGEROUS)),
     )
     code, out, _ = terminal("events", done.session_id)
     lines = out.splitlines()
@@ -244,7 +254,7 @@ def test_streamed_pieces_are_lines_for_people_and_events_for_programs(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     words = " ".join(f"word{number}" for number in range(40))
-    (done,) = fill(terminal.store, play(Say(text=f"a first line\n{words}", deltas=60)))
+    (done,) = fill(terminal.store, run_scripted(Say(text=f"a first line\n{words}", deltas=60)))
     _, out, _ = terminal("events", done.id, "--json", "--type", "message_streamed")
     assert len(out.splitlines()) == 60
     _, out, _ = terminal("events", done.id)
@@ -299,7 +309,7 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
 
 def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
     image = ImageReceived(media_type="image/png", blob=sha256(b"hello").hexdigest(), bytes=5)
-    (done,) = fill(terminal.store, play(Say(text="x"), Emit(event=image)))
+    (done,) = fill(terminal.store, run_scripted(Say(text="x"), Emit(event=image)))
 
     async def put() -> None:
         async with open_sqlite_store(terminal.store) as store:
@@ -318,7 +328,9 @@ def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
 
 def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) -> None:
     one, two = fill(
-        terminal.store, play(Use(input=10, usd=0.25)), play(Use(output=7, usd=0.5), Use(output=1))
+        terminal.store,
+        run_scripted(Use(input=10, usd=0.25)),
+        run_scripted(Use(output=7, usd=0.5), Use(output=1)),
     )
 
     def told(*words: str) -> list[dict[str, object]]:
@@ -351,13 +363,13 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) ->
 
 
 def test_a_session_without_costs_has_none(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="x")))
+    (done,) = fill(terminal.store, run_scripted(Say(text="x")))
     _, out, _ = terminal("costs", done.id)
     assert out.splitlines()[-1].split() == [done.id, "0", "0", "0", "0", "-"]
 
 
 def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="a b c d", deltas=4)))
+    (done,) = fill(terminal.store, run_scripted(Say(text="a b c d", deltas=4)))
     assert terminal("prune") == (0, "dropped 0 events of 0 runs, 0.0 MB", "")
     code, out, _ = terminal("prune", "--before", "0s", "--session", done.session_id, "--json")
     assert code == 0
@@ -367,7 +379,7 @@ def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
 
 
 def test_old_sessions_are_removed_and_others_stay(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="a b c d" * 100_000)))
+    (done,) = fill(terminal.store, run_scripted(Say(text="a b c d" * 100_000)))
     assert terminal("prune", "--older-than", "30d")[1] == "removed 0 sessions with 0 events, 0.0 MB"
     code, out, err = terminal("prune", "--older-than", "0s", "--session", done.session_id)
     assert (code, err) == (0, "")
@@ -381,7 +393,9 @@ def test_old_sessions_are_removed_and_others_stay(terminal: Terminal) -> None:
 
 
 def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(*(Say(text=f"line {n} " + "x" * 200) for n in range(400))))
+    (done,) = fill(
+        terminal.store, run_scripted(*(Say(text=f"line {n} " + "x" * 200) for n in range(400)))
+    )
     ran = subprocess.run(
         f"{' '.join(COMMAND)} events {done.id} --store {terminal.store} | head -2",
         shell=True,
@@ -398,7 +412,7 @@ def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_under_stdout_is_told(terminal: Terminal) -> None:
-    fill(terminal.store, play(Say(text="x")))
+    fill(terminal.store, run_scripted(Say(text="x")))
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*COMMAND, "sessions", "--store", str(terminal.store)],
@@ -416,7 +430,7 @@ def test_a_full_disk_under_stdout_is_told(terminal: Terminal) -> None:
 def test_the_default_store_is_found_by_its_place(terminal: Terminal) -> None:
     store = terminal.home / "state" / "sessionmgr" / "sessionmgr.db"
     store.parent.mkdir(parents=True)
-    (done,) = fill(store, play(Say(text="x")))
+    (done,) = fill(store, run_scripted(Say(text="x")))
     _, out, _ = terminal.bare("sessions")
     assert done.session_id[:12] in out
 

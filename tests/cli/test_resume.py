@@ -9,9 +9,9 @@ from sessionmgr.testing.scripted import Fail, Hang, Say
 from tests.cli.actor import install
 from tests.cli.room import Keeper, fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
-MORE = play(Say(text="and so on"))
+MORE = run_scripted(Say(text="and so on"))
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_a_paused_run_goes_on(terminal: Terminal, tmp_path: Path, by: str) -> No
 def test_a_paused_run_may_be_told_something_else(terminal: Terminal, tmp_path: Path) -> None:
     with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
         snapshot = pause(terminal, keeper)
-        code, out, _ = terminal("resume", snapshot, play(Say(text="otherwise")), "--json")
+        code, out, _ = terminal("resume", snapshot, run_scripted(Say(text="otherwise")), "--json")
         assert code == 0
         told = [json.loads(line) for line in out.splitlines()]
         assert told[0]["type"] == "run_started"
@@ -72,7 +72,7 @@ def test_a_run_that_its_program_left_behind_goes_on(terminal: Terminal, tmp_path
 
 
 def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="x")))
+    (done,) = fill(terminal.store, run_scripted(Say(text="x")))
     code, out, err = terminal("resume", done.id)
     assert (code, out) == (1, "")
     assert err == (
@@ -84,14 +84,14 @@ def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> No
 
 
 def test_what_the_provider_does_not_know_cannot_go_on(terminal: Terminal) -> None:
-    (failed,) = fill(terminal.store, play(Fail(), starts=False))
+    (failed,) = fill(terminal.store, run_scripted(Fail(), starts=False))
     code, _, err = terminal("resume", failed.id)
     assert code == 1
     assert err.endswith(f"{failed.id} cannot be resumed: the provider's session is not known")
 
 
 def test_a_run_that_fails_again_is_exit_code_3(terminal: Terminal) -> None:
-    (failed,) = fill(terminal.store, play(Say(text="x"), Fail()))
-    code, _, err = terminal("resume", failed.id, play(Fail(message="once more")))
+    (failed,) = fill(terminal.store, run_scripted(Say(text="x"), Fail()))
+    code, _, err = terminal("resume", failed.id, run_scripted(Fail(message="once more")))
     assert code == 3
     assert "once more" in err

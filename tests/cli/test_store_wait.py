@@ -19,7 +19,7 @@ from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import Say
 from tests.cli.command import COMMAND, environment, sessionmgr
 from tests.cli.room import fill
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 WAITS = "waiting for the store: locked by another process, or its disk is slow"
 
@@ -105,7 +105,7 @@ async def test_what_a_run_waits_for_is_said_ever_more_rarely(
     autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         wait = StoreWait(Path("runs.db"))
         wait.opened(house.manager)
 
@@ -130,7 +130,7 @@ async def test_what_a_run_waits_for_is_said_ever_more_rarely(
 async def test_nothing_is_said_of_a_store_that_answers(
     autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         wait = StoreWait(Path("runs.db"))
         wait.opened(house.manager)
 

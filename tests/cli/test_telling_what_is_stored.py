@@ -33,7 +33,7 @@ from sessionmgr.testing.strategies import events
 from tests.cli.command import COMMAND, environment
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 AT = "2026-01-31T12:00:00.000Z"
 
@@ -132,7 +132,7 @@ def test_a_log_file_is_the_users_alone(terminal: Terminal) -> None:
 
 
 def test_a_closed_stdout_is_no_error(terminal: Terminal) -> None:
-    fill(terminal.store, play(Say(text="x")))
+    fill(terminal.store, run_scripted(Say(text="x")))
     ran = subprocess.run(
         f"{' '.join(COMMAND)} sessions --store {terminal.store} >&- <&-",
         shell=True,

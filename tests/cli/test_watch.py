@@ -11,7 +11,7 @@ from sessionmgr.testing.scripted import Ask, Fail, Hang, Hear, Say, Tool
 from tests.cli.command import COMMAND, environment
 from tests.cli.room import Keeper, fill, keeping
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 
 @contextmanager
@@ -45,8 +45,8 @@ def until(watcher: "subprocess.Popen[str]", words: str) -> list[str]:
 def test_an_ended_run_is_shown_and_its_exit_code_is_returned(terminal: Terminal) -> None:
     done, failed = fill(
         terminal.store,
-        play(Tool(name="Bash", input={"command": "ls"}), Say(text="Hello", deltas=3)),
-        play(Fail(message="no more")),
+        run_scripted(Tool(name="Bash", input={"command": "ls"}), Say(text="Hello", deltas=3)),
+        run_scripted(Fail(message="no more")),
     )
     for name in (done.id, done.session_id):
         code, out, err = terminal("watch", name)
@@ -60,7 +60,7 @@ def test_an_ended_run_is_shown_and_its_exit_code_is_returned(terminal: Terminal)
 
 
 def test_the_events_of_a_run_are_printed_as_json(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, play(Say(text="Hello")))
+    (done,) = fill(terminal.store, run_scripted(Say(text="Hello")))
     code, out, err = terminal("watch", done.id, "--json")
     assert (code, err) == (0, "")
     types = [json.loads(line)["type"] for line in out.splitlines()]

@@ -14,7 +14,7 @@ from sessionmgr.testing.scripted import Say
 from tests.cli.command import COMMAND, environment, sessionmgr
 from tests.cli.room import fill
 from tests.cli.terminal import Terminal
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 PREFIX = "sessionmgr: error: "
 
@@ -297,7 +297,7 @@ def test_nothing_to_append_is_refused(terminal: Terminal) -> None:
 
 def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
     one, other = sorted(
-        result.session_id for result in fill(terminal.store, *[play(Say(text="x"))] * 2)
+        result.session_id for result in fill(terminal.store, *[run_scripted(Say(text="x"))] * 2)
     )
     for words in (["show"], ["events"], ["export"], ["costs"], ["cancel"], ["pause"], ["resume"]):
         code, out, err = terminal(*words, "ses_")

@@ -12,46 +12,46 @@ from sessionmgr.model import TERMINAL
 from sessionmgr.testing.at_step import AtStep
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Ask, Hear, Say, TurnEnd, Wait
-from tests.manager.house import House, open_house, play
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
-SCRIPT = play(Wait(seconds=1), Say(text="said"))
+SCRIPT = run_scripted(Wait(seconds=1), Say(text="said"))
 
 
-async def start(house: House, session: SessionHandle) -> None:
-    async with session.start(play(Say(text="said"))) as run:
+async def start(house: ManagerHarness, session: SessionHandle) -> None:
+    async with session.start(run_scripted(Say(text="said"))) as run:
         await run.result()
 
 
-async def start_behind_another(house: House, session: SessionHandle) -> None:
+async def start_behind_another(house: ManagerHarness, session: SessionHandle) -> None:
     await session.submit(SCRIPT)
     await start(house, session)
 
 
-async def tell(house: House, session: SessionHandle) -> None:
-    async with session.start(play(Wait(seconds=1), Hear(), Say(text="said"))) as run:
+async def tell(house: ManagerHarness, session: SessionHandle) -> None:
+    async with session.start(run_scripted(Wait(seconds=1), Hear(), Say(text="said"))) as run:
         await run.append("heard")
         follow_up = await run.append("heard, or a run of its own")
         await follow_up.run.result()
 
 
-async def pause_and_go_on(house: House, session: SessionHandle) -> None:
-    run = await session.submit(play(Say(text="said"), TurnEnd(), Wait(seconds=2)))
+async def pause_and_go_on(house: ManagerHarness, session: SessionHandle) -> None:
+    run = await session.submit(run_scripted(Say(text="said"), TurnEnd(), Wait(seconds=2)))
     await trio.sleep(0.5)
     await house.manager.resume(await run.pause(), "go on")
 
 
-async def ask(house: House, session: SessionHandle) -> None:
+async def ask(house: ManagerHarness, session: SessionHandle) -> None:
     async def approve(request: ApprovalRequest) -> Decision:
         await trio.sleep(0.1)
         return Allow()
 
     asking = await house.manager.open_session("actor", approve=approve)
-    async with asking.start(play(Ask(tool="rm"), Say(text="said"))) as run:
+    async with asking.start(run_scripted(Ask(tool="rm"), Say(text="said"))) as run:
         async for _ in run:
             pass
 
 
-async def cancel(house: House, session: SessionHandle) -> None:
+async def cancel(house: ManagerHarness, session: SessionHandle) -> None:
     runs = [await session.submit(SCRIPT) for _ in range(2)]
     await trio.sleep(0.1)
     for run in reversed(runs):
@@ -59,18 +59,18 @@ async def cancel(house: House, session: SessionHandle) -> None:
         await run.result()
 
 
-async def close(house: House, session: SessionHandle) -> None:
+async def close(house: ManagerHarness, session: SessionHandle) -> None:
     run = await session.submit(SCRIPT)
     await session.close()
     await run.result()
 
 
-Scene = Callable[[House, SessionHandle], Awaitable[None]]
+Scene = Callable[[ManagerHarness, SessionHandle], Awaitable[None]]
 
 
 async def give_up_at(step: int, scene: Scene) -> bool:
     """Give up a scene at a step; return whether it lasted so long."""
-    async with open_house() as house:
+    async with open_harness() as house:
         scope = trio.CancelScope()
         instrument = AtStep(step, scope.cancel)
         session = await house.manager.open_session("actor")
@@ -79,7 +79,7 @@ async def give_up_at(step: int, scene: Scene) -> bool:
             await scene(house, session)
         trio.lowlevel.remove_instrument(instrument)
         other = await house.manager.open_session("actor")
-        assert (await (await other.submit(play(Say(text="next")))).result()).text == "next"
+        assert (await (await other.submit(run_scripted(Say(text="next")))).result()).text == "next"
         began = trio.current_time()
     assert trio.current_time() - began < 3  # the manager had nothing to wait for
     assert {run.status for run in (await house.store.runs()).rows} <= TERMINAL

@@ -11,22 +11,22 @@ from sessionmgr.manager import Clocks
 from sessionmgr.manager.provider_branch import SOON
 from sessionmgr.model import FailureKind, RunStarted, RunStatus
 from sessionmgr.otp import Cast, Continue, Ref, child
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 
-class Nap(Cast, frozen=True):
+class NapMessage(Cast, frozen=True):
     """Handle nothing else for some time, then crash."""
 
     seconds: float
 
 
-class Rest(Cast, frozen=True):
+class RestMessage(Cast, frozen=True):
     """Handle nothing else for some time."""
 
     seconds: float
 
 
-class Busy(ProviderAdapter):
+class BusyAdapter(ProviderAdapter):
     """Has a message of its own, whose handler waits."""
 
     name = "busy"
@@ -55,16 +55,16 @@ class Busy(ProviderAdapter):
         await trio.sleep_forever()
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        if isinstance(message, Rest):
+        if isinstance(message, RestMessage):
             await trio.sleep(message.seconds)
             return None
-        if isinstance(message, Nap):
+        if isinstance(message, NapMessage):
             await trio.sleep(message.seconds)
             raise LookupError("woken")
         return await super().handle_cast(message)
 
 
-class Narrow(Busy):
+class NarrowAdapter(BusyAdapter):
     """Has space for one message."""
 
     name = "narrow"
@@ -78,7 +78,7 @@ class Narrow(Busy):
         self.released.append(provider_session_id)
 
 
-class Tired(Busy):
+class TiredAdapter(BusyAdapter):
     """Takes long to come up after a crash."""
 
     name = "tired"
@@ -95,50 +95,50 @@ async def _break_down() -> None:
 
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
-    Busy.refs.clear()
-    Busy.prompts.clear()
-    Narrow.released.clear()
+    BusyAdapter.refs.clear()
+    BusyAdapter.prompts.clear()
+    NarrowAdapter.released.clear()
 
 
 async def test_starts_that_an_adapter_did_not_handle_before_its_crash_are_sent_to_the_next(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         session = await house.manager.open_session("busy")
         await (await session.submit("first")).result()
-        Busy.refs[-1].cast(Nap(1))
+        BusyAdapter.refs[-1].cast(NapMessage(1))
         sessions = [await house.manager.open_session("busy") for _ in range(3)]
         runs = [await each.submit(f"{n}") for n, each in enumerate(sessions)]
         await trio.sleep(0.5)
-        assert Busy.prompts == ["first"]
+        assert BusyAdapter.prompts == ["first"]
         for run in runs:
             assert (await run.result()).status is RunStatus.COMPLETED
-        assert sorted(Busy.prompts) == ["0", "1", "2", "first"]
-        assert len(Busy.refs) == 2
+        assert sorted(BusyAdapter.prompts) == ["0", "1", "2", "first"]
+        assert len(BusyAdapter.refs) == 2
 
 
 async def test_a_run_whose_start_waits_in_a_mailbox_can_be_cancelled(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         session = await house.manager.open_session("busy")
         await (await session.submit("first")).result()
-        Busy.refs[-1].cast(Nap(1000))
+        BusyAdapter.refs[-1].cast(NapMessage(1000))
         run = await session.submit("second")
         await trio.sleep(1)
         run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
         assert trio.current_time() == 1  # at once
-        assert Busy.prompts == ["first"]
+        assert BusyAdapter.prompts == ["first"]
 
 
 async def test_a_start_that_waits_for_too_long_in_a_mailbox_has_its_run_time_out(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         session = await house.manager.open_session("busy", clocks=Clocks(start=30))
         await (await session.submit("first")).result()
-        Busy.refs[-1].cast(Nap(1000))
+        BusyAdapter.refs[-1].cast(NapMessage(1000))
         result = await (await session.submit("second")).result()
         assert result.status is RunStatus.TIMED_OUT
         assert trio.current_time() == pytest.approx(30)
@@ -147,7 +147,7 @@ async def test_a_start_that_waits_for_too_long_in_a_mailbox_has_its_run_time_out
 async def test_a_start_that_comes_while_the_connections_fail_waits_for_their_restart(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         bad = await house.manager.open_session("busy")
         good = await house.manager.open_session("busy")
         first = await bad.submit("connect")
@@ -157,28 +157,30 @@ async def test_a_start_that_comes_while_the_connections_fail_waits_for_their_res
         assert failure.kind is FailureKind.ADAPTER_CRASHED
         assert (await second.result()).status is RunStatus.COMPLETED
         assert (await (await good.submit("b")).result()).status is RunStatus.COMPLETED
-        assert len(Busy.refs) == 1  # the adapter itself goes on
+        assert len(BusyAdapter.refs) == 1  # the adapter itself goes on
 
 
 async def test_a_start_that_waits_in_a_mailbox_while_the_connections_fail_is_made_once(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         bad = await house.manager.open_session("busy")
         good = await house.manager.open_session("busy")
         await bad.submit("connect 1")
         await trio.sleep(0.5)
-        Busy.refs[-1].cast(Rest(0.5 + SOON / 2))  # until the branch waits for the restart
+        BusyAdapter.refs[-1].cast(
+            RestMessage(0.5 + SOON / 2)
+        )  # until the branch waits for the restart
         run = await good.submit("work")
         assert (await run.result()).status is RunStatus.COMPLETED
-        assert Busy.prompts == ["connect 1", "work"]
-        assert len(Busy.refs) == 1
+        assert BusyAdapter.prompts == ["connect 1", "work"]
+        assert len(BusyAdapter.refs) == 1
 
 
 async def test_a_message_that_the_provider_does_not_answer_ends_with_the_manager_s_patience(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"busy": Busy}) as house:
+    async with open_harness(others={"busy": BusyAdapter}) as house:
         session = await house.manager.open_session("busy", clocks=Clocks(close=3))
         run = await session.submit("wait")
         await trio.sleep(1)
@@ -189,9 +191,9 @@ async def test_a_message_that_the_provider_does_not_answer_ends_with_the_manager
 
 
 async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: MockClock) -> None:
-    async with open_house(others={"busy": Busy}, clocks=Clocks(start=5)) as house:
+    async with open_harness(others={"busy": BusyAdapter}, clocks=Clocks(start=5)) as house:
         assert await house.manager.health(["busy"]) == {"busy": Health()}
-        Busy.refs[-1].cast(Nap(1000))
+        BusyAdapter.refs[-1].cast(NapMessage(1000))
         health = (await house.manager.health(["busy"]))["busy"]
         assert health == Health(state="fail", detail="it did not say how it is within 5 s")
 
@@ -199,10 +201,10 @@ async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: Mo
 async def test_an_adapter_whose_mailbox_is_full_takes_no_run_and_the_run_says_why(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"narrow": Narrow}) as house:
+    async with open_harness(others={"narrow": NarrowAdapter}) as house:
         sessions = [await house.manager.open_session("narrow") for _ in range(3)]
         await (await sessions[0].submit("first")).result()
-        Busy.refs[-1].cast(Nap(1))
+        BusyAdapter.refs[-1].cast(NapMessage(1))
         await trio.sleep(0.1)
         taken, refused = [await each.submit("next") for each in sessions[1:]]
         failure = (await refused.result()).failure
@@ -215,11 +217,11 @@ async def test_an_adapter_whose_mailbox_is_full_takes_no_run_and_the_run_says_wh
 async def test_a_run_is_cut_at_once_if_its_interrupt_finds_no_space(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"narrow": Narrow}) as house:
+    async with open_harness(others={"narrow": NarrowAdapter}) as house:
         session, other = [await house.manager.open_session("narrow") for _ in range(2)]
         run = await session.submit("wait")
         await trio.sleep(1)
-        Busy.refs[-1].cast(Nap(1000))
+        BusyAdapter.refs[-1].cast(NapMessage(1000))
         await trio.sleep(1)
         waiting = await other.submit("next")
         run.cancel()
@@ -229,28 +231,28 @@ async def test_a_run_is_cut_at_once_if_its_interrupt_finds_no_space(
 
 
 async def test_a_release_that_finds_no_space_harms_nobody(autojump_clock: MockClock) -> None:
-    async with open_house(others={"narrow": Narrow}) as house:
+    async with open_harness(others={"narrow": NarrowAdapter}) as house:
         sessions = [await house.manager.open_session("narrow") for _ in range(3)]
         for session in sessions[:2]:
             await (await session.submit("first")).result()
         sessions[0].release()
         await trio.sleep(1)
-        assert Narrow.released == ["p"]
-        Busy.refs[-1].cast(Nap(5))
+        assert NarrowAdapter.released == ["p"]
+        BusyAdapter.refs[-1].cast(NapMessage(5))
         await trio.sleep(1)
         waiting = await sessions[2].submit("next")
         sessions[1].release()
         assert (await waiting.result()).status is RunStatus.COMPLETED
-        assert Narrow.released == ["p"]
+        assert NarrowAdapter.released == ["p"]
 
 
 async def test_a_run_does_not_wait_for_ever_for_an_adapter_that_does_not_come_back(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"tired": Tired}) as house:
+    async with open_harness(others={"tired": TiredAdapter}) as house:
         session = await house.manager.open_session("tired", clocks=Clocks(start=30))
         await (await session.submit("first")).result()
-        Busy.refs[-1].kill()
+        BusyAdapter.refs[-1].kill()
         await trio.sleep(1)
         failure = (await (await session.submit("next")).result()).failure
         assert failure is not None

@@ -13,7 +13,7 @@ from sessionmgr.store import MemoryStore, SnapshotRow
 from sessionmgr.store.rows import EventPage
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Finish, Hang, Say
-from tests.manager.house import collect, open_house, types
+from tests.manager.harness import collect, open_harness, types
 
 
 class SilentStore(FaultyStore):
@@ -36,7 +36,7 @@ class SilentStore(FaultyStore):
 
 async def left_on_ice(store: FaultyStore) -> tuple[RunHandle, Cursor]:
     """Leave a manager whose store is frozen; return a run of it, and a cursor of its session."""
-    async with open_house(store=store, lawful=False) as house:
+    async with open_harness(store=store, lawful=False) as house:
         run = await house.start(Say(text="so far"), Hang())
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -62,7 +62,7 @@ async def test_who_reads_while_the_manager_goes_comes_to_an_end(
     seen: list[AnyEvent] = []
     others: list[AnyEvent] = []
     async with trio.open_nursery() as nursery:
-        async with open_house(store=store, lawful=False) as house:
+        async with open_harness(store=store, lawful=False) as house:
             manager = house.manager
             run = await house.start(Say(text="so far"), Hang())
             unused = await manager.open_session("actor")
@@ -100,7 +100,7 @@ async def test_a_reader_whom_the_store_keeps_waiting_is_let_go_with_the_manager(
             refused.append(error)
 
     async with trio.open_nursery() as nursery:
-        async with open_house(store=store, lawful=False) as house:
+        async with open_harness(store=store, lawful=False) as house:
             run = await house.start(Finish())
             await run.result()
             await trio.sleep(10)  # its session sleeps: all there is of it is in the store
@@ -122,7 +122,7 @@ async def test_a_pause_that_could_not_be_stored_is_an_error(autojump_clock: Mock
             refused.append(error)
 
     async with trio.open_nursery() as nursery:
-        async with open_house(store=store, lawful=False) as house:
+        async with open_harness(store=store, lawful=False) as house:
             run = await house.start(Hang())
             await trio.sleep(1)
             store.thawed = trio.Event()
@@ -136,7 +136,7 @@ async def test_to_cancel_what_only_the_store_knows_takes_no_longer_than_its_cloc
     autojump_clock: MockClock,
 ) -> None:
     store = SilentStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Finish())
         await run.result()
         await trio.sleep(10)

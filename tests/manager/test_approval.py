@@ -43,7 +43,7 @@ from sessionmgr.testing.scripted import (
     Together,
     Wait,
 )
-from tests.manager.house import House, events, open_house, play, stored
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted, stored
 
 RM = Ask(tool="rm", input={"path": "a"}, reason="it is in the way", output="gone")
 
@@ -57,7 +57,7 @@ def answer(decision: Decision, after: float = 0.0) -> Approve:
 
 
 async def asked(
-    house: House,
+    house: ManagerHarness,
     approve: Approve | None,
     *steps: Step,
     mode: str = "default",
@@ -66,7 +66,7 @@ async def asked(
     session = await house.manager.open_session(
         "actor", approve=approve, permission_mode=PermissionMode(mode)
     )
-    return await session.submit(play(*steps), clocks=clocks or Clocks())
+    return await session.submit(run_scripted(*steps), clocks=clocks or Clocks())
 
 
 def questions(found: list[AnyEvent]) -> list[ToolApproval]:
@@ -81,7 +81,7 @@ async def test_what_is_allowed_is_done(autojump_clock: MockClock) -> None:
         seen.append(request)
         return Allow(reason="fine")
 
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, approve, RM)
         result = await run.result()
         found = await events(run)
@@ -106,7 +106,7 @@ async def test_what_is_allowed_is_done(autojump_clock: MockClock) -> None:
 async def test_a_request_says_how_long_its_answer_is_awaited(
     autojump_clock: MockClock, mode: str, approval: float, told: float | None
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         clocks = Clocks(approval=approval)
         run = await asked(house, answer(Allow()), RM, mode=mode, clocks=clocks)
         await run.result()
@@ -118,7 +118,7 @@ async def test_a_request_says_how_long_its_answer_is_awaited(
 async def test_what_is_allowed_with_another_input_is_done_with_that(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, answer(Allow(tool_input={"path": "b"})), RM)
         await run.result()
         found = await events(run)
@@ -131,7 +131,7 @@ async def test_what_is_allowed_with_another_input_is_done_with_that(
 async def test_an_input_may_be_changed_to_anything(
     autojump_clock: MockClock, changed: Json
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, answer(Allow(tool_input=changed)), RM)
         await run.result()
         [done] = [each for each in await events(run) if isinstance(each, ToolCallCompleted)]
@@ -139,7 +139,7 @@ async def test_an_input_may_be_changed_to_anything(
 
 
 async def test_what_is_denied_is_not_done_and_the_run_goes_on(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, answer(Deny(reason="not that")), RM, Say(text="well then"))
         result = await run.result()
         assert (result.status, result.text) == (RunStatus.COMPLETED, "well then")
@@ -151,7 +151,7 @@ async def test_what_is_denied_is_not_done_and_the_run_goes_on(autojump_clock: Mo
 
 
 async def test_to_deny_and_stop_ends_the_run(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, answer(Deny(reason="never", stop=True)), RM, Hang())
         result = await run.result()
         assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER)
@@ -162,7 +162,7 @@ async def test_to_deny_and_stop_ends_the_run(autojump_clock: MockClock) -> None:
 async def test_where_nobody_can_be_asked_it_is_denied_at_once_and_visibly(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, None, RM)
         result = await run.result()
         assert trio.current_time() == 0
@@ -172,7 +172,7 @@ async def test_where_nobody_can_be_asked_it_is_denied_at_once_and_visibly(
 
 
 async def test_who_does_not_answer_in_time_has_denied(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(
             house, answer(Allow(), after=1000), RM, Say(text="on"), clocks=Clocks(approval=30)
         )
@@ -184,7 +184,7 @@ async def test_who_does_not_answer_in_time_has_denied(autojump_clock: MockClock)
 
 
 async def test_by_default_a_question_waits_for_two_minutes(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         await (await asked(house, answer(Allow(), after=1000), RM)).result()
         assert trio.current_time() == pytest.approx(120, abs=0.1)
 
@@ -193,7 +193,7 @@ async def test_without_a_deadline_a_question_waits_for_its_answer(
     autojump_clock: MockClock,
 ) -> None:
     clocks = Clocks(approval=0, idle=10, model=10, tool=10, start=10)
-    async with open_house(clocks=clocks) as house:
+    async with open_harness(clocks=clocks) as house:
         run = await asked(house, answer(Allow(), after=5_000), RM)
         assert (await run.result()).status is RunStatus.COMPLETED
         assert "stall_suspected" not in await stored(house, run.session_id)
@@ -207,7 +207,7 @@ async def test_several_questions_are_open_at_once_and_each_has_its_answer(
         await trio.sleep(delays[request.tool_name])
         return Deny(reason="b") if request.tool_name == "b" else Allow(tool_input=request.tool_name)
 
-    async with open_house() as house:
+    async with open_harness() as house:
         parts = tuple((Ask(tool=name),) for name in "abc")
         run = await asked(house, approve, Together(parts=parts))
         result = await run.result()
@@ -221,7 +221,7 @@ async def test_several_questions_are_open_at_once_and_each_has_its_answer(
 
 
 async def test_questions_of_one_id_are_each_answered(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         parts = tuple((Ask(tool=name, id="7"),) for name in "ab")
         run = await asked(house, answer(Allow(), after=1), Together(parts=parts))
         with trio.fail_after(10):
@@ -241,7 +241,7 @@ async def test_a_question_that_is_taken_back_is_closed(autojump_clock: MockClock
             left.set()
         return Allow()
 
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(
             house, approve, Ask(tool="rm", withdraw_after=5), Say(text="on"), Wait(seconds=1)
         )
@@ -282,7 +282,7 @@ def says(nonsense: object) -> Callable[[ApprovalRequest], Awaitable[object]]:
 async def test_who_cannot_answer_has_denied_visibly_and_harms_nobody(
     autojump_clock: MockClock, approve: Any
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, approve, RM, Say(text="on"))
         result = await run.result()
         assert (result.status, result.text) == (RunStatus.COMPLETED, "on")
@@ -294,7 +294,7 @@ async def test_who_cannot_answer_has_denied_visibly_and_harms_nobody(
 
 
 async def test_an_open_question_delays_no_other_run(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         asking = [await asked(house, answer(Allow(), after=100), RM) for _ in range(20)]
         before = trio.current_time()
         other = await house.result(Repeat(times=50, steps=(Say(text="x"), Wait(seconds=0.1))))
@@ -309,7 +309,7 @@ async def test_a_question_is_stored_before_it_is_put_and_its_answer_before_it_is
 ) -> None:
     stored_when_asked: list[list[str]] = []
 
-    async with open_house() as house:
+    async with open_harness() as house:
 
         async def approve(request: ApprovalRequest) -> Decision:
             stored_when_asked.append(await stored(house, request.session_id))
@@ -324,7 +324,7 @@ async def test_a_question_is_stored_before_it_is_put_and_its_answer_before_it_is
 
 
 async def test_an_answer_passes_by_a_flood_that_nobody_reads(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         flood = (Flood(events=2_000, size=10_000),)
         run = await asked(
             house, answer(Allow(), after=0.001), Together(parts=((RM, Say(text="done")), flood))
@@ -339,11 +339,11 @@ async def test_an_answer_passes_by_a_flood_that_nobody_reads(autojump_clock: Moc
 async def test_an_answer_passes_by_a_flood_while_an_interrupt_is_not_heard(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(close=5)) as house:
+    async with open_harness(clocks=Clocks(close=5)) as house:
         session = await house.manager.open_session("actor", approve=answer(Deny(), after=1))
         without_end = Repeat(times=1000, steps=(Flood(events=20, size=10_000), Wait(seconds=0.05)))
         parts = ((RM, Say(text="answered")), (without_end,))
-        run = await session.submit(play(Together(parts=parts), interrupt="hang"))
+        run = await session.submit(run_scripted(Together(parts=parts), interrupt="hang"))
         await trio.sleep(0.5)
         run.cancel()
         await trio.sleep(0.6)
@@ -352,7 +352,7 @@ async def test_an_answer_passes_by_a_flood_while_an_interrupt_is_not_heard(
         assert run.status is RunStatus.RUNNING
 
 
-async def stored_types(house: House, run: RunHandle) -> list[str]:
+async def stored_types(house: ManagerHarness, run: RunHandle) -> list[str]:
     return [event.type async for event in await house.manager.events(run.id)]
 
 
@@ -375,11 +375,11 @@ async def test_what_the_mode_allows_nobody_is_asked_about(
 ) -> None:
     paths = tuple(path.format(cwd=tmp_path) for path in step.paths)
     step = Ask(tool=step.tool, effect=step.effect, paths=paths)
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session(
             "actor", cwd=tmp_path, permission_mode=PermissionMode(mode), approve=answer(Allow())
         )
-        run = await session.submit(play(step))
+        run = await session.submit(run_scripted(step))
         await run.result()
         [_, granted] = questions(await events(run))
         assert (granted.type, granted.by) == ("tool_approval_granted", by)
@@ -397,11 +397,13 @@ async def test_an_edit_is_where_its_links_lead(
     cwd.symlink_to(real)
     (real / "out").symlink_to(elsewhere)
     (real / "in").symlink_to(real / "inner")
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session(
             "actor", cwd=cwd, permission_mode="accept_edits", approve=answer(Allow())
         )
-        run = await session.submit(play(Ask(tool="ed", effect="edit", paths=(str(cwd / path),))))
+        run = await session.submit(
+            run_scripted(Ask(tool="ed", effect="edit", paths=(str(cwd / path),)))
+        )
         await run.result()
         [_, granted] = questions(await events(run))
         assert (granted.type, granted.by) == ("tool_approval_granted", by)
@@ -411,16 +413,16 @@ async def test_an_edit_is_where_its_links_lead(
 async def test_who_only_plans_is_denied_every_effect(
     autojump_clock: MockClock, effect: Any
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await asked(house, answer(Allow()), Ask(tool="x", effect=effect), mode="plan")
         [denial] = (await run.result()).permission_denials
         assert denial.by == "mode"
 
 
 async def test_a_runs_own_approve_comes_before_its_sessions(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", approve=answer(Deny()))
-        run = await session.submit(play(RM), approve=answer(Allow()))
+        run = await session.submit(run_scripted(RM), approve=answer(Allow()))
         assert (await run.result()).tool_calls.denied == 0
 
 
@@ -438,7 +440,7 @@ async def test_an_adapter_knows_whether_somebody_answers(
             await run.finish()
 
     approve = answer(Allow())
-    async with open_house(others={"looks": Looks}) as house:
+    async with open_harness(others={"looks": Looks}) as house:
         session = await house.manager.open_session(
             "looks", approve=approve if whose == "session's" else None
         )
@@ -455,7 +457,7 @@ async def test_the_deadline_holds_whoever_is_asked_and_however_stubborn(
                 await trio.sleep(500)
         return Allow()
 
-    async with open_house(clocks=Clocks(approval=5)) as house:
+    async with open_harness(clocks=Clocks(approval=5)) as house:
         run = await asked(house, approve, RM, Say(text="on"), Ask(tool="ls", id="7"), Hang())
         await trio.sleep(5.1)
         [_, denied, *_] = questions(await house_events(house, run))
@@ -469,16 +471,16 @@ async def test_the_deadline_holds_whoever_is_asked_and_however_stubborn(
         run.cancel()
 
 
-async def house_events(house: House, run: RunHandle) -> list[AnyEvent]:
+async def house_events(house: ManagerHarness, run: RunHandle) -> list[AnyEvent]:
     return [event async for event in house.manager.events(run.id)]
 
 
 async def test_nothing_is_allowed_any_more_in_a_run_that_is_to_end(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", approve=answer(Allow(), after=3))
-        run = await session.submit(play(RM, interrupt="ignore"))
+        run = await session.submit(run_scripted(RM, interrupt="ignore"))
         await trio.sleep(1)
         run.cancel()
         result = await run.result()
@@ -511,7 +513,7 @@ async def test_who_asks_after_the_end_is_answered_and_nobody_is_asked(
         await trio.sleep(1000)
         return Allow()
 
-    async with open_house(others={"late": AsksLate}) as house:
+    async with open_harness(others={"late": AsksLate}) as house:
         session = await house.manager.open_session("late", approve=approve)
         run = await session.submit("x")
         with trio.fail_after(4):
@@ -529,9 +531,9 @@ async def test_a_stubborn_approve_does_not_hold_the_session_after_its_run(
             await trio.sleep(40)
         return Allow()
 
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", approve=approve)
-        await (await session.submit(play(Ask(tool="x", withdraw_after=1)))).result()
+        await (await session.submit(run_scripted(Ask(tool="x", withdraw_after=1)))).result()
         await trio.sleep(7)
         with trio.fail_after(5):
             assert (await (await session.submit("next")).result()).text == "next"
@@ -552,7 +554,7 @@ async def test_an_adapter_that_asks_without_end_is_stopped_by_its_own_crash(
         await trio.sleep_forever()
         raise AssertionError
 
-    async with open_house(others={"asks": AsksWithoutEnd}) as house:
+    async with open_harness(others={"asks": AsksWithoutEnd}) as house:
         session = await house.manager.open_session("asks", approve=approve)
         neighbour = await house.manager.open_session("actor")
         result = await (await session.submit("x")).result()

@@ -18,7 +18,7 @@ from sessionmgr.errors import (
     NotInTrio,
 )
 from sessionmgr.testing.scripted import scripted
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 
 class Asker:
@@ -119,7 +119,7 @@ OF_RECORDS: list[tuple[str, dict[str, Any], str]] = [
 async def test_a_wrong_argument_of_a_run_raises_before_it_starts(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session: Any = await house.manager.open_session("actor")
         with pytest.raises(error, match=f"^start: {said}"):
             session.start(**{"prompt": "x", **given})
@@ -132,7 +132,7 @@ async def test_a_wrong_argument_of_a_run_raises_before_it_starts(
 async def test_a_wrong_argument_of_a_session_raises_before_it_is_opened(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         manager: Any = house.manager
         with pytest.raises(error, match=f"^open_session: {said}"):
             await manager.open_session(**{"provider": "actor", **given})
@@ -143,7 +143,7 @@ async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     run: Any = run_batch
-    async with open_house() as house:
+    async with open_harness() as house:
         jobs = [Job(id="a", prompt="x", provider="actor")]
         with pytest.raises(error, match=f"^run_batch: {said}"):
             run(**{"manager": house.manager, "jobs": jobs, **given})
@@ -153,7 +153,7 @@ async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
 async def test_a_wrong_argument_of_a_call_about_records_raises_at_once(
     autojump_clock: MockClock, call: str, given: dict[str, Any], said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises((ArgumentTypeInvalid, ArgumentValueInvalid), match=f"^{call}: {said}"):
             await getattr(house.manager, call)(**given)
 
@@ -161,7 +161,7 @@ async def test_a_wrong_argument_of_a_call_about_records_raises_at_once(
 async def test_a_wrong_message_to_a_run_raises_before_it_is_sent(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         run: Any = await session.submit("x")
         with pytest.raises(ArgumentTypeInvalid, match=r"^append: content must be a str, not None"):
@@ -186,7 +186,7 @@ async def test_a_wrong_message_to_a_run_raises_before_it_is_sent(
 async def test_a_job_as_a_dict_is_checked_like_a_line_of_a_jobs_file(
     autojump_clock: MockClock, job: Any, said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises(JobsInvalid, match=said):
             await run_batch(house.manager, [job]).__aenter__()
 
@@ -206,7 +206,7 @@ async def test_a_job_as_a_dict_is_checked_like_a_line_of_a_jobs_file(
 async def test_a_job_with_a_wrong_field_is_refused_with_its_place_and_field(
     autojump_clock: MockClock, fields: dict[str, Any], said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         jobs = [Job(id="a", prompt="x", provider="actor", **fields)]
         with pytest.raises(JobsInvalid, match=said):
             await run_batch(house.manager, iter(jobs)).__aenter__()
@@ -231,7 +231,7 @@ def test_a_wrong_argument_of_a_manager_raises_at_once() -> None:
 async def test_whatever_is_async_may_answer(
     autojump_clock: MockClock, approve: Callable[[object], Awaitable[Allow]]
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", approve=approve)
         assert (await (await session.submit("x")).result()).text == "x"
 

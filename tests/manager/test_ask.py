@@ -16,7 +16,7 @@ from sessionmgr.errors import (
     ProviderUnknown,
 )
 from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 
 
 async def test_one_prompt_needs_no_manager(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -29,15 +29,15 @@ async def test_one_prompt_needs_no_manager(autojump_clock: MockClock, tmp_path: 
 
 
 async def test_a_failed_run_returns_its_result(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
-        result = await house.manager.ask("actor", play(Fail(message="no")))
+    async with open_harness() as house:
+        result = await house.manager.ask("actor", run_scripted(Fail(message="no")))
         assert result.status == "failed"
         assert result.failure is not None
         assert result.failure.message == "no"
 
 
 async def test_the_session_of_a_prompt_can_go_on(autojump_clock: MockClock, tmp_path: Path) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         result = await house.manager.ask(
             "actor", "a", cwd=tmp_path, permission_mode="plan", metadata={"k": 1}
         )
@@ -50,9 +50,9 @@ async def test_the_session_of_a_prompt_can_go_on(autojump_clock: MockClock, tmp_
 
 
 async def test_a_cancelled_caller_cancels_its_run(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with trio.move_on_after(1):
-            await house.manager.ask("actor", play(Say(text="a"), Hang()))
+            await house.manager.ask("actor", run_scripted(Say(text="a"), Hang()))
         (session,) = await house.manager.sessions()
         (run,) = await house.manager.settled(session.id)
         assert run.status == "cancelled"
@@ -84,7 +84,7 @@ async def test_a_wrong_argument_is_named(
 
 
 async def test_a_given_manager_has_its_own_store(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises(ArgumentValueInvalid, match=r"^ask: store is 'x\.db'"):
             await sessionmgr.ask("actor", "x", manager=house.manager, store="x.db")
         manager = house.manager

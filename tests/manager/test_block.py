@@ -12,10 +12,10 @@ from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import TERMINAL
 from sessionmgr.store import MemoryStore, Page, StoredRun
 from sessionmgr.testing.scripted import Hang, Say, Wait, scripted
-from tests.manager.house import open_house, play, virtual_now
+from tests.manager.harness import open_harness, run_scripted, virtual_now
 
 
-class Mishap(Exception):
+class MishapError(Exception):
     pass
 
 
@@ -27,16 +27,16 @@ async def test_what_the_body_raises_while_it_is_cancelled_leaves_the_block_of_a_
         try:
             await trio.sleep_forever()
         finally:
-            raise Mishap
+            raise MishapError
 
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
 
         async def within() -> None:
-            async with session.start(play(Hang())):
+            async with session.start(run_scripted(Hang())):
                 await clean_up_badly()
 
-        with pytest.raises(Mishap), trio.move_on_after(5):
+        with pytest.raises(MishapError), trio.move_on_after(5):
             await (within() if block == "run" else clean_up_badly())
 
 
@@ -70,7 +70,7 @@ async def given_up(runs: list[RunHandle], last_words: Callable[[], None]) -> Non
     adapters = {"actor": scripted("actor")}
     async with open_manager(store=store, adapters=adapters, now=clock) as manager:
         session = await manager.open_session("actor")
-        runs.append(await session.submit(play(Wait(seconds=1), Say(text="x"), Hang())))
+        runs.append(await session.submit(run_scripted(Wait(seconds=1), Say(text="x"), Hang())))
         clock.broken = True
         await trio.sleep(2)
         store.broken.set()
@@ -85,7 +85,7 @@ def say_nothing() -> None:
 
 
 def raise_mishap() -> None:
-    raise Mishap
+    raise MishapError
 
 
 async def test_a_manager_that_gives_up_cancels_the_body_and_says_why(
@@ -116,10 +116,10 @@ async def test_an_error_of_the_body_and_a_manager_that_gives_up_make_a_group(
     with trio.fail_after(300), pytest.raises(BaseExceptionGroup) as raised:
         await given_up(runs, raise_mishap)
     kinds = {type(each) for each in raised.value.exceptions}
-    assert kinds == {Mishap, ManagerDown}
+    assert kinds == {MishapError, ManagerDown}
 
 
-class Unreadable(MemoryStore):
+class UnreadableFileStore(MemoryStore):
     """A store of which nothing can be read."""
 
     async def runs(
@@ -139,7 +139,7 @@ async def test_a_store_that_cannot_be_read_says_so_when_the_block_is_entered(
     autojump_clock: MockClock,
 ) -> None:
     with pytest.raises(StoreError, match="the file is closed"):
-        async with open_house(store=Unreadable()):
+        async with open_harness(store=UnreadableFileStore()):
             pytest.fail("it was entered")
 
 
@@ -148,7 +148,7 @@ async def test_a_cancellation_from_outside_leaves_as_itself(autojump_clock: Mock
 
     async def body() -> None:
         try:
-            async with open_house() as house:
+            async with open_harness() as house:
                 await house.start(Hang())
                 await trio.sleep_forever()
         except BaseException as error:
@@ -166,31 +166,31 @@ async def test_an_error_in_a_block_that_is_being_cancelled_is_that_error(
     autojump_clock: MockClock,
 ) -> None:
     async def body() -> None:
-        async with open_house() as house:
+        async with open_harness() as house:
             await house.start(Hang())
             try:
                 await trio.sleep_forever()
             finally:
                 raise_mishap()
 
-    with pytest.raises(Mishap), trio.move_on_after(1):
+    with pytest.raises(MishapError), trio.move_on_after(1):
         await body()
 
 
 async def test_a_group_of_the_bodys_own_is_left_as_it_is(autojump_clock: MockClock) -> None:
     async def body() -> None:
-        async with open_house(), trio.open_nursery() as nursery:
+        async with open_harness(), trio.open_nursery() as nursery:
 
             async def fail() -> None:
                 await trio.sleep(1)
-                raise Mishap
+                raise MishapError
 
             nursery.start_soon(fail)
             nursery.start_soon(fail)
 
     with pytest.raises(ExceptionGroup) as raised:
         await body()
-    assert {type(each) for each in raised.value.exceptions} == {Mishap}
+    assert {type(each) for each in raised.value.exceptions} == {MishapError}
 
 
 async def test_an_error_of_ours_in_the_body_is_not_taken_for_the_managers_end(
@@ -199,7 +199,7 @@ async def test_an_error_of_ours_in_the_body_is_not_taken_for_the_managers_end(
     mishap = OtpError("of the body")
 
     async def body() -> None:
-        async with open_house() as house:
+        async with open_harness() as house:
             await house.start(Hang())
             raise mishap
 
@@ -211,9 +211,9 @@ async def test_an_error_of_ours_in_the_body_is_not_taken_for_the_managers_end(
 async def test_break_leaves_the_blocks_without_a_word(autojump_clock: MockClock) -> None:
     runs: list[RunHandle] = []
     for _ in range(2):
-        async with open_house() as house:
+        async with open_harness() as house:
             session = await house.manager.open_session("actor")
-            async with session.start(play(Hang())) as run:
+            async with session.start(run_scripted(Hang())) as run:
                 runs.append(run)
                 break
     assert [run.status for run in runs] == ["cancelled"]

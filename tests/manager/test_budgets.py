@@ -9,7 +9,7 @@ from sessionmgr.errors import BudgetExhausted, BudgetUnenforceable
 from sessionmgr.model import FailureKind, RunResult
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import ALL_IT_DOES, Hang, Say, Use, Wait, scripted
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 
 
 def outcome(result: RunResult) -> tuple[str, str | None, str | None]:
@@ -18,11 +18,13 @@ def outcome(result: RunResult) -> tuple[str, str | None, str | None]:
 
 
 def using(usd: float, *, then_hangs: bool = False) -> str:
-    return play(Use(output=10, usd=usd), *((Hang(),) if then_hangs else (Say(text="done"),)))
+    return run_scripted(
+        Use(output=10, usd=usd), *((Hang(),) if then_hangs else (Say(text="done"),))
+    )
 
 
 async def test_a_session_spends_no_more_than_its_budget(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", budget=Budget(usd=1))
         first = await (await session.submit(using(0.75))).result()
         assert outcome(first) == ("completed", None, None)
@@ -42,13 +44,13 @@ async def test_what_a_run_tells_in_parts_counts_once(
     autojump_clock: MockClock, budget: Budget
 ) -> None:
     part = (Use(output=10, usd=0.25), Wait(seconds=1))
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", budget=budget)
-        first = await session.submit(play(*part, *part, Say(text="done")))
+        first = await session.submit(run_scripted(*part, *part, Say(text="done")))
         assert outcome(await first.result()) == ("completed", None, None)
-        second = await session.submit(play(*part, Say(text="done")))
+        second = await session.submit(run_scripted(*part, Say(text="done")))
         assert outcome(await second.result()) == ("completed", None, None)
-        third = await session.submit(play(*part, Hang()))
+        third = await session.submit(run_scripted(*part, Hang()))
         assert outcome(await third.result())[:2] == ("failed", "budget_exceeded")
 
 
@@ -56,10 +58,10 @@ async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor", budget=Budget(tokens=15))
         await (await session.submit(using(0.1))).result()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         again = await house.manager.session(session.id)
         result = await (await again.submit(using(0.1, then_hangs=True))).result()
         assert outcome(result)[:2] == ("failed", "budget_exceeded")
@@ -73,10 +75,10 @@ async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
 async def test_a_run_that_waits_for_its_turn_does_not_start_when_the_budget_is_used_up(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", budget=Budget(usd=1))
-        first = await session.submit(play(Use(usd=1.5), Say(text="done")))
-        second = await session.submit(play(Say(text="never")))
+        first = await session.submit(run_scripted(Use(usd=1.5), Say(text="done")))
+        second = await session.submit(run_scripted(Say(text="never")))
         await first.result()
         assert outcome(await second.result()) == (
             *("failed", "budget_exceeded"),
@@ -88,7 +90,7 @@ async def test_a_run_that_waits_for_its_turn_does_not_start_when_the_budget_is_u
 async def test_all_runs_of_a_manager_end_when_its_budget_is_used_up(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(budget=Budget(usd=1)) as house:
+    async with open_harness(budget=Budget(usd=1)) as house:
         one = await house.start(Use(usd=0.5), Hang())
         other = await house.start(Wait(seconds=5), Use(usd=0.5), Hang())
         begun = trio.current_time()
@@ -105,7 +107,7 @@ async def test_all_runs_of_a_manager_end_when_its_budget_is_used_up(
 async def test_the_budget_of_a_run_holds_beside_that_of_its_session(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(budget=Budget(usd=9)) as house:
+    async with open_harness(budget=Budget(usd=9)) as house:
         session = await house.manager.open_session("actor", budget=Budget(usd=5))
         run = await session.submit(using(0.5, then_hangs=True), budget=Budget(usd=0.5))
         assert outcome(await run.result())[1:] == ("budget_exceeded", "0.5000 usd used of 0.5")
@@ -115,7 +117,7 @@ async def test_the_budget_of_a_run_holds_beside_that_of_its_session(
 async def test_a_budget_of_any_level_is_refused_where_it_cannot_be_enforced(level: str) -> None:
     free = scripted("actor", capabilities=type(ALL_IT_DOES)(usage=UNSUPPORTED, cost=UNSUPPORTED))
     budget = Budget(usd=1)
-    async with open_house(actor=free, budget=budget if level == "manager" else None) as house:
+    async with open_harness(actor=free, budget=budget if level == "manager" else None) as house:
         session = await house.manager.open_session(
             "actor", budget=budget if level == "session" else None
         )

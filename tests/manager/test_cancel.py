@@ -36,33 +36,33 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.house import House, events, open_house, play, stored, types
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted, stored, types
 
 DUMB = Capabilities(streaming=NATIVE)
 
 
-async def by_handle(house: House, run: RunHandle) -> bool:
+async def by_handle(house: ManagerHarness, run: RunHandle) -> bool:
     await trio.lowlevel.checkpoint()
     return run.cancel("why")
 
 
-async def by_id(house: House, run: RunHandle) -> bool:
+async def by_id(house: ManagerHarness, run: RunHandle) -> bool:
     return await house.manager.cancel(run.id, detail="why")
 
 
-async def by_session(house: House, run: RunHandle) -> bool:
+async def by_session(house: ManagerHarness, run: RunHandle) -> bool:
     return await house.manager.cancel(run.session_id, detail="why")
 
 
-async def all_of_them(house: House, run: RunHandle) -> bool:
+async def all_of_them(house: ManagerHarness, run: RunHandle) -> bool:
     return await house.manager.cancel_all(detail="why") == 1
 
 
 @pytest.mark.parametrize("cancel", [by_handle, by_id, by_session, all_of_them])
 async def test_a_run_is_cancelled_once_and_for_the_first_reason(
-    autojump_clock: MockClock, cancel: Callable[[House, RunHandle], Awaitable[bool]]
+    autojump_clock: MockClock, cancel: Callable[[ManagerHarness, RunHandle], Awaitable[bool]]
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         assert await cancel(house, run) is True
@@ -78,7 +78,7 @@ async def test_a_run_is_cancelled_once_and_for_the_first_reason(
 
 
 async def test_cancelling_what_nobody_knows_says_so(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hang())
         with pytest.raises(UnknownId):
             await house.manager.cancel("run_nobody")
@@ -90,10 +90,10 @@ async def test_cancelling_what_nobody_knows_says_so(autojump_clock: MockClock) -
 async def test_cancelling_a_session_ends_what_runs_and_what_waits(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         neighbour = await house.start(Wait(seconds=5))
-        runs = [await session.submit(play(Hang())) for _ in range(4)]
+        runs = [await session.submit(run_scripted(Hang())) for _ in range(4)]
         await trio.sleep(1)
         await session.cancel("stop it")
         for run in runs:
@@ -105,7 +105,7 @@ async def test_cancelling_a_session_ends_what_runs_and_what_waits(
 
 
 async def test_cancelling_all_counts_them(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         runs = [await house.start(Hang()) for _ in range(7)]
         assert await house.manager.cancel_all() == 7
         assert await house.manager.cancel_all() == 0
@@ -115,9 +115,9 @@ async def test_cancelling_all_counts_them(autojump_clock: MockClock) -> None:
 async def test_a_queued_run_is_cancelled_and_the_provider_never_hears_of_it(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        first = await session.submit(play(Wait(seconds=5)))
+        first = await session.submit(run_scripted(Wait(seconds=5)))
         second = await session.submit("second")
         third = await session.submit("third")
         assert second.cancel()
@@ -129,9 +129,9 @@ async def test_a_queued_run_is_cancelled_and_the_provider_never_hears_of_it(
 
 
 async def test_an_interrupt_is_honoured_before_anything_is_cut(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang(), unwinds=2.0))
+        run = await session.submit(run_scripted(Hang(), unwinds=2.0))
         await trio.sleep(1)
         run.cancel()
         result = await run.result()
@@ -144,9 +144,9 @@ async def test_an_interrupt_is_honoured_before_anything_is_cut(autojump_clock: M
 async def test_who_is_interrupted_and_says_done_is_cancelled_all_the_same(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang(), interrupt="done"))
+        run = await session.submit(run_scripted(Hang(), interrupt="done"))
         await trio.sleep(1)
         run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
@@ -157,9 +157,9 @@ async def test_who_is_interrupted_and_says_done_is_cancelled_all_the_same(
 async def test_who_does_not_hear_the_interrupt_is_cut_when_the_grace_is_over(
     autojump_clock: MockClock, how: str
 ) -> None:
-    async with open_house(clocks=Clocks(close=4)) as house:
+    async with open_harness(clocks=Clocks(close=4)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang(), interrupt=how))
+        run = await session.submit(run_scripted(Hang(), interrupt=how))
         await trio.sleep(1)
         run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
@@ -168,7 +168,7 @@ async def test_who_does_not_hear_the_interrupt_is_cut_when_the_grace_is_over(
 
 
 async def test_without_a_polite_way_it_is_cut_at_once(autojump_clock: MockClock) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         run.cancel()
@@ -181,7 +181,7 @@ async def test_a_deaf_run_is_cancelled_at_the_end_of_its_grace(
     autojump_clock: MockClock, capabilities: Capabilities
 ) -> None:
     actor = scripted("actor", capabilities=capabilities)
-    async with open_house(actor=actor, clocks=Clocks(close=4)) as house:
+    async with open_harness(actor=actor, clocks=Clocks(close=4)) as house:
         run = await house.start(Say(text="before"), Deaf(seconds=500), Say(text="after"))
         await trio.sleep(1)
         run.cancel()
@@ -195,7 +195,7 @@ async def test_a_deaf_run_has_its_grace_from_the_cancel_on_and_not_from_its_reco
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Deaf(seconds=500))
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -209,9 +209,9 @@ async def test_a_deaf_run_has_its_grace_from_the_cancel_on_and_not_from_its_reco
 async def test_a_deaf_run_does_not_hold_up_what_waits_in_its_session(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        deaf = await session.submit(play(Deaf(seconds=2000)))
+        deaf = await session.submit(run_scripted(Deaf(seconds=2000)))
         waiting = await session.submit("next")
         await trio.sleep(1)
         deaf.cancel()
@@ -234,9 +234,9 @@ async def test_it_works_wherever_the_run_is(autojump_clock: MockClock, step: Ste
         await trio.sleep(1000)
         return Deny()
 
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(step), approve=approve)
+        run = await session.submit(run_scripted(step), approve=approve)
         await trio.sleep(3.5)
         run.cancel()
         with trio.fail_after(0.1):
@@ -244,7 +244,7 @@ async def test_it_works_wherever_the_run_is(autojump_clock: MockClock, step: Ste
 
 
 async def test_what_was_said_and_used_before_is_kept(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(
             Use(input=3, output=4, usd=0.25), Say(text="0123456789", deltas=10, pause=1)
         )
@@ -257,7 +257,7 @@ async def test_what_was_said_and_used_before_is_kept(autojump_clock: MockClock) 
 
 
 async def test_a_run_that_has_said_done_stays_done(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Finish(), Wait(seconds=2))
         await trio.sleep(1)
         assert run.cancel() is False
@@ -267,9 +267,9 @@ async def test_a_run_that_has_said_done_stays_done(autojump_clock: MockClock) ->
 async def test_a_crash_while_it_is_being_cancelled_is_noted_and_changes_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=3), Crash(), interrupt="ignore"))
+        run = await session.submit(run_scripted(Wait(seconds=3), Crash(), interrupt="ignore"))
         await trio.sleep(1)
         run.cancel()
         result = await run.result()
@@ -281,9 +281,9 @@ async def test_a_crash_while_it_is_being_cancelled_is_noted_and_changes_nothing(
 async def test_a_crash_of_an_interrupt_is_recorded_before_the_end_of_its_run(
     autojump_clock: MockClock, end: Step
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(end, interrupt="crash"))
+        run = await session.submit(run_scripted(end, interrupt="crash"))
         await trio.sleep(1)
         run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
@@ -311,7 +311,7 @@ async def test_with_a_frozen_store_the_work_ends_at_once_and_the_record_follows(
     autojump_clock: MockClock,
 ) -> None:
     store = FrozenStore()
-    async with open_house(store=store, clocks=Clocks(idle=60, model=60, start=60)) as house:
+    async with open_harness(store=store, clocks=Clocks(idle=60, model=60, start=60)) as house:
         run = await house.start(Repeat(times=10_000, steps=(Say(text="x"), Wait(seconds=1))))
         quiet = await house.start(Wait(seconds=1.5), Say(text="x"), Hang())
         await trio.sleep(1)
@@ -336,9 +336,9 @@ async def test_a_run_that_never_came_to_the_provider_is_not_said_to_be_sent(
     autojump_clock: MockClock, tick: int
 ) -> None:
     """Cancelled at each step on the way of a queued run to its turn."""
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        first = await session.submit(play(Wait(seconds=1)))
+        first = await session.submit(run_scripted(Wait(seconds=1)))
         second = await session.submit("second")
         await trio.sleep(1)
         for _ in range(tick):
@@ -355,14 +355,14 @@ async def test_a_start_that_is_cancelled_is_recorded_whole_or_not_at_all(
 ) -> None:
     outcomes: set[tuple[bool | str, ...]] = set()
     for ticks in range(30):
-        async with open_house() as house:
+        async with open_harness() as house:
             session = await house.manager.open_session("actor")
             submitted: list[RunHandle] = []
 
             async def submit(
                 session: SessionHandle = session, submitted: list[RunHandle] = submitted
             ) -> None:
-                submitted.append(await session.submit(play(Hang())))
+                submitted.append(await session.submit(run_scripted(Hang())))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(submit)
@@ -377,7 +377,7 @@ async def test_a_start_that_is_cancelled_is_recorded_whole_or_not_at_all(
 
 
 async def test_the_first_reason_wins_over_a_shutdown(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Deaf(seconds=3))
         await trio.sleep(1)
         run.cancel()

@@ -38,7 +38,7 @@ from sessionmgr.testing.scripted import (
     TurnEnd,
     Wait,
 )
-from tests.manager.house import events, open_house, play
+from tests.manager.harness import events, open_harness, run_scripted
 
 OFF = Clocks(start=0, model=0, tool=0, tool_warning=0, idle=0, drain=0, deadline=0)
 
@@ -65,9 +65,9 @@ async def test_a_clock_warns_at_half_and_then_acts_with_its_evidence(
     autojump_clock: MockClock, name: str
 ) -> None:
     clocks, steps = SILENCES[name]
-    async with open_house(clocks=clocks.over(OFF)) as house:
+    async with open_harness(clocks=clocks.over(OFF)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*steps, starts=name != "start"))
+        run = await session.submit(run_scripted(*steps, starts=name != "start"))
         result = await run.result()
         assert trio.current_time() == pytest.approx(40, abs=0.2)
         assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.IDLE)
@@ -90,9 +90,9 @@ async def test_a_session_that_was_silent_can_be_resumed_if_it_is_known_also_with
     autojump_clock: MockClock, name: str
 ) -> None:
     clocks, steps = SILENCES[name]
-    async with open_house(clocks=clocks.over(OFF)) as house:
+    async with open_harness(clocks=clocks.over(OFF)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*steps, starts=name != "start"))
+        run = await session.submit(run_scripted(*steps, starts=name != "start"))
         result = await run.result()
         assert result.failure is not None
         assert (result.provider_session_id is not None) == (name != "start")
@@ -102,10 +102,10 @@ async def test_a_session_that_was_silent_can_be_resumed_if_it_is_known_also_with
 @pytest.mark.parametrize("name", SILENCES)
 async def test_nought_switches_a_clock_off(autojump_clock: MockClock, name: str) -> None:
     _, steps = SILENCES[name]
-    async with open_house(clocks=OFF) as house:
+    async with open_harness(clocks=OFF) as house:
         session = await house.manager.open_session("actor")
         steps = tuple(Wait(seconds=5000) if isinstance(each, Hang) else each for each in steps)
-        run = await session.submit(play(*steps, starts=name != "start"))
+        run = await session.submit(run_scripted(*steps, starts=name != "start"))
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await stalls(run) == []
 
@@ -113,7 +113,7 @@ async def test_nought_switches_a_clock_off(autojump_clock: MockClock, name: str)
 async def test_a_tools_silence_is_its_own_business_and_warned_about_at_ten_minutes(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Tool(name="make", takes=7200))
         assert (await run.result()).status is RunStatus.COMPLETED
         [warning] = await stalls(run)
@@ -124,7 +124,7 @@ async def test_a_tools_silence_is_its_own_business_and_warned_about_at_ten_minut
 async def test_a_tool_clock_acts_in_time_even_before_its_warning(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(tool=60)) as house:
+    async with open_harness(clocks=Clocks(tool=60)) as house:
         run = await house.start(Tool(name="make", takes=7200))
         assert (await run.result()).status is RunStatus.TIMED_OUT
         assert trio.current_time() == pytest.approx(60, abs=0.2)
@@ -139,21 +139,21 @@ async def test_a_tool_clock_acts_in_time_even_before_its_warning(
     ids=["speaks", "is alive"],
 )
 async def test_a_sign_of_life_sets_a_clock_back(autojump_clock: MockClock, step: Step) -> None:
-    async with open_house(clocks=Clocks(start=10, model=10, idle=10)) as house:
+    async with open_harness(clocks=Clocks(start=10, model=10, idle=10)) as house:
         result = await house.result(step)
         assert result.status is RunStatus.COMPLETED
         assert trio.current_time() == pytest.approx(180, abs=0.1)
 
 
 async def test_a_warning_comes_once_in_each_silence(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(start=10, model=10)) as house:
+    async with open_harness(clocks=Clocks(start=10, model=10)) as house:
         run = await house.start(Repeat(times=3, steps=(Say(text="x"), Wait(seconds=8))))
         await run.result()
         assert [round(each.silent_for) for each in await stalls(run)] == [5, 5, 5]
 
 
 async def test_who_speaks_at_once_has_started(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(start=10)) as house:
+    async with open_harness(clocks=Clocks(start=10)) as house:
         result = await house.result(Say(text="x"), Wait(seconds=100))
         assert result.status is RunStatus.COMPLETED
 
@@ -161,11 +161,11 @@ async def test_who_speaks_at_once_has_started(autojump_clock: MockClock) -> None
 async def test_the_deadline_counts_from_the_turn_and_nothing_sets_it_back(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(deadline=30)) as house:
+    async with open_harness(clocks=Clocks(deadline=30)) as house:
         session = await house.manager.open_session("actor")
-        await session.submit(play(Wait(seconds=20)))
+        await session.submit(run_scripted(Wait(seconds=20)))
         chatty = Repeat(times=1000, steps=(Wait(seconds=1), Say(text="x")))
-        run = await session.submit(play(chatty))
+        run = await session.submit(run_scripted(chatty))
         result = await run.result()
         assert trio.current_time() == pytest.approx(50, abs=0.2)
         assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.DEADLINE)
@@ -180,11 +180,11 @@ async def test_the_deadline_strikes_in_a_question_and_in_a_tool_too(
         await trio.sleep(100)
         return Allow()
 
-    async with open_house(clocks=Clocks(deadline=30)) as house:
+    async with open_harness(clocks=Clocks(deadline=30)) as house:
         session = await house.manager.open_session("actor", approve=approve)
-        asking = await session.submit(play(Ask(tool="rm")))
+        asking = await session.submit(run_scripted(Ask(tool="rm")))
         assert (await asking.result()).reason is EndReason.DEADLINE
-        working = await session.submit(play(Tool(name="make", takes=100)))
+        working = await session.submit(run_scripted(Tool(name="make", takes=100)))
         assert (await working.result()).reason is EndReason.DEADLINE
         assert trio.current_time() == pytest.approx(60, abs=0.3)
 
@@ -195,14 +195,14 @@ async def test_a_question_explains_a_silence(autojump_clock: MockClock) -> None:
         return Allow()
 
     clocks = Clocks(start=10, model=10, tool=10, idle=10, approval=0)
-    async with open_house(clocks=clocks) as house:
+    async with open_harness(clocks=clocks) as house:
         session = await house.manager.open_session("actor", approve=approve)
-        run = await session.submit(play(Ask(tool="rm"), Finish()))
+        run = await session.submit(run_scripted(Ask(tool="rm"), Finish()))
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await stalls(run) == []
 
 
-class Asking(ProviderAdapter):
+class AskingAdapter(ProviderAdapter):
     """Asks, and takes its time after the answer."""
 
     name = "asking"
@@ -222,7 +222,7 @@ async def test_the_silence_after_an_answer_counts_from_the_answer(
         await trio.sleep(100)
         return Allow()
 
-    async with open_house(clocks=Clocks(model=10), others={"asking": Asking}) as house:
+    async with open_harness(clocks=Clocks(model=10), others={"asking": AskingAdapter}) as house:
         session = await house.manager.open_session("asking", approve=approve)
         run = await session.submit("hello")
         assert (await run.result()).status is RunStatus.COMPLETED
@@ -231,10 +231,10 @@ async def test_the_silence_after_an_answer_counts_from_the_answer(
 
 
 async def test_the_nearer_clock_wins(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(model=90)) as house:
+    async with open_harness(clocks=Clocks(model=90)) as house:
         far = await house.manager.open_session("actor")
         near = await house.manager.open_session("actor", clocks=Clocks(model=60))
-        prompt = play(Say(text="x"), Hang())
+        prompt = run_scripted(Say(text="x"), Hang())
         runs = [
             (90, await far.submit(prompt)),
             (60, await near.submit(prompt)),
@@ -246,23 +246,25 @@ async def test_the_nearer_clock_wins(autojump_clock: MockClock) -> None:
 
 
 async def test_a_runs_own_clocks_come_before_its_sessions(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(model=90, idle=7)) as house:
+    async with open_harness(clocks=Clocks(model=90, idle=7)) as house:
         session = await house.manager.open_session("actor", clocks=Clocks(model=60))
-        run = await session.submit(play(Say(text="x"), Hang()), clocks=Clocks(model=30))
+        run = await session.submit(run_scripted(Say(text="x"), Hang()), clocks=Clocks(model=30))
         await run.result()
         assert trio.current_time() == pytest.approx(30, abs=0.2)
-        off = await session.submit(play(Say(text="x"), Wait(seconds=500)), clocks=Clocks(model=0))
+        off = await session.submit(
+            run_scripted(Say(text="x"), Wait(seconds=500)), clocks=Clocks(model=0)
+        )
         assert (await off.result()).status is RunStatus.COMPLETED
-        inherits = await session.submit(play(TurnEnd(), Hang()), clocks=Clocks(model=1))
+        inherits = await session.submit(run_scripted(TurnEnd(), Hang()), clocks=Clocks(model=1))
         before = trio.current_time()
         await inherits.result()
         assert trio.current_time() - before == pytest.approx(7, abs=0.2)
 
 
 async def test_the_close_clock_bounds_the_end(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", clocks=Clocks(close=2))
-        run = await session.submit(play(Deaf(seconds=100)))
+        run = await session.submit(run_scripted(Deaf(seconds=100)))
         await trio.sleep(1)
         run.cancel()
         await run.result()
@@ -272,7 +274,7 @@ async def test_the_close_clock_bounds_the_end(autojump_clock: MockClock) -> None
 async def test_a_clock_that_strikes_a_deaf_run_ends_it_all_the_same(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(model=10)) as house:
+    async with open_harness(clocks=Clocks(model=10)) as house:
         run = await house.start(Say(text="x"), Deaf(seconds=1000))
         result = await run.result()
         assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.IDLE)
@@ -280,13 +282,13 @@ async def test_a_clock_that_strikes_a_deaf_run_ends_it_all_the_same(
 
 
 async def test_many_runs_have_their_clocks_each(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         runs: list[RunHandle] = []
         for number in range(200):
             session = await house.manager.open_session(
                 "actor", clocks=Clocks(model=10 + number % 10)
             )
-            runs.append(await session.submit(play(Say(text="x"), Hang())))
+            runs.append(await session.submit(run_scripted(Say(text="x"), Hang())))
         start = trio.current_time()
         for number, run in enumerate(runs):
             await run.result()
@@ -298,7 +300,7 @@ async def test_many_runs_have_their_clocks_each(autojump_clock: MockClock) -> No
 async def test_the_deadline_warns_at_half_and_then_acts_with_its_evidence(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(deadline=30)) as house:
+    async with open_harness(clocks=Clocks(deadline=30)) as house:
         run = await house.start(Wait(seconds=10), Tool(name="make", takes=100))
         assert (await run.result()).reason is EndReason.DEADLINE
         warning, act = await stalls(run)
@@ -320,9 +322,9 @@ async def test_the_approval_clock_warns_at_half_and_then_acts_with_its_evidence(
         await trio.sleep(25 if request.tool_name == "slow" else 100)
         return Allow()
 
-    async with open_house(clocks=Clocks(approval=40)) as house:
+    async with open_harness(clocks=Clocks(approval=40)) as house:
         session = await house.manager.open_session("actor", approve=approve)
-        run = await session.submit(play(Ask(tool="slow"), Ask(tool="rm"), Finish()))
+        run = await session.submit(run_scripted(Ask(tool="slow"), Ask(tool="rm"), Finish()))
         assert (await run.result()).status is RunStatus.COMPLETED
         slow, warning, act = await stalls(run)
         assert (said(slow, "tool_name"), slow.silent_for) == ("slow", 20)
@@ -351,9 +353,9 @@ async def test_the_approval_clock_warns_at_half_and_then_acts_with_its_evidence(
 async def test_a_clock_that_is_nearer_than_the_one_before_strikes_in_time(
     autojump_clock: MockClock, clocks: Clocks, steps: tuple[Step, ...]
 ) -> None:
-    async with open_house(clocks=clocks) as house:
+    async with open_harness(clocks=clocks) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*steps, starts=clocks.start is None))
+        run = await session.submit(run_scripted(*steps, starts=clocks.start is None))
         assert (await run.result()).status is RunStatus.TIMED_OUT
         assert trio.current_time() == pytest.approx(11, abs=0.2)
 

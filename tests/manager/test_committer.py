@@ -13,11 +13,11 @@ from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.errors import InboxFull, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.append_batch import AppendBatch
-from sessionmgr.manager.commands import Command
+from sessionmgr.manager.commands import RecorderCommand
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
 from sessionmgr.manager.inbox import MOST_RUNS
 from sessionmgr.manager.run_state import RunState
-from sessionmgr.manager.transitions import Transitions
+from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import (
     TERMINAL,
     TERMINAL_TYPES,
@@ -32,7 +32,7 @@ from sessionmgr.model import (
 from sessionmgr.otp import Continue
 from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
-from tests.manager.house import House, open_house, play, types
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted, types
 
 PACE = 0.02
 SLOW_PACE = 0.6 * EPOCH
@@ -40,7 +40,7 @@ FLOOD = 60_000
 """Bytes of a read of a flood, as it says."""
 
 
-class Pieces(ProviderAdapter):
+class PiecesAdapter(ProviderAdapter):
     """Streams pieces of text, one each twentieth of a second or as many at once as it is told."""
 
     name = "pieces"
@@ -63,7 +63,7 @@ class Pieces(ProviderAdapter):
         await run.finish(stop_reason="end_turn")
 
 
-class Watched(MemoryStore):
+class WatchedStore(MemoryStore):
     """Notes when which groups came, and takes its time for each of them."""
 
     def __init__(self, delay: float = 0.0) -> None:
@@ -94,15 +94,15 @@ class Watched(MemoryStore):
         ]
 
 
-async def start(house: House, prompt: str) -> RunHandle:
+async def start(house: ManagerHarness, prompt: str) -> RunHandle:
     return await (await house.manager.open_session("pieces")).submit(prompt)
 
 
 async def test_a_lone_session_that_speaks_now_and_then_is_written_at_once(
     autojump_clock: MockClock,
 ) -> None:
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         run = await start(house, "paced 50")
         late = [
             trio.current_time() % PACE async for event in run if event.type == "message_streamed"
@@ -112,8 +112,8 @@ async def test_a_lone_session_that_speaks_now_and_then_is_written_at_once(
 
 
 async def test_many_sessions_that_stream_share_transactions(autojump_clock: MockClock) -> None:
-    store = Watched(delay=0.001)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.001)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         runs: list[RunHandle] = []
         for _ in range(40):
             runs.append(await start(house, "paced 100"))
@@ -136,8 +136,8 @@ async def test_many_sessions_that_stream_share_transactions(autojump_clock: Mock
 async def test_sessions_that_stream_slowly_share_transactions_as_well(
     autojump_clock: MockClock, speakers: int
 ) -> None:
-    store = Watched(delay=0.001)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.001)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         runs: list[RunHandle] = []
         for _ in range(speakers):
             runs.append(await start(house, "slow 50"))
@@ -154,7 +154,7 @@ async def test_sessions_that_stream_slowly_share_transactions_as_well(
 async def test_a_session_that_many_have_left_alone_is_written_at_once_again(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"pieces": Pieces}) as house:
+    async with open_harness(others={"pieces": PiecesAdapter}) as house:
         for run in [await start(house, "paced 20") for _ in range(40)]:
             await run.result()
         begun = trio.current_time()
@@ -168,8 +168,8 @@ async def test_a_session_that_many_have_left_alone_is_written_at_once_again(
 
 
 async def test_a_command_waits_for_no_window(autojump_clock: MockClock) -> None:
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         runs = [await start(house, "paced 200") for _ in range(40)]
         await trio.sleep(1)
         for _ in range(20):
@@ -185,8 +185,8 @@ async def test_a_command_waits_for_no_window(autojump_clock: MockClock) -> None:
 
 
 async def test_a_flood_does_not_starve_its_neighbours(autojump_clock: MockClock) -> None:
-    store = Watched(delay=0.01)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.01)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         floods = [await start(house, "flood 10000") for _ in range(3)]
         await trio.sleep(0.3)  # their inboxes are full
         with trio.fail_after(20 * (PACE + 2 * 0.01 + WINDOW) + 0.5):
@@ -203,8 +203,8 @@ async def test_a_flood_does_not_starve_its_neighbours(autojump_clock: MockClock)
 
 
 async def test_who_reads_along_is_woken_once_for_a_batch(autojump_clock: MockClock) -> None:
-    store = Watched(delay=1.0)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=1.0)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         run = await start(house, "paced 300")
         cursor = house.manager.subscribe(run.session_id)
         sizes: list[int] = []
@@ -221,8 +221,8 @@ async def test_who_reads_along_is_woken_once_for_a_batch(autojump_clock: MockClo
 async def test_a_store_that_starts_again_in_the_middle_of_a_group_costs_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    store = Watched(delay=0.002)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.002)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         runs = [await start(house, "paced 100") for _ in range(10)]
         for _ in range(5):
             await trio.sleep(0.35)
@@ -239,7 +239,7 @@ async def test_a_store_that_starts_again_in_the_middle_of_a_group_costs_nothing(
 async def test_a_cancel_ends_the_work_while_the_store_hangs(autojump_clock: MockClock) -> None:
     over: list[str] = []
 
-    class Watching(Pieces):
+    class Watching(PiecesAdapter):
         async def run(self, run: RunContext) -> None:
             try:
                 await run.emit(RunStarted(provider_session_id=run.session_id))
@@ -247,8 +247,8 @@ async def test_a_cancel_ends_the_work_while_the_store_hangs(autojump_clock: Mock
             finally:
                 over.append(run.run_id)
 
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Watching}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": Watching}) as house:
         runs = [await start(house, "x") for _ in range(5)]
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -263,8 +263,8 @@ async def test_a_cancel_ends_the_work_while_the_store_hangs(autojump_clock: Mock
 
 
 async def test_a_sender_that_waits_for_no_room_crashes_alone(autojump_clock: MockClock) -> None:
-    store = Watched(delay=0.01)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.01)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         quiet = await start(house, "paced 20")
         heedless = await start(house, "heedless 0")
         result = await heedless.result()
@@ -275,8 +275,8 @@ async def test_a_sender_that_waits_for_no_room_crashes_alone(autojump_clock: Moc
 
 
 async def test_the_status_tells_what_waits_to_be_stored(autojump_clock: MockClock) -> None:
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         assert house.manager.status().inboxes.items == 0
         run = await start(house, "paced 100")
         await trio.sleep(1)
@@ -293,14 +293,14 @@ async def test_the_status_tells_what_waits_to_be_stored(autojump_clock: MockCloc
 async def test_an_unexpected_exception_of_the_store_costs_only_who_causes_it(
     autojump_clock: MockClock,
 ) -> None:
-    class Picky(Watched):
+    class Picky(WatchedStore):
         async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
             if any(b'"poison"' in row.body for each in appends for row in each.rows):
                 await trio.lowlevel.checkpoint()
                 raise ZeroDivisionError
             return await super().append_all(appends)
 
-    async with open_house(store=Picky(delay=0.01), others={"pieces": Pieces}) as house:
+    async with open_harness(store=Picky(delay=0.01), others={"pieces": PiecesAdapter}) as house:
         spared = [await start(house, "paced 50") for _ in range(10)]
         doomed = await house.start(Wait(seconds=0.5), Say(text="poison"), Finish())
         result = await doomed.result()
@@ -314,12 +314,12 @@ async def test_an_unexpected_exception_of_the_store_costs_only_who_causes_it(
 async def test_a_recorder_that_crashes_ends_its_session_alone(
     autojump_clock: MockClock, number: int
 ) -> None:
-    store = Watched(delay=0.01)
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore(delay=0.01)
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         spared = [await start(house, "paced 50") for _ in range(5)]
         runs = [await house.start(Hang()) for _ in range(number)]
         tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
-        inboxes = [tables.live[run.session_id].intake for run in runs]
+        inboxes = [tables.live_sessions[run.session_id].inbox for run in runs]
         for inbox in inboxes:
             inbox.put("no command")  # which no recorder can make anything of
         for run in runs:
@@ -335,13 +335,13 @@ def crash() -> None:
     raise ZeroDivisionError
 
 
-def crash_in_effect(_: Transitions, draft: AppendBatch, run: RunState) -> None:
+def crash_in_effect(_: RecordTransitions, draft: AppendBatch, run: RunState) -> None:
     """Have something stored that has an effect, which crashes."""
     draft.write(run, PlanUpdated(entries=()))
     draft.effects.append(crash)
 
 
-def crash_in_adopt(_: Transitions, draft: AppendBatch, run: RunState) -> None:
+def crash_in_adopt(_: RecordTransitions, draft: AppendBatch, run: RunState) -> None:
     """Have something stored with a piece of text that is of no run."""
     draft.write(run, PlanUpdated(entries=()))
     no_run = cast("RunState", None)
@@ -350,16 +350,18 @@ def crash_in_adopt(_: Transitions, draft: AppendBatch, run: RunState) -> None:
 
 @pytest.mark.parametrize("crashes", [crash_in_adopt, crash_in_effect])
 async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
-    autojump_clock: MockClock, crashes: Callable[[Transitions, AppendBatch, RunState], None]
+    autojump_clock: MockClock, crashes: Callable[[RecordTransitions, AppendBatch, RunState], None]
 ) -> None:
-    async with open_house(store=Watched(delay=0.01), others={"pieces": Pieces}) as house:
+    async with open_harness(
+        store=WatchedStore(delay=0.01), others={"pieces": PiecesAdapter}
+    ) as house:
         spared = await start(house, "paced 50")
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang()))
+        run = await session.submit(run_scripted(Hang()))
         await trio.sleep(0.5)
         tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
         state = tables.runs[run.id]
-        state.inbox.put(Command(crashes, (state,)))
+        state.inbox.put(RecorderCommand(crashes, (state,)))
         result = await run.result()
         assert result.failure is not None
         assert result.failure.kind is FailureKind.MANAGER_CRASHED
@@ -373,7 +375,7 @@ async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
         assert ends.count(run.id) == 1
 
 
-class Turn(ProviderAdapter):
+class TurnAdapter(ProviderAdapter):
     """Ends its turn, and some turns of the scheduler later its run, as agents' adapters do.
 
     While it is being stopped, it says what comes of that bit by bit.
@@ -415,8 +417,8 @@ def types_of(group: Sequence[Append]) -> list[str]:
 async def test_the_end_of_a_turn_and_of_its_run_are_one_append(
     autojump_clock: MockClock,
 ) -> None:
-    store = Watched()
-    async with open_house(store=store, others={"turn": Turn}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"turn": TurnAdapter}) as house:
         session = await house.manager.open_session("turn")
         result = await (await session.submit("go on")).result()
         assert result.status is RunStatus.COMPLETED
@@ -444,9 +446,9 @@ async def test_what_a_stopped_run_still_says_is_stored_with_its_end_or_after_a_w
     farewell: float,
     together: list[list[str]],
 ) -> None:
-    monkeypatch.setattr(Turn, "farewell", farewell)
-    store = Watched()
-    async with open_house(store=store, others={"turn": Turn}) as house:
+    monkeypatch.setattr(TurnAdapter, "farewell", farewell)
+    store = WatchedStore()
+    async with open_harness(store=store, others={"turn": TurnAdapter}) as house:
         session = await house.manager.open_session("turn")
         run = await session.submit("until it is stopped")
         await trio.sleep(1)
@@ -469,14 +471,14 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
 ) -> None:
     contexts: list[RunContext] = []
 
-    class Shared(Pieces):
+    class Shared(PiecesAdapter):
         async def run(self, run: RunContext) -> None:
             await run.emit(RunStarted(provider_session_id=run.session_id))
             contexts.append(run)
             await trio.sleep_forever()
 
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Shared}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": Shared}) as house:
         handle = await start(house, "x")
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -489,8 +491,8 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
             await trio.sleep(1)
             assert reader.child_tasks
             tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
-            live = tables.live[handle.session_id]
-            live.intake.put("no command")  # which no recorder can make anything of
+            live = tables.live_sessions[handle.session_id]
+            live.inbox.put("no command")  # which no recorder can make anything of
             store.thawed.set()
             reader.cancel_scope.deadline = trio.current_time() + 10
         assert not reader.cancel_scope.cancelled_caught
@@ -503,8 +505,8 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
 async def test_all_runs_that_may_wait_in_a_session_can_be_ended_at_once(
     autojump_clock: MockClock,
 ) -> None:
-    store = Watched()
-    async with open_house(store=store, others={"pieces": Pieces}) as house:
+    store = WatchedStore()
+    async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         session = await house.manager.open_session("pieces")
         runs = [await session.submit("paced 100000") for _ in range(MOST_RUNS)]
         with pytest.raises(InboxFull):

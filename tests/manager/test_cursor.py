@@ -12,7 +12,7 @@ from sessionmgr.manager import Clocks, Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
 from sessionmgr.store import EventPage, MemoryStore
 from sessionmgr.testing.scripted import Deaf, Flood, Hang, Repeat, Say, Wait
-from tests.manager.house import House, collect, open_house, play, stored, types
+from tests.manager.harness import ManagerHarness, collect, open_harness, run_scripted, stored, types
 
 
 async def read(cursor: Cursor, seen: list[int], *, pause: float = 0.0, until: int = 0) -> None:
@@ -24,12 +24,12 @@ async def read(cursor: Cursor, seen: list[int], *, pause: float = 0.0, until: in
             await trio.sleep(pause)
 
 
-async def last(house: House, session_id: str) -> int:
+async def last(house: ManagerHarness, session_id: str) -> int:
     return (await house.store.session(session_id)).last_seq
 
 
 async def test_several_cursors_see_everything_each_in_order(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Repeat(times=30, steps=(Say(text="x", deltas=3), Wait(seconds=1))))
         seen: list[list[int]] = [[] for _ in range(10)]
         async with trio.open_nursery() as nursery:
@@ -43,7 +43,7 @@ async def test_several_cursors_see_everything_each_in_order(autojump_clock: Mock
 async def test_a_cursor_of_a_session_goes_from_any_number_over_all_its_runs(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         seen: list[list[int]] = [[], [], []]
         first = await session.submit("a")
@@ -64,7 +64,7 @@ async def test_a_cursor_of_a_session_goes_from_any_number_over_all_its_runs(
 async def test_a_cursor_that_is_there_before_the_first_run_sees_it_all(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         seen: list[int] = []
         async with trio.open_nursery() as nursery:
@@ -79,7 +79,7 @@ async def test_a_cursor_that_is_there_before_the_first_run_sees_it_all(
 async def test_a_run_that_is_long_over_is_read_from_its_first_to_its_last(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         run = await session.submit("a")
         await run.result()
@@ -96,7 +96,7 @@ async def test_a_run_that_is_long_over_is_read_from_its_first_to_its_last(
 async def test_a_cursor_of_a_run_ends_with_it_and_each_is_a_new_one(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Say(text="x"), Wait(seconds=5))
         with trio.fail_after(6):
             first = await types(run)
@@ -107,7 +107,7 @@ async def test_a_cursor_of_a_run_ends_with_it_and_each_is_a_new_one(
 async def test_a_filter_leaves_out_what_it_should_and_nothing_else(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         seen: list[AnyEvent] = []
         wanted = ["message_received", "run_completed"]
@@ -116,7 +116,7 @@ async def test_a_filter_leaves_out_what_it_should_and_nothing_else(
         async with trio.open_nursery() as nursery:
             await (await session.submit("a")).result()
             nursery.start_soon(collect, cursor, seen)
-            run = await session.submit(play(Flood(events=1000), Say(text="b")))
+            run = await session.submit(run_scripted(Flood(events=1000), Say(text="b")))
             await run.result()
             await trio.sleep(20)
             nursery.cancel_scope.cancel()
@@ -127,7 +127,7 @@ async def test_a_filter_leaves_out_what_it_should_and_nothing_else(
 
 
 async def test_a_slow_reader_delays_nobody_and_misses_nothing(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Repeat(times=600, steps=(Say(text="x"), Wait(seconds=0.01))))
         seen: list[int] = []
         async with trio.open_nursery() as nursery:
@@ -140,7 +140,7 @@ async def test_a_slow_reader_delays_nobody_and_misses_nothing(autojump_clock: Mo
 
 
 async def test_a_reader_that_stops_reading_costs_no_memory(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Wait(seconds=1), Flood(events=3000, size=1000))
         cursors = [aiter(run) for _ in range(50)]
         for cursor in cursors:
@@ -157,7 +157,7 @@ async def test_a_reader_that_stops_reading_costs_no_memory(autojump_clock: MockC
 
 
 async def test_closing_a_cursor_harms_no_other(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Repeat(times=5, steps=(Say(text="x"), Wait(seconds=1))))
         closed, other = aiter(run), aiter(run)
         await anext(closed)
@@ -172,7 +172,7 @@ async def test_closing_a_cursor_harms_no_other(autojump_clock: MockClock) -> Non
 async def test_a_reader_that_is_cancelled_can_go_on_where_it_was(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Repeat(times=20, steps=(Say(text="x"), Wait(seconds=1))))
         cursor, seen = aiter(run), list[int]()
         for _ in range(100):
@@ -183,7 +183,7 @@ async def test_a_reader_that_is_cancelled_can_go_on_where_it_was(
 
 
 async def test_a_cursor_of_nothing_says_so(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises(UnknownId):
             await anext(house.manager.subscribe("ses_nothing"))
         with pytest.raises(UnknownId):
@@ -193,7 +193,7 @@ async def test_a_cursor_of_nothing_says_so(autojump_clock: MockClock) -> None:
 
 
 async def test_nobody_needs_to_read_for_a_run_to_go_on(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Flood(events=5000, size=2000), Say(text="done"))
         await trio.sleep(10)
         assert run.status is RunStatus.COMPLETED
@@ -202,9 +202,9 @@ async def test_nobody_needs_to_read_for_a_run_to_go_on(autojump_clock: MockClock
 async def test_a_closed_session_ends_its_cursors_after_its_last_event(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=3), Say(text="x")))
+        run = await session.submit(run_scripted(Wait(seconds=3), Say(text="x")))
         await trio.sleep(1)
         seen: list[AnyEvent] = []
         async with trio.open_nursery() as nursery:
@@ -215,7 +215,7 @@ async def test_a_closed_session_ends_its_cursors_after_its_last_event(
         assert seen[-1].type == "session_closed"
 
 
-class Unreadable(MemoryStore):
+class UnreadableEventStore(MemoryStore):
     """Takes all that is to be stored; its events cannot be read."""
 
     async def events(self, *_: object, **__: object) -> EventPage:
@@ -226,9 +226,9 @@ class Unreadable(MemoryStore):
 async def test_who_follows_closely_sees_the_last_event_though_the_store_cannot_be_read(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(store=Unreadable(), lawful=False) as house:
+    async with open_harness(store=UnreadableEventStore(), lawful=False) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=3), Say(text="x")))
+        run = await session.submit(run_scripted(Wait(seconds=3), Say(text="x")))
         seen: list[AnyEvent] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collect, house.manager.subscribe(session.id), seen)
@@ -239,7 +239,7 @@ async def test_who_follows_closely_sees_the_last_event_though_the_store_cannot_b
 
 @pytest.mark.parametrize("pause", [0, 20], ids=["awake", "asleep"])
 async def test_a_closed_session_takes_no_more_runs(autojump_clock: MockClock, pause: float) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         run = await session.submit("a")
         await run.result()
@@ -261,7 +261,7 @@ async def test_a_closed_session_takes_no_more_runs(autojump_clock: MockClock, pa
 async def test_a_session_is_closed_once_however_often_and_whenever(
     autojump_clock: MockClock, pause: float
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         await session.submit("a")
         await trio.sleep(0.01)
@@ -276,7 +276,7 @@ async def test_a_session_is_closed_once_however_often_and_whenever(
 async def test_a_session_that_is_closed_before_its_first_run_ends_its_cursors(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         seen: list[AnyEvent] = []
         with trio.fail_after(10):
@@ -301,7 +301,7 @@ def test_whoever_reads_from_wherever_sees_each_event_once_in_order(
     pauses: list[float], readers: list[tuple[int, float]]
 ) -> None:
     async def main() -> None:
-        async with open_house() as house:
+        async with open_harness() as house:
             session = await house.manager.open_session("actor")
             await (await session.submit("first")).result()
             seen: list[list[int]] = [[] for _ in readers]
@@ -311,7 +311,9 @@ def test_whoever_reads_from_wherever_sees_each_event_once_in_order(
                     nursery.start_soon(lambda c, n, p: read(c, n, pause=p), cursor, numbers, pause)
                 for pause in pauses:
                     await trio.sleep(pause)
-                    run: RunHandle = await session.submit(play(Flood(events=5), Say(text="x")))
+                    run: RunHandle = await session.submit(
+                        run_scripted(Flood(events=5), Say(text="x"))
+                    )
                     await run.result()
                 await trio.sleep(1000)
                 nursery.cancel_scope.cancel()
@@ -322,7 +324,7 @@ def test_whoever_reads_from_wherever_sees_each_event_once_in_order(
 
 
 async def test_a_run_nobody_holds_any_more_is_read_to_its_end(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hang())
         names: list[str] = []
 
@@ -338,9 +340,9 @@ async def test_a_run_nobody_holds_any_more_is_read_to_its_end(autojump_clock: Mo
 
 async def test_nothing_is_stored_after_a_sessions_last_event(autojump_clock: MockClock) -> None:
     seen: list[int] = []
-    async with open_house(clocks=Clocks(close=2)) as house:
+    async with open_harness(clocks=Clocks(close=2)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Deaf(seconds=5), Say(text="too late")))
+        run = await session.submit(run_scripted(Deaf(seconds=5), Say(text="too late")))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read, house.manager.subscribe(session.id), seen)
             await trio.sleep(0.1)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.manager.plan import absolute
+from sessionmgr.manager.run_plan import absolute_path
 
 
 def test_a_relative_path_is_seen_from_where_the_process_is_now(
@@ -11,10 +11,10 @@ def test_a_relative_path_is_seen_from_where_the_process_is_now(
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        assert absolute(".") == str(tmp_path / name)
-        assert absolute(Path("below")) == str(tmp_path / name / "below")
+        assert absolute_path(".") == str(tmp_path / name)
+        assert absolute_path(Path("below")) == str(tmp_path / name / "below")
 
 
 @pytest.mark.parametrize("path", ["/", "/a//b/", "/a/./b", "/a/../b", Path("/a/b")])
 def test_an_absolute_path_stays_what_a_path_makes_of_it(path: str | Path) -> None:
-    assert absolute(path) == str(Path(path).absolute())
+    assert absolute_path(path) == str(Path(path).absolute())

@@ -28,12 +28,12 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.house import House, events, open_house, play
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted
 
 DUMB = Capabilities(streaming=NATIVE)
 
 
-def times_seen(house: House, text: str) -> int:
+def times_seen(house: ManagerHarness, text: str) -> int:
     return (house.saw("append") + house.saw("prompt")).count(text)
 
 
@@ -46,7 +46,7 @@ async def states(run: RunHandle, content: str) -> list[str]:
 
 
 async def test_a_message_is_taken_into_the_running_turn(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hear(), Finish())
         await trio.sleep(1)
         follow_up = await run.append("and this")
@@ -59,7 +59,7 @@ async def test_a_message_is_taken_into_the_running_turn(autojump_clock: MockCloc
 async def test_where_the_provider_cannot_steer_a_message_is_the_next_run(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         run = await house.start(Wait(seconds=5), Say(text="first"))
         await trio.sleep(1)
         follow_up = await run.append("second")
@@ -76,7 +76,7 @@ async def test_where_the_provider_cannot_steer_a_message_is_the_next_run(
 async def test_the_record_tells_a_message_to_a_run_from_the_prompt_of_one(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         session = await house.manager.open_session("actor")
         run = await session.submit("first")
         follow_up = await run.append("second")
@@ -89,9 +89,9 @@ async def test_the_record_tells_a_message_to_a_run_from_the_prompt_of_one(
 async def test_a_turn_that_refuses_a_message_gets_it_as_the_next_run(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=5), append="refuse"))
+        run = await session.submit(run_scripted(Wait(seconds=5), append="refuse"))
         await trio.sleep(1)
         follow_up = await run.append("later")
         assert follow_up.state == "queued"
@@ -103,9 +103,9 @@ async def test_a_turn_that_refuses_a_message_gets_it_as_the_next_run(
 async def test_a_message_whose_arrival_nobody_knows_is_not_sent_again(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=30), append="lost"))
+        run = await session.submit(run_scripted(Wait(seconds=30), append="lost"))
         await trio.sleep(1)
         with trio.fail_after(20):
             await run.append("once")
@@ -127,7 +127,7 @@ async def test_a_message_whose_arrival_nobody_knows_is_not_sent_again(
 async def test_a_queued_message_runs_however_the_run_before_it_ends(
     autojump_clock: MockClock, steps: tuple[Step, ...], status: RunStatus
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         run = await house.start(*steps)
         follow_up = await run.append("next")
         assert (await run.result()).status is status
@@ -138,7 +138,7 @@ async def test_a_queued_message_runs_however_the_run_before_it_ends(
 async def test_a_queued_message_runs_after_the_run_before_it_was_cancelled(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         run = await house.start(Hang())
         follow_up = await run.append("next")
         run.cancel()
@@ -147,9 +147,9 @@ async def test_a_queued_message_runs_after_the_run_before_it_was_cancelled(
 
 
 async def test_a_queued_message_outlives_the_block_of_its_run(autojump_clock: MockClock) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         session = await house.manager.open_session("actor")
-        async with session.start(play(Hang())) as run:
+        async with session.start(run_scripted(Hang())) as run:
             follow_up = await run.append("next")
         assert run.status is RunStatus.CANCELLED
         assert (await follow_up.run.result()).text == "next"
@@ -158,7 +158,7 @@ async def test_a_queued_message_outlives_the_block_of_its_run(autojump_clock: Mo
 async def test_a_message_to_a_run_that_has_ended_is_a_run_of_its_own(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Say(text="done"))
         await run.result()
         at_once = await run.append("at once")
@@ -171,9 +171,9 @@ async def test_a_message_to_a_run_that_has_ended_is_a_run_of_its_own(
 async def test_messages_to_a_queued_run_come_after_it_in_their_order(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        first = await session.submit(play(Wait(seconds=3)))
+        first = await session.submit(run_scripted(Wait(seconds=3)))
         second = await session.submit("second")
         third = await second.append("third")
         fourth = await second.append("fourth")
@@ -185,10 +185,10 @@ async def test_messages_to_a_queued_run_come_after_it_in_their_order(
 async def test_a_follow_up_keeps_what_its_run_was_allowed_and_where_it_was(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         session = await house.manager.open_session("actor", permission_mode="plan")
         run = await session.submit(
-            play(Wait(seconds=1)), permission_mode="accept_edits", metadata={"ticket": 1}
+            run_scripted(Wait(seconds=1)), permission_mode="accept_edits", metadata={"ticket": 1}
         )
         follow_up = await run.append("next")
         result = await follow_up.run.result()
@@ -202,7 +202,7 @@ async def test_a_follow_up_keeps_what_its_run_was_allowed_and_where_it_was(
 async def test_a_queued_follow_up_can_be_cancelled_and_is_never_seen(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+    async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
         run = await house.start(Wait(seconds=5))
         follow_up = await run.append("never mind")
         assert follow_up.run.cancel("changed my mind")
@@ -241,9 +241,9 @@ async def test_a_message_at_the_very_end_is_seen_once(
         "turn": (Wait(seconds=1), TurnEnd(), Finish(), Wait(seconds=0.05)),
     }
     actor = scripted("actor") if capable else scripted("actor", capabilities=DUMB)
-    async with open_house(store=LateStore(delay), actor=actor) as house:
+    async with open_harness(store=LateStore(delay), actor=actor) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*ends[end]))
+        run = await session.submit(run_scripted(*ends[end]))
         start = trio.current_time()
         sent: dict[str, FollowUp] = {}
 
@@ -282,7 +282,7 @@ async def test_a_follow_up_while_the_manager_goes_down_is_cancelled_or_refused(
                 refused += 1
 
     async def body(task_status: trio.TaskStatus[RunHandle]) -> None:
-        async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+        async with open_harness(actor=scripted("actor", capabilities=DUMB)) as house:
             task_status.started(await house.start(Deaf(seconds=4)))
             await trio.sleep(2)
 
@@ -298,10 +298,10 @@ async def test_an_open_question_does_not_hold_up_a_message(autojump_clock: MockC
         await trio.sleep(1000)
         return Deny()
 
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         run = await session.submit(
-            play(Ask(tool="rm"), Hear()), clocks=Clocks(approval=50), approve=approve
+            run_scripted(Ask(tool="rm"), Hear()), clocks=Clocks(approval=50), approve=approve
         )
         await trio.sleep(1)
         with trio.fail_after(1):
@@ -310,10 +310,10 @@ async def test_an_open_question_does_not_hold_up_a_message(autojump_clock: MockC
 
 
 async def test_the_runs_of_a_session_come_one_after_the_other(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         sessions: list[SessionHandle] = [session] * 5
-        runs = [await each.submit(play(Wait(seconds=2))) for each in sessions]
+        runs = [await each.submit(run_scripted(Wait(seconds=2))) for each in sessions]
         for number, run in enumerate(runs, 1):
             await run.result()
             assert trio.current_time() == pytest.approx(2 * number, abs=0.1)
@@ -333,9 +333,9 @@ class SlowToHear(ScriptedProvider):
 async def test_a_message_under_way_is_answered_although_its_session_is_closed_meanwhile(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=SlowToHear) as house:
+    async with open_harness(actor=SlowToHear) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=1)))
+        run = await session.submit(run_scripted(Wait(seconds=1)))
         refused: list[SessionIsClosed] = []
 
         async def append() -> None:

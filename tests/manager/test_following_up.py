@@ -20,20 +20,20 @@ from sessionmgr.testing.scripted import (
     Tool,
     scripted,
 )
-from tests.manager.house import House, open_house, play
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 
-class Sandbox(Options, frozen=True, kw_only=True):
+class SandboxOptions(Options, frozen=True, kw_only=True):
     network: bool = False
     rules: tuple[str, ...] = ()
     hook: object = None
 
 
-class Narrow(scripted("actor")):  # type: ignore[misc]
+class NarrowActor(scripted("actor")):  # type: ignore[misc]
     """A provider that accepts tools and options, and records them."""
 
     capabilities = replace(ALL_IT_DOES, effort=NATIVE, system_prompt=EMULATED)
-    options = Sandbox
+    options = SandboxOptions
     serves = frozenset({"tools_allowed", "tools_denied", "directories"})
     specs: ClassVar[list[RunContext]] = []
 
@@ -42,21 +42,21 @@ class Narrow(scripted("actor")):  # type: ignore[misc]
         await super().run(run)
 
 
-async def follow(house: House, run_id: str, **wishes: object) -> RunContext:
-    run = await house.manager.submit_follow_up(run_id, play(Say(text="y")), **wishes)  # type: ignore[arg-type]
+async def follow(house: ManagerHarness, run_id: str, **wishes: object) -> RunContext:
+    run = await house.manager.submit_follow_up(run_id, run_scripted(Say(text="y")), **wishes)  # type: ignore[arg-type]
     assert (await run.result()).status is RunStatus.COMPLETED
-    return Narrow.specs[-1]
+    return NarrowActor.specs[-1]
 
 
 async def test_a_follow_up_has_the_tools_options_and_limits_of_its_run(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         session = await house.manager.open_session(
             "actor", permission_mode="plan", clocks=Clocks(idle=50)
         )
         run = await session.submit(
-            play(Say(text="x")),
+            run_scripted(Say(text="x")),
             tools_denied=["Bash"],
             tools_allowed=["Read", "Bash"],
             directories=["."],
@@ -69,7 +69,7 @@ async def test_a_follow_up_has_the_tools_options_and_limits_of_its_run(
         )
         first = await run.result()
         await session.close()
-        before, after = Narrow.specs[-1], await follow(house, first.id)
+        before, after = NarrowActor.specs[-1], await follow(house, first.id)
         same = "tools_denied tools_allowed directories effort system_prompt options budget"
         for name in (*same.split(), "permission", "cwd", "model"):
             assert getattr(after, name) == getattr(before, name)
@@ -87,15 +87,15 @@ async def test_a_follow_up_has_the_tools_options_and_limits_of_its_run(
 async def test_what_a_caller_asks_for_comes_before_what_was_asked_for(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         session = await house.manager.open_session("actor")
         run = await session.submit(
-            play(Say(text="x")), tools_denied=["Bash"], options={"rules": ["a"]}
+            run_scripted(Say(text="x")), tools_denied=["Bash"], options={"rules": ["a"]}
         )
         first = await run.result()
         after = await follow(house, first.id, effort="high", options={"network": True})
         assert (after.effort, after.tools_denied) == ("high", ("Bash",))
-        assert after.options == Sandbox(network=True, rules=("a",))
+        assert after.options == SandboxOptions(network=True, rules=("a",))
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ async def test_what_a_caller_asks_for_comes_before_what_was_asked_for(
 async def test_a_run_is_followed_up_however_it_ended(
     autojump_clock: MockClock, steps: tuple[Say, ...], status: RunStatus
 ) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*steps), clocks=Clocks(deadline=10))
+        run = await session.submit(run_scripted(*steps), clocks=Clocks(deadline=10))
         assert (await run.result()).status is status
         again = await house.manager.submit_follow_up(run.id, "fix it")
         assert (await again.result()).text.endswith("fix it")
 
 
 async def test_a_run_that_is_on_is_not_followed_up(autojump_clock: MockClock) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         run = await house.start(Say(text="x"), Hang())
         await trio.sleep(1)
         with pytest.raises(NotResumable, match="it is running: wait for its end"):
@@ -128,10 +128,10 @@ async def test_a_run_that_is_on_is_not_followed_up(autojump_clock: MockClock) ->
 async def test_options_that_cannot_be_stored_have_to_be_given_again(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         session = await house.manager.open_session("actor")
-        options = Sandbox(rules=("a",), hook=print)
-        first = await (await session.submit(play(Say(text="x")), options=options)).result()
+        options = SandboxOptions(rules=("a",), hook=print)
+        first = await (await session.submit(run_scripted(Say(text="x")), options=options)).result()
         assert first.status is RunStatus.COMPLETED
         with pytest.raises(NotResumable, match="its options hook cannot be stored"):
             await house.manager.submit_follow_up(first.id, "more")
@@ -139,7 +139,7 @@ async def test_options_that_cannot_be_stored_have_to_be_given_again(
 
 
 async def test_a_follow_up_may_be_followed_up(autojump_clock: MockClock) -> None:
-    async with open_house(actor=Narrow) as house:
+    async with open_harness(actor=NarrowActor) as house:
         first = await house.result(Say(text="x"))
         second = await (await house.manager.submit_follow_up(first.id, "b")).result()
         third = await (await house.manager.submit_follow_up(second.id, "c")).result()
@@ -147,7 +147,7 @@ async def test_a_follow_up_may_be_followed_up(autojump_clock: MockClock) -> None
         assert third.metadata == {"follow_up_of": second.id}
 
 
-class Forgetful(ScriptedProvider):
+class ForgetfulProvider(ScriptedProvider):
     """A provider that resumes nothing."""
 
     name = "forgetful"
@@ -155,7 +155,7 @@ class Forgetful(ScriptedProvider):
 
 
 async def test_a_provider_that_cannot_resume_is_named(autojump_clock: MockClock) -> None:
-    async with open_house(others={"forgetful": Forgetful}) as house:
+    async with open_harness(others={"forgetful": ForgetfulProvider}) as house:
         session = await house.manager.open_session("forgetful")
         first = await (await session.submit("a")).result()
         with pytest.raises(NotResumable, match="forgetful cannot resume a session"):

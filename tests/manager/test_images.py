@@ -15,13 +15,13 @@ from sessionmgr.model import (
     MessageStreamed,
     RunStarted,
 )
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 DATA = b"\x89PNG\r\n"
 SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
-class Painter(ProviderAdapter):
+class ImageAdapter(ProviderAdapter):
     name = "painter"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
 
@@ -47,7 +47,7 @@ class Painter(ProviderAdapter):
 async def test_an_image_is_stored_when_the_event_that_names_it_is_seen(
     autojump_clock: MockClock, prompt: str
 ) -> None:
-    async with open_house(others={"painter": Painter}) as house:
+    async with open_harness(others={"painter": ImageAdapter}) as house:
         session = await house.manager.open_session("painter")
         async for event in await session.submit(prompt):
             if event.type == "image_received":
@@ -64,7 +64,7 @@ async def test_an_image_is_stored_when_the_event_that_names_it_is_seen(
 async def test_an_image_that_cannot_be_stored_crashes_only_its_run(
     autojump_clock: MockClock, prompt: str, why: str
 ) -> None:
-    async with open_house(others={"painter": Painter}) as house:
+    async with open_harness(others={"painter": ImageAdapter}) as house:
         session = await house.manager.open_session("painter")
         result = await (await session.submit(prompt)).result()
         assert result.failure is not None

@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.run_context import RunControl
 from sessionmgr.errors import InboxFull
-from sessionmgr.manager.inbox import MOST_ITEMS, Arrived, Inbox
-from sessionmgr.manager.validate_events import validated
+from sessionmgr.manager.inbox import MOST_ITEMS, EventBatch, Inbox
+from sessionmgr.manager.validate_events import validate_events
 from sessionmgr.model import (
     Event,
     MessageReceived,
@@ -28,12 +28,12 @@ class Going:
     stop = None
 
 
-def arrived(*said: Event, size: int | None = None) -> Arrived:
+def arrived(*said: Event, size: int | None = None) -> EventBatch:
     """Return what the recorder takes when an adapter emits these events."""
     inbox = Inbox()
     inbox.put_events(cast("RunControl", Going()), said, size)
-    found = inbox.take()
-    assert isinstance(found, Arrived)
+    found = inbox.pop()
+    assert isinstance(found, EventBatch)
     assert inbox.pending == found.size
     return found
 
@@ -47,7 +47,7 @@ IMPOSSIBLE = TokenUsageUpdated(usage=Usage(input=-1), total=Usage(output=3))
 @given(st.lists(PIECES | events() | st.just(IMPOSSIBLE), min_size=1, max_size=8))
 def test_events_are_checked_together_as_they_are_alone(said: list[Event]) -> None:
     try:
-        alone = [event for each in said for event in validated((each,))[0]]
+        alone = [event for each in said for event in validate_events((each,))[0]]
     except TypeError:
         with pytest.raises(TypeError):
             arrived(*said)
@@ -97,4 +97,4 @@ def test_a_full_inbox_refuses_a_command_and_gives_all_that_it_has_taken() -> Non
     with pytest.raises(InboxFull):
         inbox.put("one too many")
     assert len(inbox) == MOST_ITEMS
-    assert list(iter(inbox.take, None)) == list(range(1, MOST_ITEMS + 1))
+    assert list(iter(inbox.pop, None)) == list(range(1, MOST_ITEMS + 1))

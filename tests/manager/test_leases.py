@@ -11,15 +11,15 @@ from trio.testing import MockClock
 from sessionmgr.batch.recovery import recover
 from sessionmgr.errors import BatchBusy, SessionBusy, StoreFailed
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.identity import Presence, view
+from sessionmgr.manager.owner import ManagerOwner, process_scope
 from sessionmgr.model import RunStatus
 from sessionmgr.store import LeaseOwner, MemoryStore
 from sessionmgr.store.rows import CostTotals, Lease
 from sessionmgr.testing.scripted import Say, Wait, scripted
-from tests.manager.house import House, open_house, play, virtual_now
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted, virtual_now
 from tests.manager.test_supervision import begun
 
-HERE = view()
+HERE = process_scope()
 HIDDEN = LeaseOwner(HERE.boot_id, 7, 7, "hidden", "pid:[1]")
 """The owner for a manager in another container."""
 
@@ -46,7 +46,7 @@ async def test_a_step_of_the_wall_clock_ends_no_run_of_a_manager_that_lives(
     opened = partial(open_manager, store=store, adapters={"actor": actor}, now=now)
     async with opened() as first:
         run = await (await first.open_session("actor")).submit(
-            play(Wait(seconds=50), Say(text="x"))
+            run_scripted(Wait(seconds=50), Say(text="x"))
         )
         await trio.sleep(1)
         ahead = 100.0
@@ -62,7 +62,7 @@ async def test_the_lease_of_a_manager_that_cannot_be_seen_counts_until_it_expire
 ) -> None:
     store = MemoryStore()
     await leave_open(store, HIDDEN)
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         assert await status(store) == RunStatus.RUNNING
         await trio.sleep(85)
         assert await status(store) == RunStatus.RUNNING
@@ -75,12 +75,12 @@ async def test_the_lease_of_a_manager_that_has_ended_counts_for_nothing(
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    await leave_open(store, Presence("bat_that_is_closed").owner)
-    async with open_house(store=store):
+    await leave_open(store, ManagerOwner("bat_that_is_closed").owner)
+    async with open_harness(store=store):
         assert await status(store) == RunStatus.FAILED
 
 
-async def busy(house: House) -> SessionBusy:
+async def busy(house: ManagerHarness) -> SessionBusy:
     session = await house.manager.session("ses_theirs")
     with pytest.raises(SessionBusy) as caught:
         await session.submit("x")
@@ -91,7 +91,7 @@ async def test_a_busy_session_names_the_process_and_how_long_its_lease_lasts(
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         await leave_open(store, HIDDEN)
         await trio.sleep(10)
         error = await busy(house)
@@ -103,14 +103,16 @@ async def test_a_busy_session_names_the_process_and_how_long_its_lease_lasts(
         assert error.__suppress_context__
         await trio.sleep(81)
         session = await house.manager.session("ses_theirs")
-        assert (await (await session.submit(play(Say(text="mine")))).result()).text == "mine"
+        assert (
+            await (await session.submit(run_scripted(Say(text="mine")))).result()
+        ).text == "mine"
 
 
 async def test_owners_of_other_namespaces_are_told_apart(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    mine = Presence("bat_that_is_closed").owner
+    mine = ManagerOwner("bat_that_is_closed").owner
     await leave_open(store, replace(mine, namespace="pid:[1]"))
-    async with open_house(store=store):
+    async with open_harness(store=store):
         assert await status(store) == RunStatus.RUNNING
         await trio.sleep(121)
 
@@ -128,18 +130,18 @@ async def test_a_batch_names_the_process_that_still_makes_an_attempt(
             now = int(virtual_now() * 1000)
             await store.renew("ses_theirs", fence, now=now, ttl=90_000)
 
-    async with open_house(store=store, lawful=False) as house, trio.open_nursery() as nursery:
+    async with open_harness(store=store, lawful=False) as house, trio.open_nursery() as nursery:
         nursery.start_soon(renew)
         with pytest.raises(BatchBusy, match="process 7, which cannot be seen from here"):
             await recover(house.manager, "a", 1, session="ses_theirs", others=())
         assert trio.current_time() > 100
         nursery.cancel_scope.cancel()
     await trio.sleep(91)
-    async with open_house(store=store):
+    async with open_harness(store=store):
         assert await status(store) == RunStatus.FAILED
 
 
-class Failing(MemoryStore):
+class FailingStore(MemoryStore):
     """Fails to sum up the costs of a session, once."""
 
     fails = True
@@ -151,7 +153,7 @@ class Failing(MemoryStore):
         return await super().costs(ids)
 
 
-class Slow(MemoryStore):
+class SlowLeaseStore(MemoryStore):
     """Takes half a second to answer a request for a lease."""
 
     is_slow = False
@@ -175,9 +177,12 @@ class Slow(MemoryStore):
 async def test_a_session_that_did_not_come_up_is_free_for_other_managers(
     autojump_clock: MockClock,
 ) -> None:
-    store = Failing()
+    store = FailingStore()
     store.fails = False
-    async with open_house(store=store) as first, open_house(store=store, lawful=False) as second:
+    async with (
+        open_harness(store=store) as first,
+        open_harness(store=store, lawful=False) as second,
+    ):
         run = await first.start(Say(text="a"))
         await run.result()
         await trio.sleep(10)  # it sleeps
@@ -187,7 +192,7 @@ async def test_a_session_that_did_not_come_up_is_free_for_other_managers(
             await session.submit("x")
         await trio.sleep(1)
         theirs = await second.manager.session(run.session_id)
-        result = await (await theirs.submit(play(Say(text="theirs")))).result()
+        result = await (await theirs.submit(run_scripted(Say(text="theirs")))).result()
         assert result.text == "theirs"
 
 
@@ -195,11 +200,11 @@ async def test_a_session_that_did_not_come_up_is_free_for_other_managers(
 async def test_who_gives_up_waiting_for_a_lease_does_not_keep_it(
     autojump_clock: MockClock, is_stored: bool
 ) -> None:
-    store = Slow()
-    async with open_house(store=store) as house:
+    store = SlowLeaseStore()
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor")
         if is_stored:
-            await (await session.submit(play(Say(text="a")))).result()
+            await (await session.submit(run_scripted(Say(text="a")))).result()
             await trio.sleep(10)  # it sleeps
         assert await store.leases() == []
         store.is_slow = True
@@ -208,4 +213,4 @@ async def test_who_gives_up_waiting_for_a_lease_does_not_keep_it(
         assert scope.cancelled_caught
         await trio.sleep(2)
         assert await store.leases() == []
-        assert (await (await session.submit(play(Say(text="b")))).result()).text == "b"
+        assert (await (await session.submit(run_scripted(Say(text="b")))).result()).text == "b"

@@ -30,7 +30,7 @@ from sessionmgr.testing.scripted import (
     ScriptedProvider,
     Wait,
 )
-from tests.manager.house import events, open_house, play
+from tests.manager.harness import events, open_harness, run_scripted
 
 LESS = {"images_in": UNSUPPORTED, "reasoning": EMULATED}
 
@@ -65,23 +65,25 @@ class MuteFrank(Frank):
 async def test_a_run_that_requires_what_is_missing_fails_with_that(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=Frank) as house:
+    async with open_harness(actor=Frank) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang()), require=["images_in"])
+        run = await session.submit(run_scripted(Hang()), require=["images_in"])
         result = await run.result()
         assert result.status is RunStatus.FAILED
         assert result.failure is not None
         assert result.failure.kind is FailureKind.CAPABILITY_MISSING
         assert "images_in" in result.failure.message
-        strict = await session.submit(play(Hang()), require_native=["streaming"])
+        strict = await session.submit(run_scripted(Hang()), require_native=["streaming"])
         await trio.sleep(1)
         assert strict.status is RunStatus.RUNNING
 
 
 async def test_what_a_run_prefers_is_degraded_in_its_record(autojump_clock: MockClock) -> None:
-    async with open_house(actor=Frank) as house:
+    async with open_harness(actor=Frank) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Say(text="x")), prefer=["images_in"], require=["reasoning"])
+        run = await session.submit(
+            run_scripted(Say(text="x")), prefer=["images_in"], require=["reasoning"]
+        )
         result = await run.result()
         assert result.status is RunStatus.COMPLETED
         assert result.negotiation is not None
@@ -94,9 +96,9 @@ async def test_what_a_run_prefers_is_degraded_in_its_record(autojump_clock: Mock
 async def test_what_turns_out_after_the_start_is_told_as_a_warning(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=LateFrank) as house:
+    async with open_harness(actor=LateFrank) as house:
         session = await house.manager.open_session("actor")
-        prompt = play(Wait(seconds=1), Say(text="x"), starts=False)
+        prompt = run_scripted(Wait(seconds=1), Say(text="x"), starts=False)
         run = await session.submit(prompt, prefer=["images_in", "reasoning"])
         assert (await run.result()).status is RunStatus.COMPLETED
         told = [each for each in await events(run) if isinstance(each, ErrorOccurred)]
@@ -110,12 +112,12 @@ async def test_what_turns_out_after_the_start_is_told_as_a_warning(
 
 
 async def test_later_negotiations_see_it(autojump_clock: MockClock) -> None:
-    async with open_house(actor=Frank) as house:
+    async with open_harness(actor=Frank) as house:
         manager = house.manager
         session = await manager.open_session("actor")
         before = await manager.negotiate("actor", require=["images_in"])
         assert (before.missing, manager.supports("actor", "images_in")) == ((), True)
-        await (await session.submit(play(Say(text="x")))).result()
+        await (await session.submit(run_scripted(Say(text="x")))).result()
         after = await manager.negotiate("actor", require=["images_in"])
         assert (after.missing, manager.supports("actor", "images_in")) == (("images_in",), False)
         with pytest.raises(CapabilityMissing):
@@ -129,10 +131,10 @@ async def test_later_negotiations_see_it(autojump_clock: MockClock) -> None:
 async def test_an_adapter_that_is_started_again_is_believed_again(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=Frank) as house:
+    async with open_harness(actor=Frank) as house:
         session = await house.manager.open_session("actor")
         for _ in range(4):
-            await (await session.submit(play(CrashAdapter(), Hang()))).result()
+            await (await session.submit(run_scripted(CrashAdapter(), Hang()))).result()
             await trio.sleep(0.1)
         assert house.manager.status().providers["actor"].state == "down"
         await trio.sleep(60)
@@ -145,9 +147,9 @@ async def test_an_adapter_that_is_started_again_is_believed_again(
 async def test_neither_a_message_nor_a_pause_asks_for_what_is_not_there(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=MuteFrank) as house:
+    async with open_harness(actor=MuteFrank) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=5)))
+        run = await session.submit(run_scripted(Wait(seconds=5)))
         await trio.sleep(1)
         with pytest.raises(NotPausable, match="cannot resume"):
             await run.pause()
@@ -177,12 +179,14 @@ class Modest(Frank):
 
 
 async def test_a_run_has_what_there_is_for_its_options(autojump_clock: MockClock) -> None:
-    async with open_house(actor=Modest) as house:
+    async with open_harness(actor=Modest) as house:
         session = await house.manager.open_session("actor")
         with pytest.raises(CapabilityMissing, match="images_in"):
-            await session.submit(play(Say(text="x")), options={"plain": True}, images=("a.png",))
+            await session.submit(
+                run_scripted(Say(text="x")), options={"plain": True}, images=("a.png",)
+            )
         run = await session.submit(
-            play(Say(text="x")),
+            run_scripted(Say(text="x")),
             options={"plain": True},
             prefer=["images_in", "effort", "reasoning"],
             effort="high",
@@ -192,6 +196,6 @@ async def test_a_run_has_what_there_is_for_its_options(autojump_clock: MockClock
         degraded = {each.name: each.support for each in result.negotiation.degraded}
         # What the provider says of itself comes on top.
         assert degraded == {**LESS, "effort": UNSUPPORTED}
-        whole = await session.submit(play(Say(text="x")), require=["images_in"])
+        whole = await session.submit(run_scripted(Say(text="x")), require=["images_in"])
         assert (await whole.result()).status is RunStatus.COMPLETED
         assert (await house.manager.negotiate("actor", require=["images_in"])).missing == ()

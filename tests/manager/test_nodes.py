@@ -36,8 +36,8 @@ from sessionmgr.testing.scripted import (
     Use,
     scripted,
 )
-from tests.manager.crashing import NodeCrash, NodeCrasher, crash_where_it_waits
-from tests.manager.house import House, open_house, play, types
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted, types
+from tests.manager.node_crash import NodeCrash, NodeCrasher, crash_at_wait
 
 Fate = tuple[str, str | None, str | None]
 
@@ -89,8 +89,8 @@ NODES: Final[dict[str, tuple[Callable[[ChildTask], bool], Fate | None, frozenset
 
 
 @dataclass
-class Scene:
-    house: House
+class NodeScene:
+    house: ManagerHarness
     runs: dict[str, RunHandle] = field(default_factory=dict[str, RunHandle])
     read: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     given_up: bool = False
@@ -110,7 +110,7 @@ class Scene:
             provider, clocks=clocks, approve=self._approve
         )
         with suppress(StartRefused):  # then nothing was started, and nothing stored
-            self.runs[part] = await session.submit(play(*steps))
+            self.runs[part] = await session.submit(run_scripted(*steps))
 
     async def _see_through(self, part: str) -> None:
         run = self.runs[part]
@@ -163,15 +163,15 @@ def run_scene(node: str, crasher: NodeCrasher | None = None, moment: float = 0.0
         store.delay = lambda append: float(any(row.type == "run_failed" for row in append.rows))
         others = {"other": scripted("other")}
         with trio.fail_after(1000):
-            async with open_house(store=store, others=others) as house:
-                scene = Scene(house)
+            async with open_harness(store=store, others=others) as house:
+                scene = NodeScene(house)
                 if crasher is not None:
                     trio.lowlevel.add_instrument(crasher)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(scene.play)
                     if crasher is None:
                         await trio.sleep(moment)
-                        struck.append(crash_where_it_waits(of))
+                        struck.append(crash_at_wait(of))
                 if crasher is not None:
                     struck.append(crasher.struck)
                     crasher.over = True
@@ -184,7 +184,7 @@ def run_scene(node: str, crasher: NodeCrasher | None = None, moment: float = 0.0
     return struck[0]
 
 
-async def verify(scene: Scene, fate: Fate | None, whose: frozenset[str]) -> None:
+async def verify(scene: NodeScene, fate: Fate | None, whose: frozenset[str]) -> None:
     for part, run in scene.runs.items():
         result = await run.result()
         assert result.status in TERMINAL, part

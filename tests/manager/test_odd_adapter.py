@@ -32,7 +32,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr.testing.scripted import Wait
-from tests.manager.house import House, events, open_house
+from tests.manager.harness import ManagerHarness, events, open_harness
 
 Say: TypeAlias = Callable[[RunContext], Awaitable[None]]
 
@@ -115,7 +115,7 @@ async def _ask(run: RunContext, request: ApprovalRequest) -> None:
     await run.ask(request)
 
 
-class Mistaken(ProviderAdapter):
+class MistakenAdapter(ProviderAdapter):
     """Makes the mistake that its prompt names."""
 
     name = "mistaken"
@@ -132,7 +132,7 @@ class Mistaken(ProviderAdapter):
 async def test_a_value_of_a_wrong_type_crashes_its_run_alone_and_is_named(
     autojump_clock: MockClock, mistake: str
 ) -> None:
-    async with open_house(others={"mistaken": Mistaken}) as house:
+    async with open_harness(others={"mistaken": MistakenAdapter}) as house:
         spared = await house.start(Wait(seconds=10))
         session = await house.manager.open_session("mistaken")
         run = await session.submit(mistake)
@@ -178,7 +178,7 @@ class Stubborn(ProviderAdapter):
 async def test_a_crash_of_a_task_that_is_cut_is_told_beside_the_end_of_its_run(
     autojump_clock: MockClock, how: str, told: int
 ) -> None:
-    async with open_house(others={"stubborn": Stubborn}) as house:
+    async with open_harness(others={"stubborn": Stubborn}) as house:
         run = await (await house.manager.open_session("stubborn")).submit(how)
         await trio.sleep(1)
         run.cancel()
@@ -204,14 +204,14 @@ class Careless(ProviderAdapter):
 
 
 async def test_what_can_be_written_is_told_as_it_is_read_again(autojump_clock: MockClock) -> None:
-    async with open_house(others={"careless": Careless}) as house:
+    async with open_harness(others={"careless": Careless}) as house:
         run = await (await house.manager.open_session("careless")).submit("x")
         assert (await run.result()).status is RunStatus.RATE_LIMITED
         (call,) = [each for each in await events(run) if isinstance(each, ToolCallStarted)]
         assert call.tool_input == {"half": "\ufffd", "large": str(10**30), "tuple": [1, 2]}
 
 
-class Odd(ProviderAdapter):
+class OddAdapter(ProviderAdapter):
     """Tells whatever a test wants it to."""
 
     name = "odd"
@@ -223,8 +223,8 @@ class Odd(ProviderAdapter):
         await run.finish()
 
 
-async def told(house: House, *tells: Event) -> tuple[RunResult, list[str]]:
-    Odd.tells = tells
+async def told(house: ManagerHarness, *tells: Event) -> tuple[RunResult, list[str]]:
+    OddAdapter.tells = tells
     session = await house.manager.open_session("odd")
     beside = await session.submit("waits", metadata={})
     run = await session.submit("x")
@@ -244,7 +244,7 @@ async def told(house: House, *tells: Event) -> tuple[RunResult, list[str]]:
 async def test_what_is_not_its_to_tell_crashes_its_run_alone(
     autojump_clock: MockClock, odd: Event
 ) -> None:
-    async with open_house(others={"odd": Odd}) as house:
+    async with open_harness(others={"odd": OddAdapter}) as house:
         spared = await house.start(Wait(seconds=10))
         result, names = await told(house, odd)
         assert result.failure is not None
@@ -258,7 +258,7 @@ async def test_what_is_not_its_to_tell_crashes_its_run_alone(
 async def test_figures_that_cannot_be_are_left_out_and_that_is_told(
     autojump_clock: MockClock, cost: float, tokens: Any
 ) -> None:
-    async with open_house(others={"odd": Odd}) as house:
+    async with open_harness(others={"odd": OddAdapter}) as house:
         used = TokenUsageUpdated(usage=Usage(input=tokens, output=2), cost=cost)
         result, names = await told(house, used)
         assert (result.status, result.text) == (RunStatus.COMPLETED, "after")
@@ -268,7 +268,7 @@ async def test_figures_that_cannot_be_are_left_out_and_that_is_told(
 
 
 async def test_an_end_takes_words_for_a_reason_and_nothing_else(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Wait(seconds=10))
         await trio.sleep(1)
         nonsense: Any = object()

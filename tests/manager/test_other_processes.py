@@ -15,7 +15,7 @@ from sessionmgr.errors import SessionBusy
 from sessionmgr.manager import open_manager
 from sessionmgr.model import TERMINAL, FailureKind, RunStatus
 from sessionmgr.testing.scripted import Say, scripted
-from tests.manager.house import play
+from tests.manager.harness import run_scripted
 
 HANGS = """
 import sys, trio
@@ -70,7 +70,7 @@ async def test_a_session_of_a_process_that_was_killed_goes_on_at_once_though_tha
         strike(process.pid, signal.SIGKILL)
         async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
             session = await manager.session(session_id)
-            result = await (await session.submit(play(Say(text="I am back")))).result()
+            result = await (await session.submit(run_scripted(Say(text="I am back")))).result()
             assert (result.status, result.text) == (RunStatus.COMPLETED, "I am back")
             left = await manager.result(run_id)
             assert left.failure is not None

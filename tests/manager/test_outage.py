@@ -11,8 +11,8 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.store.rows import Lease, LeaseOwner
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, Say, Wait
-from tests.manager.crashing import crash_where_it_waits
-from tests.manager.house import open_house, play, types
+from tests.manager.harness import open_harness, run_scripted, types
+from tests.manager.node_crash import crash_at_wait
 
 
 def kind(result: RunResult) -> FailureKind | None:
@@ -23,7 +23,7 @@ async def test_what_a_long_outage_has_cut_is_recorded_when_it_is_over(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
         await trio.sleep(1)
         store.closed = True
@@ -43,7 +43,7 @@ async def test_who_reads_a_run_that_an_outage_has_cut_reads_what_is_stored_and_n
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Say(text="kept"), Wait(seconds=3), Say(text="lost"), Hang())
         await trio.sleep(1)
         store.closed = True
@@ -61,7 +61,7 @@ async def test_what_a_long_outage_has_cut_is_recorded_by_a_manager_that_goes_dow
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
         await trio.sleep(1)
         store.closed = True
@@ -77,11 +77,11 @@ async def test_ends_that_a_restart_of_the_managers_tree_could_not_store_are_stor
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store, clocks=Clocks(close=5)) as house:
+    async with open_harness(store=store, clocks=Clocks(close=5)) as house:
         run = await house.start(Say(text="hi"), Hang())
         await trio.sleep(1)
         store.thawed = trio.Event()  # it does not answer
-        crash_where_it_waits(lambda life: life.name == "manager/launcher")
+        crash_at_wait(lambda life: life.name == "manager/launcher")
         assert (await run.result()).status is RunStatus.CANCELLED
         assert (await MemoryStore.run(store, run.id)).status == RunStatus.RUNNING
         store.thawed.set()
@@ -94,7 +94,7 @@ async def test_a_manager_does_not_wait_for_a_store_that_stays_away(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store, clocks=Clocks(close=7), lawful=False) as house:
+    async with open_harness(store=store, clocks=Clocks(close=7), lawful=False) as house:
         run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
         await trio.sleep(1)
         store.closed = True
@@ -109,9 +109,9 @@ async def test_a_session_that_a_long_outage_has_cut_goes_on_when_it_is_over(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=3), Say(text="lost"), Hang()))
+        run = await session.submit(run_scripted(Wait(seconds=3), Say(text="lost"), Hang()))
         await trio.sleep(1)
         store.closed = True
         await run.result()
@@ -131,7 +131,7 @@ async def test_a_lease_that_was_given_back_is_not_said_to_be_lost(
             await trio.sleep(10)
             return await super().renew(name, fence, now=now, ttl=ttl)
 
-    async with open_house(store=Slow()) as house:
+    async with open_harness(store=Slow()) as house:
         for _ in range(3):
             await house.start(Wait(seconds=30))
         await trio.sleep(100)

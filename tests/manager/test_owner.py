@@ -10,20 +10,20 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
-from sessionmgr.manager.identity import (
-    Presence,
-    View,
+from sessionmgr.manager.owner import (
+    ManagerOwner,
+    ProcessScope,
     describe_holder as describe,
-    is_alive,
-    is_gone,
-    is_live,
-    lives,
-    view,
+    is_lease_valid,
+    is_owner_alive,
+    is_owner_gone,
+    owner_liveness,
+    process_scope,
 )
 from sessionmgr.process import procfs
 from sessionmgr.store import Lease, LeaseOwner
 
-HERE = view()
+HERE = process_scope()
 
 
 def of_process(pid: int) -> LeaseOwner:
@@ -42,17 +42,17 @@ def neighbour() -> Generator[LeaseOwner]:
 
 def test_a_process_that_runs_lives_and_one_that_began_at_another_time_is_gone() -> None:
     with neighbour() as owner:
-        assert is_alive(owner)
-        assert not is_gone(owner)
-        assert is_gone(replace(owner, start=owner.start + 1))
-    assert is_gone(owner)
+        assert is_owner_alive(owner)
+        assert not is_owner_gone(owner)
+        assert is_owner_gone(replace(owner, start=owner.start + 1))
+    assert is_owner_gone(owner)
 
 
 def test_a_process_that_is_stopped_lives() -> None:
     with neighbour() as owner:
         os.kill(owner.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, owner.pid, os.WSTOPPED | os.WNOWAIT)
-        assert is_alive(owner)
+        assert is_owner_alive(owner)
 
 
 def test_a_zombie_is_gone() -> None:
@@ -60,56 +60,56 @@ def test_a_zombie_is_gone() -> None:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         owner = of_process(process.pid)
         assert owner.start > 0
-        assert is_gone(owner)
+        assert is_owner_gone(owner)
 
 
 @pytest.mark.parametrize(
     ("seen", "certain"),
     [
         (HERE, True),
-        (View(HERE.boot_id, "pid:[1]"), None),  # in another container
-        (View(HERE.boot_id, ""), None),  # /proc shows the processes of another namespace
-        (View("", ""), None),  # without /proc
-        (View("another", HERE.namespace), False),  # after a boot
+        (ProcessScope(HERE.boot_id, "pid:[1]"), None),  # in another container
+        (ProcessScope(HERE.boot_id, ""), None),  # /proc shows the processes of another namespace
+        (ProcessScope("", ""), None),  # without /proc
+        (ProcessScope("another", HERE.namespace), False),  # after a boot
     ],
 )
 def test_a_process_is_seen_only_where_its_number_was_given_out(
-    seen: View, certain: bool | None
+    seen: ProcessScope, certain: bool | None
 ) -> None:
     with neighbour() as owner:
-        assert lives(owner, seen) is certain
-    assert lives(owner, seen) is (certain and False)
+        assert owner_liveness(owner, seen) is certain
+    assert owner_liveness(owner, seen) is (certain and False)
 
 
 def test_nothing_is_certain_of_an_owner_that_an_earlier_version_stored() -> None:
     with neighbour() as owner:
-        assert lives(replace(owner, namespace=""), HERE) is None
-    assert lives(replace(owner, namespace=""), HERE) is None
+        assert owner_liveness(replace(owner, namespace=""), HERE) is None
+    assert owner_liveness(replace(owner, namespace=""), HERE) is None
 
 
 def test_nothing_is_certain_of_an_owner_whose_start_could_not_be_read() -> None:
     with neighbour() as owner:  # it had no descriptor for that, say
-        assert lives(replace(owner, start=0), HERE) is None
-    assert lives(replace(owner, start=0), HERE) is False
+        assert owner_liveness(replace(owner, start=0), HERE) is None
+    assert owner_liveness(replace(owner, start=0), HERE) is False
 
 
 def test_a_manager_of_this_process_lives_while_its_block_does_even_without_proc() -> None:
-    presence = Presence("bat_mine")
-    presence.appear()
-    assert lives(presence.owner, View("", "")) is True
-    presence.disappear()
-    assert is_gone(presence.owner)
+    presence = ManagerOwner("bat_mine")
+    presence.register()
+    assert owner_liveness(presence.owner, ProcessScope("", "")) is True
+    presence.unregister()
+    assert is_owner_gone(presence.owner)
 
 
 def test_a_lease_of_a_living_owner_outlasts_its_end_and_others_do_not() -> None:
     with neighbour() as owner:
         lease = Lease(name="x", owner=owner, fence=1, expires=1000)
         hidden = replace(lease, owner=replace(owner, namespace="pid:[1]"))
-        assert is_live(lease, 999)
-        assert is_live(lease, 1_000_000)
-        assert is_live(hidden, 999)
-        assert not is_live(hidden, 1000)
-    assert not is_live(lease, 999)
+        assert is_lease_valid(lease, 999)
+        assert is_lease_valid(lease, 1_000_000)
+        assert is_lease_valid(hidden, 999)
+        assert not is_lease_valid(hidden, 1000)
+    assert not is_lease_valid(lease, 999)
 
 
 def test_who_holds_a_lease_is_named_and_for_how_long() -> None:
@@ -131,7 +131,7 @@ def test_nothing_is_certain_of_a_number_that_no_process_has(pid: int) -> None:
 def test_a_manager_does_not_live_on_in_a_forked_copy_of_its_process() -> None:
     code = """
 import os
-from sessionmgr.manager.identity import Presence, View, is_alive, lives
+from sessionmgr.manager.owner import Presence, View, is_alive, lives
 presence = Presence("bat_mine")
 presence.appear()
 pid = os.fork()

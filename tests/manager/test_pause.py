@@ -28,7 +28,7 @@ from sessionmgr.errors import (
     UnknownId,
 )
 from sessionmgr.manager import Clocks, RunHandle, open_manager
-from sessionmgr.manager.asked import asked_before
+from sessionmgr.manager.resume_spec import read_resume_spec
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
@@ -58,20 +58,20 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.house import House, events, open_house, play, types
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted, types
 
 
-async def paused(house: House, *steps: Step, **how: str) -> tuple[RunHandle, Snapshot]:
+async def paused(house: ManagerHarness, *steps: Step, **how: str) -> tuple[RunHandle, Snapshot]:
     session = await house.manager.open_session("actor", permission_mode="plan")
-    run = await session.submit(play(*steps, Hang()), metadata={"ticket": 1})
+    run = await session.submit(run_scripted(*steps, Hang()), metadata={"ticket": 1})
     await trio.sleep(1)
     return run, await run.pause(node=how.get("node"), message=how.get("message"))
 
 
 async def test_a_pause_leaves_a_snapshot_in_the_store(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", permission_mode="plan")
-        run = await session.submit(play(Say(text="half"), Hang()))
+        run = await session.submit(run_scripted(Say(text="half"), Hang()))
         await trio.sleep(1)
         snapshot = await run.pause(node="step 3", state={"left": [1, 2]}, message="go on")
         result = await run.result()
@@ -95,9 +95,9 @@ async def test_a_pause_leaves_a_snapshot_in_the_store(autojump_clock: MockClock)
 async def test_it_goes_on_with_a_message(
     autojump_clock: MockClock, stored: str | None, given: str | None, said: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", model=None)
-        run = await session.submit(play(Hang()), metadata={"ticket": 1})
+        run = await session.submit(run_scripted(Hang()), metadata={"ticket": 1})
         await trio.sleep(1)
         snapshot = await run.pause(message=stored)
         result = await house.manager.resume(snapshot, given)
@@ -116,14 +116,14 @@ async def test_who_was_asked_before_is_asked_again(autojump_clock: MockClock) ->
         return Allow()
 
     store = MemoryStore()
-    asks = play(Ask(tool="rm"))
-    async with open_house(store=store) as house:
+    asks = run_scripted(Ask(tool="rm"))
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor", approve=approve)
-        run = await session.submit(play(Hang()))
+        run = await session.submit(run_scripted(Hang()))
         await trio.sleep(1)
         snapshot = await run.pause()
         assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 0
-    async with open_house(store=store) as house:  # where nobody has ever answered
+    async with open_harness(store=store) as house:  # where nobody has ever answered
         assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 1
         result = await house.manager.resume(snapshot, asks, approve=approve)
         assert result.tool_calls.denied == 0
@@ -131,7 +131,7 @@ async def test_who_was_asked_before_is_asked_again(autojump_clock: MockClock) ->
 
 async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         _, snapshot = await paused(house)
         again = await house.manager.submit_resume(snapshot)
         result = await again.result()
@@ -142,7 +142,7 @@ async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> No
     wider = scripted(
         "actor", permissions=PermissionMap({PermissionMode.FULL_AUTO: MappedMode("all")})
     )
-    async with open_house(store=store, actor=wider) as house:
+    async with open_harness(store=store, actor=wider) as house:
         with pytest.raises(PermissionRefused):
             await house.manager.resume(snapshot)
         assert wider.diary == []
@@ -152,9 +152,9 @@ async def test_it_goes_on_under_another_manager_by_its_id_alone(
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run, snapshot = await paused(house, Use(output=7), node="here")
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         result = await house.manager.resume(snapshot.id)
         assert (result.status, result.resumed_from) == (RunStatus.COMPLETED, run.id)
         assert result.session_id == run.session_id
@@ -163,7 +163,7 @@ async def test_it_goes_on_under_another_manager_by_its_id_alone(
 
 
 async def test_a_snapshot_that_nobody_has_is_unknown(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises(UnknownId):
             await house.manager.resume("snp_nothing")
 
@@ -171,11 +171,11 @@ async def test_a_snapshot_that_nobody_has_is_unknown(autojump_clock: MockClock) 
 async def test_without_its_directory_it_cannot_go_on(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         place = tmp_path / "place"
         place.mkdir()
         session = await house.manager.open_session("actor", cwd=place)
-        run = await session.submit(play(Hang()))
+        run = await session.submit(run_scripted(Hang()))
         await trio.sleep(1)
         snapshot = await run.pause()
         shutil.rmtree(place)
@@ -187,7 +187,7 @@ async def test_without_its_directory_it_cannot_go_on(
 async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         _, snapshot = await paused(house, Tool(name="make", takes=100))
         result = await house.manager.resume(snapshot)
         assert "a tool call was running (make). Its outcome is unknown" in result.text
@@ -197,7 +197,7 @@ async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
         assert result.text.endswith("before you repeat it. now make tea")
 
 
-class Obedient(ProviderAdapter):
+class ObedientAdapter(ProviderAdapter):
     """Ends its tool call as failed when interrupted, as real agents do."""
 
     name = "actor"
@@ -222,8 +222,8 @@ class Obedient(ProviderAdapter):
 async def test_a_tool_call_counts_as_interrupted_though_its_agent_says_that_it_has_failed(
     autojump_clock: MockClock,
 ) -> None:
-    Obedient.said.clear()
-    async with open_manager(adapters={"actor": Obedient}) as manager:
+    ObedientAdapter.said.clear()
+    async with open_manager(adapters={"actor": ObedientAdapter}) as manager:
         session = await manager.open_session("actor")
         run = await session.submit("make it")
         await trio.sleep(1)
@@ -232,13 +232,13 @@ async def test_a_tool_call_counts_as_interrupted_though_its_agent_says_that_it_h
         assert isinstance(ended, RunPaused)
         assert ended.interrupted_tools == ("make",)
         await manager.resume(snapshot)
-    assert "a tool call was running (make). Its outcome is unknown" in Obedient.said[1]
+    assert "a tool call was running (make). Its outcome is unknown" in ObedientAdapter.said[1]
 
 
 async def test_what_cannot_be_paused_says_why_and_runs_on(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Wait(seconds=5), Say(text="well"), starts=False))
+        run = await session.submit(run_scripted(Wait(seconds=5), Say(text="well"), starts=False))
         await trio.sleep(1)
         with pytest.raises(NotPausable, match="has not named its session"):
             await run.pause()
@@ -252,7 +252,7 @@ async def test_what_cannot_be_paused_says_why_and_runs_on(autojump_clock: MockCl
 
 async def test_a_provider_that_cannot_resume_cannot_be_paused(autojump_clock: MockClock) -> None:
     plain = scripted("actor", capabilities=Capabilities(streaming=NATIVE))
-    async with open_house(actor=plain) as house:
+    async with open_harness(actor=plain) as house:
         run = await house.start(Wait(seconds=5))
         await trio.sleep(1)
         with pytest.raises(NotPausable, match="cannot resume"):
@@ -261,7 +261,7 @@ async def test_a_provider_that_cannot_resume_cannot_be_paused(autojump_clock: Mo
 
 
 async def test_what_is_being_cancelled_is_not_paused(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Deaf(seconds=3))
         await trio.sleep(1)
         run.cancel()
@@ -272,7 +272,7 @@ async def test_what_is_being_cancelled_is_not_paused(autojump_clock: MockClock) 
 
 
 async def test_of_two_pauses_at_once_one_has_the_snapshot(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         snapshots: list[Snapshot] = []
@@ -293,9 +293,9 @@ async def test_of_two_pauses_at_once_one_has_the_snapshot(autojump_clock: MockCl
 
 
 async def test_who_is_paused_and_says_done_is_paused(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang(), interrupt="done"))
+        run = await session.submit(run_scripted(Hang(), interrupt="done"))
         await trio.sleep(1)
         snapshot = await run.pause()
         assert run.status is RunStatus.PAUSED
@@ -303,7 +303,7 @@ async def test_who_is_paused_and_says_done_is_paused(autojump_clock: MockClock) 
 
 
 async def test_a_pause_that_comes_too_late_is_refused(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Finish(), Wait(seconds=3))
         await trio.sleep(1)
         with pytest.raises(NotPausable):
@@ -314,10 +314,10 @@ async def test_a_pause_that_comes_too_late_is_refused(autojump_clock: MockClock)
 async def test_a_session_that_is_named_before_the_run_starts_can_be_paused_or_not(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         named = Emit(event=ProviderSessionUpdated(provider_session_id="p-1"))
-        run = await session.submit(play(named, Hang(), starts=False))
+        run = await session.submit(run_scripted(named, Hang(), starts=False))
         await trio.sleep(1)
         snapshot = await run.pause()
         assert snapshot.provider_session_id == "p-1"
@@ -329,17 +329,17 @@ async def test_a_session_that_is_named_before_the_run_starts_can_be_paused_or_no
 async def test_a_snapshot_says_where_its_run_worked(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         there = Emit(event=RunStarted(cwd=str(tmp_path), provider_session_id="p-1"))
-        run = await session.submit(play(there, Hang(), starts=False))
+        run = await session.submit(run_scripted(there, Hang(), starts=False))
         await trio.sleep(1)
         assert (await run.pause()).cwd == str(tmp_path)
 
 
 async def test_what_is_no_json_is_refused_at_the_call(autojump_clock: MockClock) -> None:
     nonsense = object()
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Wait(seconds=5))
         await trio.sleep(1)
         with pytest.raises((TypeError, ValueError)):
@@ -348,7 +348,7 @@ async def test_what_is_no_json_is_refused_at_the_call(autojump_clock: MockClock)
 
 
 async def test_one_snapshot_serves_more_than_once(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run, snapshot = await paused(house)
         first = await house.manager.resume(snapshot, "one way")
         second = await house.manager.resume(snapshot, "another way")
@@ -358,32 +358,32 @@ async def test_one_snapshot_serves_more_than_once(autojump_clock: MockClock) -> 
 
 async def test_what_is_resumed_keeps_the_clocks_of_its_session(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor", clocks=Clocks(idle=7, model=20))
-        run = await session.submit(play(Hang()), clocks=Clocks(model=10))
+        run = await session.submit(run_scripted(Hang()), clocks=Clocks(model=10))
         await trio.sleep(1)
-        snapshot = await run.pause(message=play(Hang()))
+        snapshot = await run.pause(message=run_scripted(Hang()))
         result = await house.manager.resume(snapshot)
         assert (result.status, result.detail) == ("timed_out", "model clock: silent for 10 s")
-    async with open_house(store=store, clocks=Clocks(model=300, idle=300)) as house:
+    async with open_harness(store=store, clocks=Clocks(model=300, idle=300)) as house:
         result = await house.manager.resume(snapshot.id)
         assert (result.status, result.duration) == ("timed_out", 10)
         result = await house.manager.resume(snapshot.id, clocks=Clocks(model=0, deadline=30))
         assert (result.reason, result.duration) == ("deadline", 30)
         again = await house.manager.session(snapshot.session_id)
-        ended = await (await again.submit(play(TurnEnd(), Hang()))).result()
+        ended = await (await again.submit(run_scripted(TurnEnd(), Hang()))).result()
         assert (ended.reason, ended.duration) == ("idle", 7)
 
 
 async def test_what_is_resumed_keeps_the_budget_of_its_session(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor", budget=Budget(tokens=100))
-        run = await session.submit(play(Hang()), budget=Budget(usd=1))
+        run = await session.submit(run_scripted(Hang()), budget=Budget(usd=1))
         await trio.sleep(1)
         snapshot = await run.pause()
-    too_many = play(Use(output=101), Wait(seconds=1))
-    async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
+    too_many = run_scripted(Use(output=101), Wait(seconds=1))
+    async with open_harness(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
         result = await house.manager.resume(snapshot.id, too_many)
         assert (result.status, result.reason) == ("failed", "budget")
         with pytest.raises(BudgetExhausted):
@@ -392,13 +392,13 @@ async def test_what_is_resumed_keeps_the_budget_of_its_session(autojump_clock: M
 
 async def test_what_is_resumed_keeps_its_own_budget(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hang()), budget=Budget(usd=1))
+        run = await session.submit(run_scripted(Hang()), budget=Budget(usd=1))
         await trio.sleep(1)
         snapshot = await run.pause()
-    async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
-        too_dear = play(Use(output=1, usd=1.5), Wait(seconds=1))
+    async with open_harness(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
+        too_dear = run_scripted(Use(output=1, usd=1.5), Wait(seconds=1))
         assert (await house.manager.resume(snapshot.id, too_dear)).reason == "budget"
         lavish = await house.manager.resume(snapshot.id, too_dear, budget=Budget(usd=2))
         assert lavish.status is RunStatus.COMPLETED
@@ -412,10 +412,10 @@ async def test_what_is_resumed_is_asked_for_the_same_again(
     store = MemoryStore()
     strict = scripted("actor", capabilities=structs.replace(ALL_IT_DOES, system_prompt=NATIVE))
     strict.serves = frozenset({"tools_allowed", "tools_denied", "directories"})
-    async with open_house(store=store, actor=strict) as house:
+    async with open_harness(store=store, actor=strict) as house:
         session = await house.manager.open_session("actor")
         run = await session.submit(
-            play(Hang()),
+            run_scripted(Hang()),
             system_prompt="be brief",
             require={"streaming"},
             prefer=["mcp"],
@@ -428,15 +428,15 @@ async def test_what_is_resumed_is_asked_for_the_same_again(
         await trio.sleep(1)
         snapshot = await run.pause()
         negotiation = (await run.result()).negotiation
-    asked = structs.asdict(asked_before(snapshot.asked))
+    asked = structs.asdict(read_resume_spec(snapshot.asked))
     assert asked["tools_denied"] == ("rm",)
     assert asked["schema"] == {"type": "object"}
     assert b"tk-5f0c91" not in (await store.snapshots(snapshot.session_id))[0].body
-    async with open_house(store=store, actor=strict) as house:
+    async with open_harness(store=store, actor=strict) as house:
         result = await (await house.manager.submit_resume(snapshot.id)).result()
         assert result.negotiation == negotiation
     unable = scripted("actor", capabilities=strict.capabilities)
-    async with open_house(store=store, actor=unable) as house:
+    async with open_harness(store=store, actor=unable) as house:
         with pytest.raises(RunRequestUnsupported, match="tools_allowed"):
             await house.manager.resume(snapshot.id)
         again = await house.manager.resume(

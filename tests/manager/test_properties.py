@@ -17,12 +17,12 @@ from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Script, write_script
 from sessionmgr.testing.strategies import scripts
 from sessionmgr.testing.strategies.script import MOMENTS
-from tests.manager.house import House, open_house, stored
+from tests.manager.harness import ManagerHarness, open_harness, stored
 
 SCRIPTS = scripts(tools=["yes", "no", "slow", "broken", "stop"])
 
 
-class Act(msgspec.Struct, frozen=True):
+class ModelAction(msgspec.Struct, frozen=True):
     """Something that the caller does, to a run or a session, some time after the act before."""
 
     after: float
@@ -32,7 +32,7 @@ class Act(msgspec.Struct, frozen=True):
 
 
 ACTS = st.builds(
-    Act,
+    ModelAction,
     after=MOMENTS,
     what=st.sampled_from(
         ["submit"] * 4
@@ -62,8 +62,8 @@ async def approve(request: ApprovalRequest) -> Decision:
 
 
 @dataclass
-class Life:
-    house: House
+class RunLifeModel:
+    house: ManagerHarness
     store: FaultyStore
     sessions: list[SessionHandle]
     runs: list[RunHandle] = field(default_factory=list[RunHandle])
@@ -71,14 +71,14 @@ class Life:
     appended: dict[str, FollowUp] = field(default_factory=dict[str, FollowUp])
     seen: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
 
-    async def act(self, act: Act, number: int) -> None:
+    async def act(self, act: ModelAction, number: int) -> None:
         session = self.sessions[act.which % len(self.sessions)]
         run = self.runs[act.which % len(self.runs)] if self.runs else None
         with suppress(StartRefused, NotPausable, NotResumable, StoreClosed):
             await self._act(act, session, run, number)
 
     async def _act(
-        self, act: Act, session: SessionHandle, run: RunHandle | None, number: int
+        self, act: ModelAction, session: SessionHandle, run: RunHandle | None, number: int
     ) -> None:
         match act.what:
             case "submit":
@@ -119,15 +119,15 @@ class Life:
             await trio.sleep(pause)
 
 
-async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
+async def live(acts: list[ModelAction], delay: float, *, patient: bool) -> None:
     store = FaultyStore()
     store.delay = lambda _: delay
     clocks = Clocks(start=20, model=20, idle=20, drain=20, tool=20, approval=10, close=2, store=60)
-    async with open_house(store=store, clocks=clocks) as house:
+    async with open_harness(store=store, clocks=clocks) as house:
         sessions = [
             await house.manager.open_session("actor", approve=approve, cwd="/") for _ in range(2)
         ]
-        life = Life(house, store, sessions)
+        life = RunLifeModel(house, store, sessions)
         async with trio.open_nursery() as readers:
             for session in sessions:
                 readers.start_soon(life.read, session, 0.01)
@@ -162,7 +162,7 @@ async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
     seed=st.integers(0, 9),
 )
 def test_whatever_happens_each_run_ends_once_and_everybody_sees_the_same(
-    acts: list[Act], delay: float, patient: bool, seed: int
+    acts: list[ModelAction], delay: float, patient: bool, seed: int
 ) -> None:
     async def main() -> None:
         await live(acts, delay, patient=patient)

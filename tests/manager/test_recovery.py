@@ -5,12 +5,12 @@ from pathlib import Path
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sessionmgr.manager.identity import Presence
+from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import MessageReceived, Run, RunStatus, encode_event, encode_json
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 from sessionmgr.store.rows import Append, EventRow, RunRow
 from sessionmgr.testing.scripted import Say
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 from tests.manager.test_supervision import begun
 
 COUNT = 250
@@ -18,7 +18,7 @@ COUNT = 250
 
 async def leave_many(store: Store) -> list[str]:
     """Leave an active run and many waiting ones, as a dead manager does."""
-    owner = Presence("bat_that_died").owner
+    owner = ManagerOwner("bat_that_died").owner
     lease = await store.acquire("ses_long", owner, now=0, ttl=90_000)
     first = begun("ses_long", "run_000", lease.fence)
     names = [f"run_{n:03}" for n in range(COUNT)]
@@ -51,7 +51,7 @@ async def test_all_runs_that_were_left_in_a_session_are_ended_the_oldest_first(
 ) -> None:
     async with open_sqlite_store(tmp_path / "x.db") as store:
         names = await leave_many(store)
-        async with open_house(store=store, lawful=False) as house:
+        async with open_harness(store=store, lawful=False) as house:
             assert await ended(store) == names
             runs = await house.manager.settled("ses_long")
             assert [run.id for run in runs] == names[::-1]
@@ -60,10 +60,10 @@ async def test_all_runs_that_were_left_in_a_session_are_ended_the_oldest_first(
 
 async def test_no_run_that_was_left_waits_beside_a_new_one(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store, lawful=False) as house:
+    async with open_harness(store=store, lawful=False) as house:
         names = await leave_many(store)  # after the manager has looked
         session = await house.manager.session("ses_long")
-        run = await session.submit(play(Say(text="new")))
+        run = await session.submit(run_scripted(Say(text="new")))
         assert await ended(store) == names
         assert (await run.result()).text == "new"
 
@@ -72,7 +72,7 @@ async def test_a_run_that_was_left_lasted_until_its_last_event_and_says_how_it_w
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    owner = replace(Presence("bat_that_died").owner, pid=10982)
+    owner = replace(ManagerOwner("bat_that_died").owner, pid=10982)
     lease = await store.acquire("ses_1", owner, now=0, ttl=90_000)
     await store.append(begun("ses_1", "run_1", lease.fence))
     said = MessageReceived(content="so far").stamped(
@@ -82,7 +82,7 @@ async def test_a_run_that_was_left_lasted_until_its_last_event_and_says_how_it_w
     await store.append(
         Append(session_id="ses_1", fence=lease.fence, batch="c", first=3, at=9000, rows=(row,))
     )
-    async with open_house(store=store, lawful=False) as house:
+    async with open_harness(store=store, lawful=False) as house:
         result = await house.manager.result("run_1")
     assert result.failure is not None
     assert result.failure.message == "interrupted when process 10982 died"

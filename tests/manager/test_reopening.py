@@ -7,14 +7,14 @@ from trio.testing import MockClock
 from sessionmgr.errors import SessionIsClosed
 from sessionmgr.model import AnyEvent
 from sessionmgr.testing.scripted import Flood, Hang, Say
-from tests.manager.house import collect, open_house, play, stored
+from tests.manager.harness import collect, open_harness, run_scripted, stored
 
 
 @pytest.mark.parametrize("pause", [0, 20], ids=["awake", "asleep"])
 async def test_a_closed_session_that_is_reopened_takes_another_run(
     autojump_clock: MockClock, pause: float
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         first = await (await session.submit("a")).result()
         await session.close()
@@ -31,7 +31,7 @@ async def test_a_closed_session_that_is_reopened_takes_another_run(
 async def test_only_the_handle_that_says_so_reopens_a_closed_session(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         await (await session.submit("a")).result()
         await session.close()
@@ -44,7 +44,7 @@ async def test_only_the_handle_that_says_so_reopens_a_closed_session(
 async def test_a_reopened_session_may_be_closed_and_reopened_once_more(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         for prompt in ("a", "b", "c"):
             await (await session.submit(prompt)).result()
@@ -60,9 +60,9 @@ async def test_a_reopened_session_may_be_closed_and_reopened_once_more(
 async def test_a_reader_sees_what_came_before_and_after_a_session_was_reopened(
     autojump_clock: MockClock, after: int, pause: float
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        await (await session.submit(play(Flood(events=600), Say(text="x")))).result()
+        await (await session.submit(run_scripted(Flood(events=600), Say(text="x")))).result()
         await session.close()
         again = await house.manager.session(session.id, reopen=True)
         await (await again.submit("b")).result()
@@ -77,9 +77,9 @@ async def test_a_reader_sees_what_came_before_and_after_a_session_was_reopened(
 async def test_a_session_that_is_reopened_while_it_closes_stays_open(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        first = await session.submit(play(Hang()))
+        first = await session.submit(run_scripted(Hang()))
         await trio.sleep(1)
         await session.close()
         again = await house.manager.session(session.id, reopen=True)

@@ -15,14 +15,14 @@ import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, StopReason
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks, shutdown
-from sessionmgr.manager.commands import Command
-from sessionmgr.manager.plan import Plan, RunWish
+from sessionmgr.manager.commands import RecorderCommand
 from sessionmgr.manager.run_handle import RunHandle
-from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
+from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
+from sessionmgr.manager.run_plan import RunPlan, RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
-from sessionmgr.manager.transitions import Transitions
+from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import (
     TERMINAL_TYPES,
     EndCause,
@@ -36,7 +36,7 @@ from sessionmgr.model.outcome import OUTCOMES
 from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.otp import TaskHandle
 from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 
 README = Path(sessionmgr.manager.__file__).with_name("README.md")
 
@@ -57,25 +57,25 @@ EXPECTED = {
     ("late", "grace_over"): "over",
     ("late", "task_over"): "over",
 }
-WAYS: dict[Phase, tuple[Step, ...]] = {
-    Phase.WAITING: (),
-    Phase.DISPATCHED: (Step.DISPATCH,),
-    Phase.RUNNING: (Step.DISPATCH, Step.START),
-    Phase.STOPPING: (Step.DISPATCH, Step.START, Step.STOP),
-    Phase.CUT: (Step.DISPATCH, Step.START, Step.STOP, Step.CUT),
-    Phase.LATE: (Step.DISPATCH, Step.START, Step.STOP, Step.GRACE_OVER),
-    Phase.OVER: (Step.DISPATCH, Step.START, Step.TASK_OVER),
+WAYS: dict[RunPhase, tuple[RunStep, ...]] = {
+    RunPhase.WAITING: (),
+    RunPhase.DISPATCHED: (RunStep.DISPATCH,),
+    RunPhase.RUNNING: (RunStep.DISPATCH, RunStep.START),
+    RunPhase.STOPPING: (RunStep.DISPATCH, RunStep.START, RunStep.STOP),
+    RunPhase.CUT: (RunStep.DISPATCH, RunStep.START, RunStep.STOP, RunStep.CUT),
+    RunPhase.LATE: (RunStep.DISPATCH, RunStep.START, RunStep.STOP, RunStep.GRACE_OVER),
+    RunPhase.OVER: (RunStep.DISPATCH, RunStep.START, RunStep.TASK_OVER),
 }
 REFUSED = "raises"
 IGNORED = "changes nothing"
 # What a step is where the table has none: a mistake of ours, or what simply comes too late.
 OTHERWISE = {
-    Step.DISPATCH: REFUSED,
-    Step.START: REFUSED,
-    Step.STOP: IGNORED,
-    Step.CUT: IGNORED,
-    Step.GRACE_OVER: IGNORED,
-    Step.TASK_OVER: REFUSED,
+    RunStep.DISPATCH: REFUSED,
+    RunStep.START: REFUSED,
+    RunStep.STOP: IGNORED,
+    RunStep.CUT: IGNORED,
+    RunStep.GRACE_OVER: IGNORED,
+    RunStep.TASK_OVER: REFUSED,
 }
 
 
@@ -84,11 +84,11 @@ def made() -> RunState:
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
     return RunState(
-        Plan(
+        RunPlan(
             spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
             negotiation=Negotiation(),
             clocks=Clocks(close=5.0),
-            wish=RunWish(prompt="hi"),
+            wish=RunRequest(prompt="hi"),
             secrets=(),
             asked={},
         ),
@@ -99,25 +99,25 @@ def made() -> RunState:
     )
 
 
-def take(run: RunState, step: Step) -> bool:
+def take(run: RunState, step: RunStep) -> bool:
     """Take a step as the manager does; return what it says of it."""
     match step:
-        case Step.DISPATCH:
+        case RunStep.DISPATCH:
             run.dispatch()
-        case Step.START:
-            run.launched(TaskHandle(trio.sleep_forever, (), None))
-        case Step.STOP:
+        case RunStep.START:
+            run.task_launched(TaskHandle(trio.sleep_forever, (), None))
+        case RunStep.STOP:
             return run.end(StopReason(cause=EndCause.CALLER))
-        case Step.CUT:
+        case RunStep.CUT:
             return run.cut()
-        case Step.GRACE_OVER:
-            return run.grace_over()
-        case Step.TASK_OVER:
+        case RunStep.GRACE_OVER:
+            return run.grace_expired()
+        case RunStep.TASK_OVER:
             run.task_ended(None)
     return True
 
 
-async def in_phase(phase: Phase) -> RunState:
+async def in_phase(phase: RunPhase) -> RunState:
     await trio.lowlevel.checkpoint()
     run = made()
     for step in WAYS[phase]:
@@ -134,12 +134,14 @@ def test_the_table_is_as_it_is_written_out() -> None:
         for step, then in steps.items()
     }
     assert table == EXPECTED
-    assert set(TRANSITIONS) == set(Phase)
+    assert set(TRANSITIONS) == set(RunPhase)
 
 
-@pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize("step", Step)
-async def test_each_step_in_each_phase(autojump_clock: MockClock, phase: Phase, step: Step) -> None:
+@pytest.mark.parametrize("phase", RunPhase)
+@pytest.mark.parametrize("step", RunStep)
+async def test_each_step_in_each_phase(
+    autojump_clock: MockClock, phase: RunPhase, step: RunStep
+) -> None:
     run = await in_phase(phase)
     then = EXPECTED.get((phase, step))
     if then is not None:
@@ -148,17 +150,17 @@ async def test_each_step_in_each_phase(autojump_clock: MockClock, phase: Phase, 
     elif OTHERWISE[step] is IGNORED:
         assert not take(run, step)
         assert run.phase is phase
-    elif phase is Phase.OVER and step is Step.TASK_OVER:  # of a task that was abandoned
+    elif phase is RunPhase.OVER and step is RunStep.TASK_OVER:  # of a task that was abandoned
         take(run, step)
-        assert run.phase is Phase.OVER
+        assert run.phase is RunPhase.OVER
     else:
         with pytest.raises(IllegalTransition, match=f"a run that is {phase} cannot"):
             take(run, step)
         assert run.phase is phase
 
 
-@given(steps=st.lists(st.sampled_from(Step), max_size=30))
-def test_a_run_is_over_once_and_for_good_and_its_first_reason_stands(steps: list[Step]) -> None:
+@given(steps=st.lists(st.sampled_from(RunStep), max_size=30))
+def test_a_run_is_over_once_and_for_good_and_its_first_reason_stands(steps: list[RunStep]) -> None:
     async def main() -> None:
         await trio.lowlevel.checkpoint()
         run, times_over, reason, has_left = made(), 0, None, False
@@ -169,14 +171,14 @@ def test_a_run_is_over_once_and_for_good_and_its_first_reason_stands(steps: list
             except IllegalTransition:
                 assert run.phase is before
             else:
-                has_left |= step is Step.TASK_OVER
+                has_left |= step is RunStep.TASK_OVER
             # Without a task it is gone with its end; else when the task has ended.
-            has_left |= run.phase is Phase.OVER and run.task is None
-            times_over += run.phase is Phase.OVER and before is not Phase.OVER
-            assert not (before is Phase.OVER and run.phase is not Phase.OVER)
+            has_left |= run.phase is RunPhase.OVER and run.task is None
+            times_over += run.phase is RunPhase.OVER and before is not RunPhase.OVER
+            assert not (before is RunPhase.OVER and run.phase is not RunPhase.OVER)
             assert reason is None or run.stop is reason
             reason = run.stop
-        assert times_over == (run.phase is Phase.OVER)
+        assert times_over == (run.phase is RunPhase.OVER)
         assert run.gone.is_set() == has_left
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
@@ -197,9 +199,9 @@ PLAYS: dict[str, tuple[Line, ...]] = {
 async def test_a_terminal_event_is_stored_in_the_phases_of_an_end_and_says_its_reason(
     autojump_clock: MockClock, name: str, when: float
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(*PLAYS[name]))
+        run = await session.submit(run_scripted(*PLAYS[name]))
         state = state_of(run)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel, run, when)
@@ -208,22 +210,29 @@ async def test_a_terminal_event_is_stored_in_the_phases_of_an_end_and_says_its_r
                 if event.type in TERMINAL_TYPES:
                     ends += 1
                     assert state.is_over
-                    assert state.phase not in {Phase.WAITING, Phase.DISPATCHED, Phase.RUNNING}
+                    assert state.phase not in {
+                        RunPhase.WAITING,
+                        RunPhase.DISPATCHED,
+                        RunPhase.RUNNING,
+                    }
             assert ends == 1
         assert state.stop is not None
         assert OUTCOMES[state.stop.cause].status is state.run.status
         await state.gone.wait()
-        assert state.phase is Phase.OVER
+        assert state.phase is RunPhase.OVER
 
 
 async def test_a_run_that_waits_is_over_when_it_is_cancelled(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        first = await session.submit(play(Say(text="a"), Hang()))
-        second = await session.submit(play(Say(text="b")))
-        assert (state_of(first).phase, state_of(second).phase) == (Phase.RUNNING, Phase.WAITING)
+        first = await session.submit(run_scripted(Say(text="a"), Hang()))
+        second = await session.submit(run_scripted(Say(text="b")))
+        assert (state_of(first).phase, state_of(second).phase) == (
+            RunPhase.RUNNING,
+            RunPhase.WAITING,
+        )
         assert second.cancel()
-        assert state_of(second).phase is Phase.OVER
+        assert state_of(second).phase is RunPhase.OVER
         assert not second.cancel()
         assert str((await second.result()).status) == "cancelled"
         first.cancel()
@@ -249,40 +258,46 @@ def test_no_other_module_of_the_manager_asks_for_the_phase() -> None:
 async def test_a_run_that_was_not_launched_is_over_when_it_is_stopped_and_its_start_taken_back(
     autojump_clock: MockClock,
 ) -> None:
-    run = await in_phase(Phase.DISPATCHED)
+    run = await in_phase(RunPhase.DISPATCHED)
     took_back: list[RunState] = []
-    run.put_off(lambda: took_back.append(run))
+    run.start_postponed(lambda: took_back.append(run))
     assert run.end(StopReason(cause=EndCause.CALLER))
-    assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
+    assert (run.phase, run.gone.is_set(), run.due) == (RunPhase.OVER, True, math.inf)
     assert took_back == [run]
 
 
-@pytest.mark.parametrize("phase", [Phase.STOPPING, Phase.CUT])
+@pytest.mark.parametrize("phase", [RunPhase.STOPPING, RunPhase.CUT])
 async def test_the_record_says_once_that_the_grace_was_not_enough(
-    autojump_clock: MockClock, phase: Phase
+    autojump_clock: MockClock, phase: RunPhase
 ) -> None:
     run = await in_phase(phase)
     for _ in range(3):
-        shutdown.time_is_up(run)
-    assert run.phase is Phase.OVER
+        shutdown.end_phase(run)
+    assert run.phase is RunPhase.OVER
     written: list[object] = []
-    while (item := run.inbox.take()) is not None:
-        assert isinstance(item, Command)
+    while (item := run.inbox.pop()) is not None:
+        assert isinstance(item, RecorderCommand)
         written.append(item.write)
-    assert written == [Transitions.stopped, Transitions.noted, Transitions.task_abandoned]
+    assert written == [
+        RecordTransitions.run_stopped,
+        RecordTransitions.events_noted,
+        RecordTransitions.task_abandoned,
+    ]
 
 
-@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DISPATCHED, Phase.STOPPING, Phase.LATE])
+@pytest.mark.parametrize(
+    "phase", [RunPhase.WAITING, RunPhase.DISPATCHED, RunPhase.STOPPING, RunPhase.LATE]
+)
 async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
-    autojump_clock: MockClock, phase: Phase
+    autojump_clock: MockClock, phase: RunPhase
 ) -> None:
     run = await in_phase(phase)
-    run.let_go()
-    then = {Phase.STOPPING: Phase.CUT, Phase.LATE: Phase.LATE}.get(phase, Phase.OVER)
+    run.abandon_task()
+    then = {RunPhase.STOPPING: RunPhase.CUT, RunPhase.LATE: RunPhase.LATE}.get(phase, RunPhase.OVER)
     assert run.phase is then
-    assert run.gone.is_set() == (then is Phase.OVER)
+    assert run.gone.is_set() == (then is RunPhase.OVER)
     assert run.stop is not None
-    assert run.stop.cause is (EndCause.MANAGER_CRASH if then is Phase.OVER else EndCause.CALLER)
+    assert run.stop.cause is (EndCause.MANAGER_CRASH if then is RunPhase.OVER else EndCause.CALLER)
 
 
 # Who writes what of a run, beside the run itself and its session's recorder.

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from sessionmgr.errors import EnvironmentVariableInvalid
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.streams import Key, Streams, key_of
+from sessionmgr.manager.delta_redaction import RunStreams, StreamKey, stream_key
 from sessionmgr.model import (
     Event,
     MessageReceived,
@@ -27,13 +27,13 @@ from sessionmgr.model import (
 )
 from sessionmgr.store.redaction import REDACTED, Redactor
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool
-from tests.manager.house import House, events, open_house, play
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted
 
 SECRET = "hunter2-and-more"
 REDACTOR = Redactor([SECRET])
 
 
-async def bodies(house: House, session_id: str) -> bytes:
+async def bodies(house: ManagerHarness, session_id: str) -> bytes:
     page = await house.store.events(session_id)
     return b"".join(row.body for row in page.rows)
 
@@ -41,12 +41,12 @@ async def bodies(house: House, session_id: str) -> bytes:
 async def test_what_a_run_was_given_is_hidden_in_what_follows_it(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Say(text=SECRET)), env={"MY_API_KEY": SECRET})
+        run = await session.submit(run_scripted(Say(text=SECRET)), env={"MY_API_KEY": SECRET})
         await run.result()
         await trio.sleep(60)  # the session sleeps, and knows of no run any more
-        follow_up = await run.append(play(Say(text=SECRET)))
+        follow_up = await run.append(run_scripted(Say(text=SECRET)))
         await follow_up.run.result()
         assert SECRET.encode() not in await bodies(house, session.id)
 
@@ -54,9 +54,11 @@ async def test_what_a_run_was_given_is_hidden_in_what_follows_it(
 async def test_a_secret_is_in_no_result_and_in_no_event_of_who_follows_a_run(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        script = play(Say(text=f"key {SECRET}"), Tool(name=SECRET), Fail(message=f"no {SECRET}"))
+        script = run_scripted(
+            Say(text=f"key {SECRET}"), Tool(name=SECRET), Fail(message=f"no {SECRET}")
+        )
         run = await session.submit(script, env={"MY_API_KEY": SECRET})
         result = await run.result()
         assert (result.failure and result.failure.message) == f"no {REDACTED}"
@@ -67,7 +69,7 @@ async def test_a_secret_is_in_no_result_and_in_no_event_of_who_follows_a_run(
 
 
 async def test_variables_among_the_options_are_hidden_and_refused_as_others_are() -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("shell", permission_mode="full_auto")
         run = await session.submit(
             "printenv MY_API_KEY MY_OTHER_KEY",
@@ -80,7 +82,7 @@ async def test_variables_among_the_options_are_hidden_and_refused_as_others_are(
             await session.submit("env", options={"env": {"CLAUDECODE": "1"}})
 
 
-async def joined(house: House, run_id: str, name: str = "message_streamed") -> str:
+async def joined(house: ManagerHarness, run_id: str, name: str = "message_streamed") -> str:
     """Return the joined deltas of a run."""
     pieces = [event async for event in house.manager.events(run_id) if event.type == name]
     return "".join(
@@ -93,9 +95,9 @@ async def test_a_secret_that_is_streamed_in_pieces_is_nowhere_when_its_run_is_cu
     autojump_clock: MockClock, deltas: int
 ) -> None:
     said = f"The key is {SECRET} indeed"
-    async with open_house(clocks=Clocks(deadline=5)) as house:
+    async with open_harness(clocks=Clocks(deadline=5)) as house:
         session = await house.manager.open_session("actor")
-        script = play(Say(text=said, deltas=deltas, whole=False), Hang())
+        script = run_scripted(Say(text=said, deltas=deltas, whole=False), Hang())
         run = await session.submit(script, env={"MY_API_KEY": SECRET})
         seen = "".join([getattr(event, "delta", "") async for event in run])
         assert seen == (await run.result()).text == "The key is [redacted] indeed"
@@ -106,9 +108,9 @@ async def test_a_secret_that_is_streamed_in_pieces_is_nowhere_when_its_run_is_cu
 async def test_what_is_held_back_when_a_run_is_cut_is_stored_before_its_end(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(deadline=5)) as house:
+    async with open_harness(clocks=Clocks(deadline=5)) as house:
         session = await house.manager.open_session("actor")
-        script = play(Say(text=f"It is {SECRET[:7]}", deltas=3, whole=False), Hang())
+        script = run_scripted(Say(text=f"It is {SECRET[:7]}", deltas=3, whole=False), Hang())
         run = await session.submit(script, env={"MY_API_KEY": SECRET})
         await trio.sleep(1)
         assert await joined(house, run.id) == "It is "
@@ -152,7 +154,7 @@ def test_of_streams_that_come_in_turn_each_is_redacted_as_a_whole(
 ) -> None:
     events = [*(DELTAS[name](text) for name, text in said), RunCompleted()]
     found = redacted(events, cuts)
-    for key in filter(None, map(key_of, events)):
+    for key in filter(None, map(stream_key, events)):
         assert text_of(found, key) == REDACTOR.text.redact(text_of(events, key))
         assert SECRET not in text_of(found, key)
 
@@ -171,16 +173,16 @@ def test_nothing_is_lost_where_streams_end(
     events = [DELTAS[each[0]](each[1]) if isinstance(each, tuple) else each for each in said]
     events.append(RunCompleted())
     found = redacted(events, cuts)
-    ends = [each for each in found if key_of(each) is None]
-    assert ends == [each for each in events if key_of(each) is None]
-    for key in filter(None, map(key_of, events)):
+    ends = [each for each in found if stream_key(each) is None]
+    assert ends == [each for each in events if stream_key(each) is None]
+    for key in filter(None, map(stream_key, events)):
         if all(REDACTOR.text.redact(text) == text for text in texts_in_a_row(events, key)):
             assert text_of(found, key) == text_of(events, key)
 
 
 def redacted(events: list[Event], cuts: list[int]) -> list[Event]:
     """Return a run's stored events after so many reads."""
-    streams, found = Streams(), list[Event]()
+    streams, found = RunStreams(), list[Event]()
     places = sorted({0, len(events), *(each for each in cuts if each < len(events))})
     for begin, end in pairwise(places):
         some = events[begin:end]
@@ -189,24 +191,24 @@ def redacted(events: list[Event], cuts: list[int]) -> list[Event]:
     return found
 
 
-def text_of(events: Iterable[Event], key: Key) -> str:
-    deltas = [each for each in events if key_of(each) == key]
+def text_of(events: Iterable[Event], key: StreamKey) -> str:
+    deltas = [each for each in events if stream_key(each) == key]
     fields = ("delta", "output_delta", "text")
     return "".join(getattr(each, field, "") for each in deltas for field in fields)
 
 
-def texts_in_a_row(events: Iterable[Event], key: Key) -> list[str]:
+def texts_in_a_row(events: Iterable[Event], key: StreamKey) -> list[str]:
     """Return what the deltas of a stream say, wherever it begins and ends."""
-    deltas = [text_of([each], key) for each in events if key_of(each) == key]
+    deltas = [text_of([each], key) for each in events if stream_key(each) == key]
     return ["".join(deltas[begin:end]) for begin, end in combinations(range(len(deltas) + 1), 2)]
 
 
 async def test_text_that_begins_no_secret_is_stored_as_it_comes(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        script = play(Say(text="one two six", deltas=3, whole=False), Hang())
+        script = run_scripted(Say(text="one two six", deltas=3, whole=False), Hang())
         run = await session.submit(script, env={"MY_API_KEY": SECRET})
         await trio.sleep(1)
         assert await joined(house, run.id) == "one two six"

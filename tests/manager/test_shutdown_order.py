@@ -11,10 +11,10 @@ from sessionmgr.model import RunStarted, RunStatus
 from sessionmgr.otp import child
 from sessionmgr.store.rows import Append, AppendResult
 from sessionmgr.testing.faulty_store import FaultyStore
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 
-class Order(trio.abc.Instrument):
+class StopOrder(trio.abc.Instrument):
     """The names of tasks in the order in which they ended, and of what the store has taken."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Order(trio.abc.Instrument):
         self.ended.append(task.name)
 
 
-class Connected(ProviderAdapter):
+class ConnectedAdapter(ProviderAdapter):
     """Starts a connection, which outlives its run."""
 
     name = "connected"
@@ -38,7 +38,7 @@ class Connected(ProviderAdapter):
 async def test_a_manager_is_stopped_in_the_reverse_of_what_depends_on_what(
     autojump_clock: MockClock,
 ) -> None:
-    order = Order()
+    order = StopOrder()
 
     class Noting(FaultyStore):
         async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
@@ -47,7 +47,7 @@ async def test_a_manager_is_stopped_in_the_reverse_of_what_depends_on_what(
             order.ended += [each for each in types if each == "run_cancelled"]
             return taken
 
-    async with open_house(store=Noting(), others={"connected": Connected}) as house:
+    async with open_harness(store=Noting(), others={"connected": ConnectedAdapter}) as house:
         session = await house.manager.open_session("connected")
         run = await session.submit("hello")
         await trio.sleep(1)

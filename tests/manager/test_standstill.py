@@ -6,7 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import RunStatus, StallSuspected
 from sessionmgr.testing.scripted import Hang, Say, Wait
-from tests.manager.house import events, open_house, play
+from tests.manager.harness import events, open_harness, run_scripted
 
 SILENCE = 40.0
 HOUR = 3600.0
@@ -26,9 +26,9 @@ def is_on(run: RunHandle) -> bool:
 async def test_an_agent_is_not_ended_for_the_hour_in_which_we_were_stopped(
     mock_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(model=SILENCE, tool_warning=0)) as house:
+    async with open_harness(clocks=Clocks(model=SILENCE, tool_warning=0)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Say(text="hm"), Hang()))
+        run = await session.submit(run_scripted(Say(text="hm"), Hang()))
         await wait_all_tasks_blocked()
         await pass_time(mock_clock, SILENCE - 5)
         mock_clock.jump(HOUR)  # SIGSTOP, and SIGCONT
@@ -49,9 +49,11 @@ async def test_an_agent_is_not_ended_for_the_hour_in_which_we_were_stopped(
 async def test_what_the_agent_said_meanwhile_is_read_before_anything_is_enforced(
     mock_clock: MockClock,
 ) -> None:
-    async with open_house(clocks=Clocks(model=SILENCE)) as house:
+    async with open_harness(clocks=Clocks(model=SILENCE)) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Say(text="a"), Wait(seconds=HOUR / 2), Say(text="b")))
+        run = await session.submit(
+            run_scripted(Say(text="a"), Wait(seconds=HOUR / 2), Say(text="b"))
+        )
         await wait_all_tasks_blocked()
         mock_clock.jump(HOUR)
         await wait_all_tasks_blocked()
@@ -62,9 +64,9 @@ async def test_what_the_agent_said_meanwhile_is_read_before_anything_is_enforced
 async def test_a_run_that_is_to_end_has_its_grace_also_if_we_stand_still_in_it(
     mock_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Say(text="a"), Hang()))
+        run = await session.submit(run_scripted(Say(text="a"), Hang()))
         await wait_all_tasks_blocked()
         run.cancel()
         mock_clock.jump(HOUR)

@@ -36,10 +36,10 @@ from sessionmgr.model import (
     RunStatus,
 )
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
-from tests.manager.house import House, events, open_house, play, stored
+from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted, stored
 
 
-class Own(Options, frozen=True, kw_only=True):
+class OwnOptions(Options, frozen=True, kw_only=True):
     colour: str = "red"
     size: int = 1
     model: str | None = None
@@ -55,11 +55,11 @@ CHOOSY = scripted(
             PermissionMode.FULL_AUTO: MappedMode("all", Fidelity.REFUSED),
         }
     ),
-    options=Own,
+    options=OwnOptions,
 )
 
 
-async def nothing_is_stored(house: House) -> bool:
+async def nothing_is_stored(house: ManagerHarness) -> bool:
     return not (await house.store.sessions()).rows and not (await house.store.runs()).rows
 
 
@@ -90,7 +90,7 @@ async def nothing_is_stored(house: House) -> bool:
 async def test_what_a_provider_cannot_do_is_refused_and_nothing_is_stored(
     autojump_clock: MockClock, wishes: dict[str, Any], refusal: type[StartRefused]
 ) -> None:
-    async with open_house(actor=scripted_anew()) as house:
+    async with open_harness(actor=scripted_anew()) as house:
         session = await house.manager.open_session("actor")
         with pytest.raises(refusal):
             async with session.start("hello", **wishes):
@@ -116,7 +116,7 @@ def scripted_anew() -> type[ScriptedProvider]:
 async def test_an_unknown_provider_is_refused_with_the_nearest_known(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         with pytest.raises(ProviderUnknown, match="did you mean 'actor'"):
             await house.manager.open_session("acter")
         assert await nothing_is_stored(house)
@@ -125,14 +125,14 @@ async def test_an_unknown_provider_is_refused_with_the_nearest_known(
 async def test_a_misspelt_option_is_answered_with_the_nearest_known(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted_anew()) as house:
+    async with open_harness(actor=scripted_anew()) as house:
         session = await house.manager.open_session("actor")
         with pytest.raises(OptionInvalid, match=r"'couler'.*did you mean 'colour'"):
             await session.submit("hello", options={"couler": "red"})
 
 
 async def test_a_refused_mode_says_which_modes_there_are(autojump_clock: MockClock) -> None:
-    async with open_house(actor=scripted_anew()) as house:
+    async with open_harness(actor=scripted_anew()) as house:
         session = await house.manager.open_session("actor", permission_mode="full_auto")
         with pytest.raises(PermissionRefused, match="it has: default, plan") as refused:
             await session.submit("hello")
@@ -142,7 +142,7 @@ async def test_a_refused_mode_says_which_modes_there_are(autojump_clock: MockClo
 async def test_a_session_in_a_directory_that_is_not_there_starts_nothing(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", cwd=tmp_path / "gone")
         with pytest.raises(DirectoryMissing):
             await session.submit("hello")
@@ -150,7 +150,7 @@ async def test_a_session_in_a_directory_that_is_not_there_starts_nothing(
 
 
 async def test_a_manager_that_has_been_left_admits_nothing(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         run = await session.submit("hello")
         await run.result()
@@ -163,7 +163,7 @@ async def test_a_manager_that_has_been_left_admits_nothing(autojump_clock: MockC
 async def test_what_was_granted_stands_in_the_result_and_in_the_first_event(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted_anew()) as house:
+    async with open_harness(actor=scripted_anew()) as house:
         session = await house.manager.open_session("actor", permission_mode="plan")
         run = await session.submit(
             "hello", require=["streaming"], prefer=["resume", "mcp"], model="big"
@@ -190,19 +190,19 @@ async def test_what_was_granted_stands_in_the_result_and_in_the_first_event(
 async def test_a_session_is_stored_with_its_first_run_and_not_before(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         await trio.sleep(100)
         assert await nothing_is_stored(house)
-        run = await session.submit(play(Hang()))
+        run = await session.submit(run_scripted(Hang()))
         assert (await stored(house, session.id))[:2] == ["session_created", "message_sent"]
         run.cancel()
 
 
-class Curious(ProviderAdapter):
+class CuriousAdapter(ProviderAdapter):
     name = "curious"
     capabilities = Capabilities(model_choice=NATIVE)
-    options = Own
+    options = OwnOptions
     seen: ClassVar[list[RunContext]] = []
 
     async def run(self, run: RunContext) -> None:
@@ -211,23 +211,26 @@ class Curious(ProviderAdapter):
 
 
 async def test_a_run_has_its_options_model_and_metadata(autojump_clock: MockClock) -> None:
-    Curious.seen.clear()
-    async with open_house(others={"curious": Curious}) as house:
+    CuriousAdapter.seen.clear()
+    async with open_harness(others={"curious": CuriousAdapter}) as house:
         session = await house.manager.open_session("curious", model="small")
         first = await session.submit("a", options={"size": 3}, metadata={"ticket": 7})
         result = await first.result()
         second = await session.submit("b", options={"model": "theirs"}, model="ours")
         await second.result()
     assert result.metadata == {"ticket": 7}
-    assert [run.options for run in Curious.seen] == [Own(size=3, model="small"), Own(model="ours")]
-    assert [run.model for run in Curious.seen] == ["small", "ours"]
+    assert [run.options for run in CuriousAdapter.seen] == [
+        OwnOptions(size=3, model="small"),
+        OwnOptions(model="ours"),
+    ]
+    assert [run.model for run in CuriousAdapter.seen] == ["small", "ours"]
 
 
 @pytest.mark.parametrize("how", ["open", "start"])
 async def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(
     autojump_clock: MockClock, how: str
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         wrong: Any = "yolo"
         ways: dict[str, Callable[[], Any]] = {
@@ -242,14 +245,14 @@ async def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(
 async def test_negotiating_beforehand_tells_what_would_be_missing(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(actor=scripted_anew()) as house:
+    async with open_harness(actor=scripted_anew()) as house:
         asked = await house.manager.negotiate("actor", require=["mcp", "streaming"])
         assert asked.missing == ("mcp",)
         assert asked.granted == {"streaming": NATIVE}
 
 
 async def test_a_run_is_told_what_it_says(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         result = await house.result(Say(text="Hello, there", deltas=4))
         assert (result.status, result.text) == (RunStatus.COMPLETED, "Hello, there")
 
@@ -269,7 +272,7 @@ async def test_what_an_adapter_serves_reaches_its_run(
             await run.finish()
 
     (tmp_path / "more").mkdir()
-    async with open_house(others={"told": Told}) as house:
+    async with open_harness(others={"told": Told}) as house:
         session = await house.manager.open_session("told", cwd=tmp_path)
         run = await session.submit(
             "go", effort="low", tools_allowed=["Read"], tools_denied=["Bash"], directories=["more"]

@@ -14,7 +14,7 @@ from sessionmgr.model import RunStatus
 from sessionmgr.otp import Continue
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 
 
 class Ailing(ScriptedProvider):
@@ -23,13 +23,13 @@ class Ailing(ScriptedProvider):
         return Health(state="skip", detail="it is not logged in; run login")
 
 
-class Crashing(ScriptedProvider):
+class CrashingProvider(ScriptedProvider):
     async def health(self) -> Health:
         await trio.lowlevel.checkpoint()
         raise ValueError("no such program")
 
 
-class Silent(ScriptedProvider):
+class SilentProvider(ScriptedProvider):
     async def health(self) -> Health:
         with trio.CancelScope(shield=True):
             await trio.sleep(100)
@@ -42,7 +42,7 @@ class Talkative(ScriptedProvider):
         return "fine"  # type: ignore[return-value]
 
 
-class Stillborn(ScriptedProvider):
+class StillbornProvider(ScriptedProvider):
     async def init(self) -> Continue | None:
         await trio.lowlevel.checkpoint()
         raise OSError("no home")
@@ -50,17 +50,17 @@ class Stillborn(ScriptedProvider):
 
 OTHERS = {
     "ailing": type("A", (Ailing,), {"name": "ailing"}),
-    "crashing": type("C", (Crashing,), {"name": "crashing"}),
-    "silent": type("S", (Silent,), {"name": "silent"}),
+    "crashing": type("C", (CrashingProvider,), {"name": "crashing"}),
+    "silent": type("S", (SilentProvider,), {"name": "silent"}),
     "talkative": type("T", (Talkative,), {"name": "talkative"}),
-    "stillborn": type("B", (Stillborn,), {"name": "stillborn"}),
+    "stillborn": type("B", (StillbornProvider,), {"name": "stillborn"}),
 }
 
 
 async def test_each_provider_says_how_it_is_or_fails_and_says_why(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others=OTHERS) as house:
+    async with open_harness(others=OTHERS) as house:
         run = await house.start(Hang())
         with trio.fail_after(61):
             found = await house.manager.health(["actor", *OTHERS])
@@ -101,7 +101,7 @@ async def test_a_login_is_looked_for_in_the_environment_of_the_manager(
 
 
 async def test_without_names_all_that_are_there_are_asked(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         found = await house.manager.health()
         assert found["actor"] == Health()
         assert "shell" in found
@@ -110,10 +110,10 @@ async def test_without_names_all_that_are_there_are_asked(autojump_clock: MockCl
 
 
 async def test_a_manager_says_how_it_stands(autojump_clock: MockClock) -> None:
-    async with open_house(others={"unused": scripted("unused")}) as house:
+    async with open_harness(others={"unused": scripted("unused")}) as house:
         manager = house.manager
         session = await manager.open_session("actor")
-        runs = [await session.submit(play(Hang())) for _ in range(3)]
+        runs = [await session.submit(run_scripted(Hang())) for _ in range(3)]
         await house.start(Hang())
         await manager.open_session("unused")
         status = manager.status()
@@ -132,7 +132,7 @@ async def test_a_manager_says_how_it_stands(autojump_clock: MockClock) -> None:
 
 
 async def test_a_provider_that_is_down_says_until_when_and_why(autojump_clock: MockClock) -> None:
-    async with open_house(others=OTHERS) as house:
+    async with open_harness(others=OTHERS) as house:
         session = await house.manager.open_session("stillborn")
         with pytest.raises(ProviderDown):
             await session.submit("hello")
@@ -148,7 +148,7 @@ async def test_a_provider_that_is_down_says_until_when_and_why(autojump_clock: M
 
 async def test_a_store_that_keeps_a_batch_waiting_is_seen(autojump_clock: MockClock) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -173,7 +173,7 @@ async def test_a_store_in_a_file_is_closed_with_its_manager(tmp_path: Path) -> N
 
 
 async def test_stored_sessions_say_how_their_last_runs_stand(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         done = await house.result(Say(text="a"))
         run = await house.start(Hang())
         async for event in run:

@@ -17,7 +17,7 @@ from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
 from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
-from tests.manager.house import House, open_house, play, stored
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted, stored
 
 STEPS = 14
 """More than the scene has batches."""
@@ -44,10 +44,10 @@ class StumblingStore(MemoryStore):
 
 
 @dataclass
-class Scene:
+class StepScene:
     """Ask, hear a message, use something, end; and what was stored when each took effect."""
 
-    house: House
+    house: ManagerHarness
     stored_when_asked: list[list[str]] = field(default_factory=list[list[str]])
     runs: list[RunHandle] = field(default_factory=list[RunHandle])
     read: list[str] = field(default_factory=list[str])
@@ -60,7 +60,7 @@ class Scene:
         session = await self.house.manager.open_session("actor", approve=self.approve)
         steps = (Ask(tool="rm"), Hear(), Use(output=5), Say(text="bye"), TurnEnd(), Finish())
         try:
-            run = await session.submit(play(*steps))
+            run = await session.submit(run_scripted(*steps))
         except StartRefused:
             return None
         self.runs.append(run)
@@ -80,7 +80,7 @@ class Scene:
                 self.read.append(event.type)
 
 
-def no_effect_without_its_record(scene: Scene, names: list[str]) -> None:
+def no_effect_without_its_record(scene: StepScene, names: list[str]) -> None:
     for seen in scene.stored_when_asked:
         assert seen[-1] == "tool_approval_requested"
     if "the message" in scene.house.saw("append"):
@@ -98,8 +98,8 @@ async def test_a_keeper_that_crashes_at_any_step_leaves_no_effect_without_its_re
     autojump_clock: MockClock, nth: int, when: Literal["before", "after"]
 ) -> None:
     store = StumblingStore(nth, when, RuntimeError("as planned"))
-    async with open_house(store=store) as house:
-        scene = Scene(house)
+    async with open_harness(store=store) as house:
+        scene = StepScene(house)
         result = await scene.play()
         for run in scene.runs:
             assert run.status in TERMINAL
@@ -120,8 +120,8 @@ async def test_a_store_that_fails_at_any_step_costs_nothing_but_time(
     autojump_clock: MockClock, nth: int, when: Literal["before", "after"]
 ) -> None:
     store = StumblingStore(nth, when, StoreClosed("for a moment"))
-    async with open_house(store=store) as house:
-        scene = Scene(house)
+    async with open_harness(store=store) as house:
+        scene = StepScene(house)
         result = await scene.play()
         assert result is not None
         assert (result.status, result.text) == (RunStatus.COMPLETED, "bye")
@@ -134,8 +134,8 @@ async def test_a_store_that_fails_at_any_step_costs_nothing_but_time(
 
 async def test_the_scene_has_fewer_steps_than_are_tried(autojump_clock: MockClock) -> None:
     store = StumblingStore(STEPS, "before", RuntimeError("never"))
-    async with open_house(store=store) as house:
-        result = await Scene(house).play()
+    async with open_harness(store=store) as house:
+        result = await StepScene(house).play()
         assert result is not None
         assert result.status is RunStatus.COMPLETED
         assert 0 < store.left < STEPS
@@ -146,7 +146,7 @@ async def test_a_flood_waits_for_room_while_the_store_is_frozen(
     autojump_clock: MockClock, moment: str
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Flood(events=120, size=100_000), Finish())
         if moment == "after":
             await trio.lowlevel.checkpoint()

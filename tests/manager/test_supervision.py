@@ -59,7 +59,15 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.house import House, collect, events, open_house, play, stored, types
+from tests.manager.harness import (
+    ManagerHarness,
+    collect,
+    events,
+    open_harness,
+    run_scripted,
+    stored,
+    types,
+)
 
 SPEAKS = (Repeat(times=50, steps=(Say(text="x"), Wait(seconds=0.5))), Finish())
 
@@ -68,19 +76,19 @@ def kind(result: RunResult) -> FailureKind | None:
     return result.failure.kind if result.failure else None
 
 
-async def crash_adapter(house: House, times: int = 1) -> None:
+async def crash_adapter(house: ManagerHarness, times: int = 1) -> None:
     for _ in range(times):
         session = await house.manager.open_session("actor")
-        await (await session.submit(play(CrashAdapter(), Hang()))).result()
+        await (await session.submit(run_scripted(CrashAdapter(), Hang()))).result()
 
 
 # --- the adapter -------------------------------------------------------------------------------
 
 
 async def test_an_adapters_crash_ends_its_runs_and_no_others(autojump_clock: MockClock) -> None:
-    async with open_house(others={"other": scripted("other")}) as house:
+    async with open_harness(others={"other": scripted("other")}) as house:
         elsewhere = await house.manager.open_session("other")
-        spared = await elsewhere.submit(play(*SPEAKS))
+        spared = await elsewhere.submit(run_scripted(*SPEAKS))
         runs = [await house.start(Say(text="so far"), Hang()) for _ in range(5)]
         await trio.sleep(1)
         await crash_adapter(house)
@@ -92,9 +100,9 @@ async def test_an_adapters_crash_ends_its_runs_and_no_others(autojump_clock: Moc
 
 
 async def test_after_its_crash_an_adapter_takes_runs_again(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(CrashAdapter(), Hang()))
+        run = await session.submit(run_scripted(CrashAdapter(), Hang()))
         waiting = await session.submit("next")
         await run.result()
         assert (await waiting.result()).text == "next"
@@ -102,15 +110,15 @@ async def test_after_its_crash_an_adapter_takes_runs_again(autojump_clock: MockC
 
 
 async def test_a_provider_that_gives_up_is_down_and_says_so(autojump_clock: MockClock) -> None:
-    async with open_house(others={"other": scripted("other")}) as house:
+    async with open_harness(others={"other": scripted("other")}) as house:
         elsewhere = await house.manager.open_session("other")
-        spared = await elsewhere.submit(play(*SPEAKS))
+        spared = await elsewhere.submit(run_scripted(*SPEAKS))
         victim = await house.start(Hang())
         session = await house.manager.open_session("actor")
         refusal: StartRefused | None = None
         for _ in range(10):
             try:
-                await (await session.submit(play(CrashAdapter(), Hang()))).result()
+                await (await session.submit(run_scripted(CrashAdapter(), Hang()))).result()
             except ProviderDown as error:
                 refusal = error
                 break
@@ -131,11 +139,11 @@ async def test_a_provider_is_left_alone_for_longer_each_time_it_gives_up(
     autojump_clock: MockClock,
 ) -> None:
     pauses: list[float] = []
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         while len(pauses) < 3:
             try:
-                await (await session.submit(play(CrashAdapter(), Hang()))).result()
+                await (await session.submit(run_scripted(CrashAdapter(), Hang()))).result()
             except ProviderDown as down:
                 pauses.append(down.retry_in)
                 await trio.sleep(down.retry_in + 0.1)
@@ -146,9 +154,9 @@ async def test_a_provider_is_left_alone_for_longer_each_time_it_gives_up(
 async def test_a_run_that_waited_while_its_provider_went_down_says_why_it_failed(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        runs = [await session.submit(play(CrashAdapter(), Hang())) for _ in range(8)]
+        runs = [await session.submit(run_scripted(CrashAdapter(), Hang())) for _ in range(8)]
         waiting = await session.submit("next")
         for run in runs:
             assert kind(await run.result()) is FailureKind.ADAPTER_CRASHED
@@ -159,7 +167,7 @@ async def test_a_run_that_waited_while_its_provider_went_down_says_why_it_failed
         assert "next" not in house.saw("prompt")
 
 
-class Stillborn(ProviderAdapter):
+class StillbornAdapter(ProviderAdapter):
     name = "stillborn"
 
     async def init(self) -> Continue | None:
@@ -173,7 +181,7 @@ class Stillborn(ProviderAdapter):
 async def test_a_provider_that_does_not_come_up_refuses_its_runs_with_the_reason(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(others={"stillborn": Stillborn}) as house:
+    async with open_harness(others={"stillborn": StillbornAdapter}) as house:
         neighbour = await house.start(*SPEAKS)
         session = await house.manager.open_session("stillborn")
         for _ in range(5):
@@ -192,7 +200,7 @@ async def test_an_end_that_cannot_be_written_is_a_crash_of_its_run_alone(
         async def run(self, run: RunContext) -> None:
             await run.finish(structured=object())  # type: ignore[arg-type]
 
-    async with open_house(others={"odd": Odd}) as house:
+    async with open_harness(others={"odd": Odd}) as house:
         session = await house.manager.open_session("odd")
         odd, queued = await session.submit("a"), await session.submit("b")
         for run in (odd, queued):
@@ -206,10 +214,10 @@ async def test_a_keepers_crash_ends_its_sessions_runs_and_no_others(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         spared = await house.start(*SPEAKS)
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Use(output=3), Wait(seconds=3), TurnEnd(), Hang()))
+        run = await session.submit(run_scripted(Use(output=3), Wait(seconds=3), TurnEnd(), Hang()))
         queued = await session.submit("queued")
         reader = aiter(run)
         store.raises.append(("turn_completed", RuntimeError("boom")))
@@ -231,10 +239,10 @@ async def test_a_session_takes_a_run_at_any_moment_of_its_keepers_crash(
 ) -> None:
     store = FaultyStore()
     store.delay = lambda _: 0.01
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         spared = await house.start(*SPEAKS)
         session = await house.manager.open_session("actor")
-        runs = [await session.submit(play(Wait(seconds=3), TurnEnd(), Hang()))]
+        runs = [await session.submit(run_scripted(Wait(seconds=3), TurnEnd(), Hang()))]
         runs += [await session.submit("queued") for _ in range(3)]
         store.raises.append(("turn_completed", RuntimeError("boom")))
         await trio.sleep_until(3.0 + 0.002 * ticks)
@@ -255,7 +263,7 @@ async def test_many_keepers_crash_in_one_moment_and_no_other_session_ends(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         spared = [await house.start(*SPEAKS) for _ in range(5)]
         doomed = [await house.start(Wait(seconds=3), Use(output=1), Hang()) for _ in range(20)]
         store.raises += [("token_usage_updated", RuntimeError("boom"))] * 20
@@ -269,7 +277,7 @@ async def test_who_waits_for_a_keeper_that_crashes_is_not_left_waiting(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         store.raises.append(("message_sent", RuntimeError("boom")))
@@ -285,7 +293,7 @@ async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor")
         store.raises.append(("session_created", RuntimeError("boom")))
         with trio.fail_after(60):
@@ -302,7 +310,7 @@ async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
 
 async def test_a_keeper_that_lost_its_lease_writes_nothing_more(autojump_clock: MockClock) -> None:
     store = FaultyStore()
-    async with open_house(store=store, lawful=False) as house:
+    async with open_harness(store=store, lawful=False) as house:
         run = await house.start(Wait(seconds=5), Say(text="too late"), Hang())
         spared = await house.start(*SPEAKS)
         [lease] = await store.leases(run.session_id)
@@ -326,7 +334,7 @@ async def test_a_store_that_fails_for_a_while_ends_no_run(
     autojump_clock: MockClock, error: Exception, where: str
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         faults = store.raises if where == "before" else store.after
         for type_ in ("session_created", "run_started", "message_received", "run_completed"):
             faults += [(type_, error)] * 3
@@ -340,7 +348,7 @@ async def test_a_store_that_is_down_for_half_a_minute_ends_no_run(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         runs = [await house.start(*SPEAKS) for _ in range(5)]
         await trio.sleep(3)
         store.closed = True
@@ -353,7 +361,7 @@ async def test_a_store_that_is_down_for_half_a_minute_ends_no_run(
 
 async def test_nobody_sees_what_is_not_stored(autojump_clock: MockClock) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         run = await house.start(Wait(seconds=1), Say(text="x"), Hang())
         seen: list[AnyEvent] = []
         async with trio.open_nursery() as nursery:
@@ -373,7 +381,7 @@ async def test_a_crash_while_the_store_is_down_is_recorded_when_it_is_up_again(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         spared = await house.start(*SPEAKS)
         run = await house.start(Wait(seconds=3), Use(output=1), Hang())
         store.raises.append(("token_usage_updated", RuntimeError("boom")))
@@ -389,7 +397,7 @@ async def test_leaving_the_manager_with_a_frozen_store_takes_as_long_as_its_cloc
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store, lawful=False, clocks=Clocks(store=20)) as house:
+    async with open_harness(store=store, lawful=False, clocks=Clocks(store=20)) as house:
         await house.start(Hang())
         await trio.sleep(1)
         store.thawed = trio.Event()
@@ -402,9 +410,9 @@ async def test_leaving_the_manager_with_a_frozen_store_takes_as_long_as_its_cloc
 
 async def test_two_managers_do_not_end_each_others_runs(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as first:
+    async with open_harness(store=store) as first:
         run = await first.start(Wait(seconds=100), Say(text="well"))
-        async with open_house(store=store, lawful=False) as second:
+        async with open_harness(store=store, lawful=False) as second:
             await trio.sleep(1)
             assert run.status is RunStatus.RUNNING
             session = await second.manager.session(run.session_id)
@@ -426,14 +434,14 @@ async def test_to_settle_a_session_ends_no_run_that_comes_meanwhile(
             await trio.sleep(1)
             return found
 
-    async with open_house(store=Slow()) as house:
+    async with open_harness(store=Slow()) as house:
         session = await house.manager.open_session("actor")
         await (await session.submit("first")).result()
         await trio.sleep(60)  # it sleeps
         async with trio.open_nursery() as nursery:
             nursery.start_soon(house.manager.settled, session.id)
             await trio.sleep(0.5)
-            run = await session.submit(play(Wait(seconds=5), Say(text="well")))
+            run = await session.submit(run_scripted(Wait(seconds=5), Say(text="well")))
             assert (await run.result()).text == "well"
 
 
@@ -441,7 +449,7 @@ async def test_runs_of_a_manager_that_is_gone_are_ended_by_one_that_lives_on(
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         await house.result(Say(text="x"))
         # Another one, in a process that is no more, has begun a run just now.
         gone = LeaseOwner(boot_id="another", pid=1, start=1, name="gone")
@@ -459,7 +467,7 @@ async def test_interrupted_runs_are_reported_in_a_sentence(
     for number in range(2):
         lease = await store.acquire(f"ses_{number}", gone, now=0, ttl=90_000)
         await store.append(begun(f"ses_{number}", f"run_{number}", lease.fence))
-    async with open_house(store=store):
+    async with open_harness(store=store):
         pass
     (said,) = [each for each in caplog.records if each.levelname == "WARNING"]
     assert said.getMessage() == (
@@ -482,7 +490,7 @@ async def test_the_cost_of_a_killed_run_is_partial_in_its_result_and_in_the_cost
     more = replace(first, batch="c", first=3, new_session=None, ledger=(row,))
     rows = (EventRow(3, "run_of_the_dead", event.type, encode_event(event)),)
     await store.append(replace(more, rows=rows))
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         costs = await house.manager.costs(["ses_of_the_dead", "run_of_the_dead"])
         result = await house.manager.result("run_of_the_dead")
     partial = Cost(usd=0.5, provenance=Provenance.PARTIAL)
@@ -517,7 +525,7 @@ def begun(session_id: str, run_id: str, fence: int) -> Append:
 
 
 async def test_a_session_is_opened_once(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         first = await house.manager.open_session("actor", session_id="ses_mine")
         with pytest.raises(IdTaken):
             await house.manager.open_session("actor", session_id="ses_mine")
@@ -531,11 +539,11 @@ async def test_a_session_goes_on_under_another_manager_when_the_first_has_let_go
     autojump_clock: MockClock,
 ) -> None:
     store = MemoryStore()
-    async with open_house(store=store) as first:
+    async with open_harness(store=store) as first:
         session = await first.manager.open_session("actor")
         await (await session.submit("one")).result()
         await trio.sleep(20)
-        async with open_house(store=store, lawful=False) as second:
+        async with open_harness(store=store, lawful=False) as second:
             taken_up = await second.manager.session(session.id)
             assert (await (await taken_up.submit("two")).result()).text == "two"
             await trio.sleep(20)
@@ -546,14 +554,14 @@ async def test_a_run_left_open_by_a_manager_that_is_no_more_is_ended_by_the_next
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store, lawful=False, clocks=Clocks(store=5, close=1)) as first:
+    async with open_harness(store=store, lawful=False, clocks=Clocks(store=5, close=1)) as first:
         run = await first.start(Say(text="so far"), Hang())
         await trio.sleep(1)
         store.thawed = trio.Event()
     store.thawed.set()
     assert (await store.run(run.id)).status == "running"
     await trio.sleep(200)  # until its lease has run out
-    async with open_house(store=store) as second:
+    async with open_harness(store=store) as second:
         result = await second.manager.result(run.id)
         assert kind(result) is FailureKind.MANAGER_CRASHED
         assert result.text == "so far"
@@ -562,7 +570,7 @@ async def test_a_run_left_open_by_a_manager_that_is_no_more_is_ended_by_the_next
 
 
 async def test_the_tree_is_as_it_should_be(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         await house.start(Hang())
         tree = house.manager.tree()
         order = ["launcher", "store", "reconciler", "sessions", "providers", "gate"]
@@ -574,7 +582,7 @@ async def test_all_ends_are_stored_before_the_manager_is_left(autojump_clock: Mo
     store = FaultyStore()
     store.delay = lambda _: 0.2
     runs: list[RunHandle] = []
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         runs += [await house.start(Hang()) for _ in range(30)]
         runs += [await house.start(Deaf(seconds=3)) for _ in range(5)]
         runs += [await house.start(Flood(events=1000), Hang()) for _ in range(2)]
@@ -588,7 +596,7 @@ async def test_a_start_that_is_refused_because_its_keepers_crash_leaves_no_sessi
 ) -> None:
     store = FaultyStore()
     store.raises += [(ANY, RuntimeError("boom"))] * 20
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor")
         with pytest.raises(RecorderUnavailable):
             await session.submit("in vain")

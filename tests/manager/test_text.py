@@ -5,7 +5,7 @@ from trio.testing import MockClock
 
 from sessionmgr.model import KnownEvent, MessageReceived, MessageStreamed, RetryScheduled
 from sessionmgr.testing.scripted import Emit, Say, Step
-from tests.manager.house import open_house, play
+from tests.manager.harness import open_harness, run_scripted
 
 
 def streamed(*deltas: str, id: str | None = None) -> list[KnownEvent]:
@@ -13,9 +13,9 @@ def streamed(*deltas: str, id: str | None = None) -> list[KnownEvent]:
 
 
 async def text(*steps: Step) -> list[str]:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        async with session.start(play(*steps)) as run:
+        async with session.start(run_scripted(*steps)) as run:
             pieces = [piece async for piece in run.text()]
             assert pieces == [piece async for piece in run.text()]
         return pieces
@@ -49,9 +49,9 @@ async def test_each_character_comes_once(
 
 
 async def test_text_comes_as_it_is_streamed(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
-        async with session.start(play(Say(text="one two", deltas=2, pause=60))) as run:
+        async with session.start(run_scripted(Say(text="one two", deltas=2, pause=60))) as run:
             pieces = run.text()
             assert await anext(pieces) == "one"
             assert not run.status.startswith("completed")

@@ -7,7 +7,7 @@ import trio
 
 from sessionmgr import Manager, NotInTrio, RunHandle, SessionHandle
 from sessionmgr.testing.scripted import Hang
-from tests.manager.house import House, open_house, play
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 Uses = Callable[[Manager, SessionHandle, RunHandle], Awaitable[object]]
 
@@ -52,9 +52,9 @@ SYNC: dict[str, Callable[[Manager, SessionHandle, RunHandle], object]] = {
 }
 
 
-async def held(house: House) -> tuple[Manager, SessionHandle, RunHandle]:
+async def held(house: ManagerHarness) -> tuple[Manager, SessionHandle, RunHandle]:
     session = await house.manager.open_session("actor")
-    run = await session.submit(play(Hang()))
+    run = await session.submit(run_scripted(Hang()))
     async for event in run:
         if event.type == "run_started":
             break
@@ -63,7 +63,7 @@ async def held(house: House) -> tuple[Manager, SessionHandle, RunHandle]:
 
 @pytest.mark.parametrize("what", ASYNC)
 async def test_a_task_of_another_trio_run_is_refused(what: str) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         manager, session, run = await held(house)
 
         async def use() -> None:
@@ -80,7 +80,7 @@ async def test_a_task_of_another_trio_run_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("what", SYNC)
 async def test_a_thread_is_refused_unless_it_goes_through_the_token(what: str) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         manager, session, run = await held(house)
         with pytest.raises(NotInTrio):
             await trio.to_thread.run_sync(SYNC[what], manager, session, run)

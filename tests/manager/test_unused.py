@@ -4,13 +4,13 @@ import gc
 
 from trio.testing import MockClock
 
-from tests.manager.house import open_house
+from tests.manager.harness import open_harness
 
 
 async def test_sessions_that_are_never_used_leave_nothing_behind(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         before = len(house.manager._tables.opened)  # pyright: ignore[reportPrivateUsage]
         for number in range(100):
             session = await house.manager.open_session("actor")

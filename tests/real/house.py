@@ -14,7 +14,7 @@ import trio
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Approve, Decision
 from sessionmgr.manager import Manager, RunHandle, SessionHandle
-from sessionmgr.manager.plan import Wishes
+from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import AnyEvent, Json, PermissionMode, RunResult
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
@@ -80,7 +80,7 @@ class House:
         return place
 
     async def submit(
-        self, session: SessionHandle, prompt: str | Script, **wishes: Unpack[Wishes]
+        self, session: SessionHandle, prompt: str | Script, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
         """Start a run with a prompt, or with a script."""
         wishes.setdefault("options", self.options())
@@ -94,13 +94,13 @@ class House:
         session: SessionHandle | None = None,
         *,
         text: str = "",
-        **wishes: Unpack[Wishes],
+        **wishes: Unpack[RunArguments],
     ) -> Played:
         """Play a script to its end."""
         session = session or await self.session()
         return await see(await self.submit(session, prompt_with(script, text), **wishes))
 
-    async def goes_on(self, session: SessionHandle, **wishes: Unpack[Wishes]) -> Played:
+    async def goes_on(self, session: SessionHandle, **wishes: Unpack[RunArguments]) -> Played:
         """See that the next run of a session goes well."""
         played = await self.play([[Say(text="All is well.")]], session, **wishes)
         result = played.result

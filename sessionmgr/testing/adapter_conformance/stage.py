@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import RunResult
     from sessionmgr.store import Store
     from sessionmgr.testing.adapter_conformance.case import AdapterCase, Play
@@ -73,7 +73,7 @@ class Stage:
         )
 
     async def submit(
-        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[Wishes]
+        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
         """Start a run."""
         session = session or await self.session()
@@ -81,7 +81,7 @@ class Stage:
         return await session.submit(play.prompt, **wishes)
 
     async def play(
-        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[Wishes]
+        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[RunArguments]
     ) -> Played:
         """Play a run to its end."""
         return await self.see(await self.submit(play, session, **wishes))

@@ -7,7 +7,7 @@ import trio.lowlevel
 
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.plan import Plan, RunWish
+from sessionmgr.manager.run_plan import RunPlan, RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -43,11 +43,11 @@ def context(**fields: object) -> RunContext:
     spec = RunSpec(**{**known, **fields})  # type: ignore[arg-type]
     session = Session(id="ses", provider="claude", cwd="/")
     run = RunState(
-        Plan(
+        RunPlan(
             spec=spec,
             clocks=Clocks(close=1.0),
             negotiation=Negotiation(),
-            wish=RunWish(prompt="hi"),
+            wish=RunRequest(prompt="hi"),
             secrets=(),
             asked={},
         ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter import Allow, Deny
-from sessionmgr.manager.approval import by_mode
+from sessionmgr.manager.approvals import decision_by_mode
 from sessionmgr.model import PermissionMode
 from sessionmgr_adapters.claude.frames import Ask
 from sessionmgr_adapters.claude.outbound import Deliveries
@@ -111,11 +111,11 @@ def test_accept_edits_grants_no_edit_by_a_relative_path(
     directories = [str(tmp_path / "work")]
     ask = Ask(subtype="can_use_tool", tool_name="Write", input={"file_path": path})
     question = approval_request(ask, directories)
-    assert by_mode(PermissionMode.ACCEPT_EDITS, question, directories) is None
+    assert decision_by_mode(PermissionMode.ACCEPT_EDITS, question, directories) is None
     whole = Ask(
         subtype="can_use_tool", tool_name="Write", input={"file_path": f"{directories[0]}/x"}
     )
-    granted = by_mode(
+    granted = decision_by_mode(
         PermissionMode.ACCEPT_EDITS, approval_request(whole, directories), directories
     )
     assert granted == Allow(by="mode")

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
 from sessionmgr.manager import Manager, open_manager
-from sessionmgr.manager.plan import Wishes
+from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import (
     AnyEvent,
     FailureKind,
@@ -38,7 +38,7 @@ async def manager_of(script: Script) -> AsyncGenerator[Manager, None]:
 
 
 async def play(
-    script: Script, prompt: str = "hi", mode: str = "default", **wishes: Unpack[Wishes]
+    script: Script, prompt: str = "hi", mode: str = "default", **wishes: Unpack[RunArguments]
 ) -> tuple[RunResult, list[AnyEvent]]:
     async with manager_of(script) as manager:
         session = await manager.open_session("codex", permission_mode=PermissionMode(mode))
@@ -56,7 +56,7 @@ async def ask(
     asking: PeerRequest,
     mode: str = "default",
     before: ItemStarted | None = None,
-    **wishes: Unpack[Wishes],
+    **wishes: Unpack[RunArguments],
 ) -> object:
     """Return how a request is answered."""
     return (await answered(asking, mode, before, **wishes))[0]
@@ -66,7 +66,7 @@ async def answered(
     asking: PeerRequest,
     mode: str = "default",
     before: ItemStarted | None = None,
-    **wishes: Unpack[Wishes],
+    **wishes: Unpack[RunArguments],
 ) -> tuple[object, list[AnyEvent]]:
     """Return how a request is answered, and the events of the run."""
     answers: list[object] = []

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.errors import OptionInvalid
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.run_plan import RunRequest
 from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, RunStarted
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
@@ -68,7 +68,7 @@ async def test_a_second_run_on_a_thread_that_was_begun_here_is_refused(
                 thread = event.provider_session_id
                 break
         other = await manager.open_session("codex")
-        wish = RunWish(prompt="me too", provider_session_id=thread)
+        wish = RunRequest(prompt="me too", provider_session_id=thread)
         second = await (await other.admit(wish)).result()
         assert second.failure is not None
         assert second.failure.kind == FailureKind.SESSION_BUSY

@@ -10,16 +10,16 @@ import trio
 
 import sessionmgr
 from sessionmgr.errors import LauncherFailed
-from sessionmgr.manager.launching import LateLauncher
+from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
 from sessionmgr.testing.scripted import Say, Wait
-from tests.manager.house import House, open_house
+from tests.manager.harness import ManagerHarness, open_harness
 
 ECHO = Command(argv=("echo", "well"), cwd="/", env={"PATH": "/usr/bin:/bin"})
 
 
-async def in_a_shell(house: House) -> RunResult:
+async def in_a_shell(house: ManagerHarness) -> RunResult:
     session = await house.manager.open_session("shell")
     return await (await session.submit("echo well")).result()
 
@@ -28,7 +28,7 @@ async def test_a_launcher_that_does_not_come_up_fails_the_run_that_wanted_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with open_house() as house:
+    async with open_harness() as house:
         neighbour = await house.start(Wait(seconds=1), Say(text="done"))
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", "/no/such/python")
@@ -50,7 +50,7 @@ async def test_all_starts_that_wait_for_a_launcher_hear_that_it_does_not_come_up
 ) -> None:
     place = tmp_path / "file"
     place.write_text("")
-    late = LateLauncher(state_dir=place)
+    late = LazyLauncher(state_dir=place)
     failures: list[LauncherFailed] = []
 
     async def start() -> None:

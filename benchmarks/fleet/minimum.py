@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.fleet.pieces import Fleet, fleet
+from benchmarks.fleet.pieces import BenchFleet, fleet
 from sessionmgr.model import MessageStreamed, encode_events, stamp
 
 TOGETHER: Final = 64
@@ -27,7 +27,7 @@ Row: TypeAlias = tuple[int, int, int, str, bytes]
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class FloorSession:
     """One session, from its source to its subscriber."""
 
     number: int
@@ -58,16 +58,16 @@ class Session:
         rung.set()
 
 
-class Committer:
+class FloorCommitter:
     """Stores what all sessions have, each `window` seconds at most."""
 
     def __init__(self, connection: sqlite3.Connection, window: float) -> None:
         self._connection: Final = connection
         self._window: Final = window
-        self._marked: dict[Session, None] = {}
+        self._marked: dict[FloorSession, None] = {}
         self._wanted = trio.Event()
 
-    def mark(self, session: Session) -> None:
+    def mark(self, session: FloorSession) -> None:
         """Note that a session has something."""
         self._marked[session] = None
         self._wanted.set()
@@ -101,7 +101,7 @@ def pieces(effort: Effort, sessions: int, window: int) -> Figures:
     return trio.run(_main, fleet(effort, sessions), window / 1000)
 
 
-async def _main(measured: Fleet, window: float) -> Figures:
+async def _main(measured: BenchFleet, window: float) -> Figures:
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         path = Path(directory, "floor.db")
         with closing(
@@ -109,10 +109,10 @@ async def _main(measured: Fleet, window: float) -> Figures:
         ) as connection:
             _prepare(connection, measured.sessions)
             async with trio.open_nursery() as nursery:
-                committer = Committer(connection, window)
+                committer = FloorCommitter(connection, window)
                 nursery.start_soon(committer.commit)
                 for number in range(measured.sessions):
-                    session = Session(number, *trio.open_memory_channel[str](CAPACITY))
+                    session = FloorSession(number, *trio.open_memory_channel[str](CAPACITY))
                     nursery.start_soon(_source, measured, committer, session)
                     nursery.start_soon(_subscribe, measured, session)
                 await measured.over.wait()
@@ -133,7 +133,7 @@ def _prepare(connection: sqlite3.Connection, sessions: int) -> None:
     connection.executemany("INSERT INTO sessions VALUES (?, 0)", [(n,) for n in range(sessions)])
 
 
-async def _source(measured: Fleet, committer: Committer, session: Session) -> None:
+async def _source(measured: BenchFleet, committer: FloorCommitter, session: FloorSession) -> None:
     def tell(piece: str) -> None:
         session.sending.send_nowait(piece)
         committer.mark(session)
@@ -141,7 +141,7 @@ async def _source(measured: Fleet, committer: Committer, session: Session) -> No
     await measured.source(session.number, tell)
 
 
-async def _subscribe(measured: Fleet, session: Session) -> None:
+async def _subscribe(measured: BenchFleet, session: FloorSession) -> None:
     measured.ready()
     seen = 0
     while True:

@@ -13,7 +13,7 @@ import trio
 from sessionmgr.adapter.approval import Allow, Deny
 from sessionmgr.errors import InboxFull
 from sessionmgr.manager.inbox import MOST_QUESTIONS
-from sessionmgr.manager.validate_events import as_written
+from sessionmgr.manager.validate_events import round_trip
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 
-class Question:
+class PendingApproval:
     """A provider's question that waits for its answer."""
 
     __slots__ = ("answered", "decision", "request", "ruled", "scope", "timeout")
@@ -58,7 +58,7 @@ class Question:
         """The scope of the task that finds the answer."""
 
 
-async def ask(run: RunState, request: ApprovalRequest) -> Decision:
+async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
     """Have a provider's question stored and decided, and wait for the answer, which is stored.
 
     One that is cancelled here needs no answer any more.
@@ -72,7 +72,7 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
     if not approval_id or approval_id in run.questions:  # providers use their ids again
         approval_id = new_id(IdKind.APPROVAL)
     request = msgspec.structs.replace(
-        as_written(request),
+        round_trip(request),
         approval_id=approval_id,
         session_id=run.session_id,
         run_id=run.run_id,
@@ -80,12 +80,12 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
         cwd=run.spec.cwd,
     )
     directories = (run.spec.cwd, *run.spec.directories)
-    ruled = by_mode(run.spec.permission.asked, request, directories)
+    ruled = decision_by_mode(run.spec.permission.asked, request, directories)
     is_awaited = ruled is None and run.plan.wish.approve is not None
     timeout = run.plan.clocks.of("approval") or None if is_awaited else None
-    question = Question(request, ruled, timeout=timeout)
-    run.alive()
-    run.live.commands.ask(run, question)
+    question = PendingApproval(request, ruled, timeout=timeout)
+    run.note_activity()
+    run.session_state.commands.request_approval(run, question)
     run.questions[approval_id] = question
     try:
         await question.answered.wait()
@@ -93,53 +93,55 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
         run.questions.pop(approval_id, None)
         if not question.answered.is_set():
             question.scope.cancel()
-            run.live.commands.withdraw(run, question)
+            run.session_state.commands.withdraw_approval(run, question)
     assert question.decision is not None
     return question.decision
 
 
-async def decide(entry: RunState, question: Question) -> None:
+async def decide_approval(entry: RunState, question: PendingApproval) -> None:
     """Find the answer to a question, and send it to the recorder, unless it is withdrawn."""
     with question.scope:
         decision = question.ruled
         if decision is None:
-            decision = await _ask(entry, question, entry.plan.wish.approve)
+            decision = await _find_decision(entry, question, entry.plan.wish.approve)
         else:
             await trio.lowlevel.checkpoint()
-        entry.live.commands.decide(entry, question, decision)
+        entry.session_state.commands.decide_approval(entry, question, decision)
 
 
-async def _ask(entry: RunState, question: Question, approve: Approve | None) -> Decision:
+async def _find_decision(
+    entry: RunState, question: PendingApproval, approve: Approve | None
+) -> Decision:
     if approve is None:
         await trio.lowlevel.checkpoint()
         return Deny(reason="nobody is there to be asked", by="default")
     patience = entry.plan.clocks.of("approval")
     if not patience:
-        return await _answer(entry, question, approve)
+        return await _call_approver(entry, question, approve)
     late = Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
-    timeout = _Timeout(patience)
+    timeout = _ApprovalTimeout(patience)
     decision: Decision = late
     async with trio.open_nursery() as nursery:
         nursery.start_soon(timeout.run, entry, question, late, nursery.cancel_scope)
-        answered = await _answer(entry, question, approve)
+        answered = await _call_approver(entry, question, approve)
         if not timeout.has_passed:
             decision = answered
         nursery.cancel_scope.cancel()
     return decision
 
 
-async def _answer(entry: RunState, question: Question, approve: Approve) -> Decision:
+async def _call_approver(entry: RunState, question: PendingApproval, approve: Approve) -> Decision:
     try:
-        return _checked(await approve(question.request))
+        return _validated_decision(await approve(question.request))
     except Exception as error:
         log.exception("event=approve_crashed run=%s", entry.id)
         message = f"approve() raised {type(error).__name__}: {error}"
         failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
-        entry.live.commands.note(entry, ErrorOccurred(failure=failure))
+        entry.session_state.commands.record_events(entry, ErrorOccurred(failure=failure))
         return Deny(reason=message, by="default")
 
 
-class _Timeout:
+class _ApprovalTimeout:
     """The timeout of one question: it holds even if `approve` does not react to its cancel."""
 
     def __init__(self, patience: float) -> None:
@@ -147,19 +149,19 @@ class _Timeout:
         self.has_passed = False
 
     async def run(
-        self, entry: RunState, question: Question, late: Decision, asking: trio.CancelScope
+        self, entry: RunState, question: PendingApproval, late: Decision, asking: trio.CancelScope
     ) -> None:
         """Warn at half time, and decide at the end."""
         await trio.sleep(self._patience / 2)
-        _note(entry, question, self._patience, self._patience / 2)
+        _note_waiting(entry, question, self._patience, self._patience / 2)
         await trio.sleep(self._patience / 2)
         self.has_passed = True
-        _note(entry, question, self._patience, self._patience)
-        entry.live.commands.decide(entry, question, late)
+        _note_waiting(entry, question, self._patience, self._patience)
+        entry.session_state.commands.decide_approval(entry, question, late)
         asking.cancel()
 
 
-def _note(entry: RunState, question: Question, limit: float, waited: float) -> None:
+def _note_waiting(entry: RunState, question: PendingApproval, limit: float, waited: float) -> None:
     """Have the record say that a question still waits, or has waited for too long."""
     request = question.request
     evidence: dict[str, Json] = {
@@ -172,10 +174,10 @@ def _note(entry: RunState, question: Question, limit: float, waited: float) -> N
     stalled = StallSuspected(
         state="approval", silent_for=float(waited), evidence=evidence, synthetic=True
     )
-    entry.live.commands.note(entry, stalled)
+    entry.session_state.commands.record_events(entry, stalled)
 
 
-def _checked(decision: object) -> Decision:
+def _validated_decision(decision: object) -> Decision:
     """Return the decision, if it is one that can be stored."""
     if not isinstance(decision, Allow | Deny):
         raise TypeError(f"it returned {decision!r}, which is neither Allow nor Deny")
@@ -183,7 +185,7 @@ def _checked(decision: object) -> Decision:
     return decision
 
 
-def by_mode(
+def decision_by_mode(
     mode: PermissionMode, request: ApprovalRequest, directories: Iterable[str]
 ) -> Decision | None:
     """Return what the permission mode itself answers; None leaves it to the caller."""
@@ -193,14 +195,14 @@ def by_mode(
                 return Allow(by="mode")
             return Deny(reason="the run only plans: nothing may be changed", by="mode")
         case PermissionMode.ACCEPT_EDITS if request.effect == "edit":
-            return Allow(by="mode") if _within(request.paths, directories) else None
+            return Allow(by="mode") if _all_within(request.paths, directories) else None
         case PermissionMode.FULL_AUTO | PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS:
             return Allow(by="mode")
         case _:
             return None
 
 
-def _within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
+def _all_within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
     """Say whether all `paths` are known to be inside one of the directories, wherever links lead.
 
     What `..` behind a link means depends on who reads it, so nothing is known of that.

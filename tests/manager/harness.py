@@ -15,24 +15,24 @@ from sessionmgr.testing.scripted import Script, ScriptedProvider, Step, scripted
 
 
 @dataclass
-class House:
+class ManagerHarness:
     manager: Manager
     store: Store
     actor: type[ScriptedProvider]
 
     async def result(self, *steps: Step) -> RunResult:
         session = await self.manager.open_session("actor")
-        return await (await session.submit(play(*steps))).result()
+        return await (await session.submit(run_scripted(*steps))).result()
 
     async def start(self, *steps: Step) -> RunHandle:
         session = await self.manager.open_session("actor")
-        return await session.submit(play(*steps))
+        return await session.submit(run_scripted(*steps))
 
     def saw(self, what: str) -> list[str]:
         return [entry.text for entry in self.actor.diary if entry.what == what]
 
 
-def play(*steps: Step, **how: object) -> str:
+def run_scripted(*steps: Step, **how: object) -> str:
     return write_script(Script(steps=steps, **how))  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def virtual_now() -> float:
     return 1_800_000_000 + trio.current_time()
 
 
-async def stored(house: House, session_id: str) -> list[str]:
+async def stored(house: ManagerHarness, session_id: str) -> list[str]:
     page = await house.store.events(session_id)
     return [row.type for row in page.rows]
 
@@ -59,7 +59,7 @@ async def collect(cursor: Cursor, into: list[AnyEvent]) -> None:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_harness(
     *,
     store: Store | None = None,
     actor: type[ScriptedProvider] | None = None,
@@ -67,7 +67,7 @@ async def open_house(
     clocks: Clocks | None = None,
     budget: Budget | None = None,
     lawful: bool = True,
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[ManagerHarness, None]:
     store = MemoryStore() if store is None else store
     actor = scripted("actor") if actor is None else actor
     async with open_manager(
@@ -77,7 +77,7 @@ async def open_house(
         budget=budget,
         now=virtual_now,
     ) as manager:
-        yield House(manager, store, actor)
+        yield ManagerHarness(manager, store, actor)
     if lawful:
         broken = await broken_laws(store)
         assert not broken, broken

@@ -24,7 +24,7 @@ class PauseOrder(msgspec.Struct, frozen=True):
     asked: dict[str, Json]
 
 
-def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> SnapshotRow:
+def make_snapshot(entry: RunState, run: Run, created_at: str, at: int) -> SnapshotRow:
     """Make the snapshot of a paused run, whose record is `run`."""
     order = entry.pause
     assert order is not None
@@ -47,5 +47,5 @@ def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> SnapshotRow
         session_id=run.session_id,
         run_id=run.id,
         at=at,
-        body=entry.live.redactor.redact(encode_json(value)),
+        body=entry.session_state.redactor.redact(encode_json(value)),
     )

@@ -21,9 +21,9 @@ from sessionmgr.errors import (
     RunRequestInvalid,
     RunRequestUnsupported,
 )
-from sessionmgr.manager.asked import asked_of, secrets_in
-from sessionmgr.manager.budget import tightest
+from sessionmgr.manager.budget import minimum_budget
 from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.resume_spec import option_secrets, resume_spec_of
 from sessionmgr.model import (
     UNSUPPORTED,
     Json,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Capabilities, PermissionModeName, Session
 
 
-def mode_of(name: PermissionMode | str) -> PermissionMode:
+def parse_permission_mode(name: PermissionMode | str) -> PermissionMode:
     """Return the permission mode of that name.
 
     Raises:
@@ -54,10 +54,12 @@ def mode_of(name: PermissionMode | str) -> PermissionMode:
     try:
         return PermissionMode(name)
     except ValueError:
-        raise ValueError(f"there is no permission mode {name!r}; {mode_hint(name)}") from None
+        raise ValueError(
+            f"there is no permission mode {name!r}; {permission_mode_hint(name)}"
+        ) from None
 
 
-def mode_hint(name: str) -> str:
+def permission_mode_hint(name: str) -> str:
     """Return a hint for an unknown permission mode: the nearest one, and all that exist."""
     modes = [mode.value for mode in PermissionMode]
     meant = _ELSEWHERE.get(name, name).lower()
@@ -70,7 +72,7 @@ _ELSEWHERE: Final = {"bypassPermissions": PermissionMode.DANGEROUSLY_SKIP_PERMIS
 """The name that a provider uses for a mode."""
 
 
-class RunWish(msgspec.Struct, frozen=True, kw_only=True):
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller asks for when a run is started; None leaves it to the session."""
 
     prompt: str
@@ -145,20 +147,20 @@ class CommonWishes(TypedDict, total=False):
     """The caller's metadata; results and `run_started` contain it."""
 
 
-class Wishes(CommonWishes, total=False):
+class RunArguments(CommonWishes, total=False):
     """The fields of a `RunWish` beside the prompt, as keyword arguments."""
 
     approve: Approve | None
     """Function that answers the agent's requests; the default is that of the session."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RunPlan(msgspec.Struct, frozen=True):
     """A run that may be started."""
 
     spec: RunSpec
     negotiation: Negotiation
     clocks: Clocks
-    wish: RunWish
+    wish: RunRequest
     """With the clocks of the caller, else of the session, and the outer budgets."""
     secrets: tuple[str, ...]
     """The secrets of its environment and options, which must not be stored or shown."""
@@ -166,14 +168,14 @@ class Plan(msgspec.Struct, frozen=True):
     """The part of the wish that is stored for a follow-up."""
 
 
-class Grant(msgspec.Struct, frozen=True):
+class RunGrant(msgspec.Struct, frozen=True):
     """What a run would be granted, if it were started."""
 
     negotiation: Negotiation
     permission: Permission
 
 
-def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
+def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPlan:
     """Make a plan of a wish that says all that its session has to say.
 
     Raises:
@@ -190,14 +192,14 @@ def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
     adapter = tree.adapter_class
     _require_served(adapter, wish)
     model = wish.model or session.model
-    options = _options(adapter, wish, model)
-    offered = tree.offered(options)
-    asked, (wish, negotiation) = wish, _negotiated(tree.name, offered, wish, model)
-    mode = mode_of(wish.permission_mode or session.permission_mode)
+    options = _run_options(adapter, wish, model)
+    offered = tree.capabilities_for(options)
+    asked, (wish, negotiation) = wish, _negotiate_or_raise(tree.name, offered, wish, model)
+    mode = parse_permission_mode(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
     chosen = None if offered.model_choice is UNSUPPORTED else model
     if wish is not asked or chosen != model:  # what was left out is left out of the options, too
-        options = _options(adapter, wish, chosen)
+        options = _run_options(adapter, wish, chosen)
     directories = tuple(str(Path(session.cwd, each)) for each in wish.directories)
     for directory in (session.cwd, *directories):
         if not os.path.isdir(directory):  # noqa: PTH112  # half the time of a Path
@@ -220,46 +222,48 @@ def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
         tools_allowed=None if wish.tools_allowed is None else tuple(wish.tools_allowed),
         tools_denied=tuple(wish.tools_denied),
         directories=directories,
-        budget=_all_budgets(wish),
+        budget=_effective_budget(wish),
         attended=wish.approve is not None,
     )
     clocks = wish.clocks.over(tables.clocks)
-    secrets = (*environment.secrets, *secrets_in(wish.options))
-    return Plan(
+    secrets = (*environment.secrets, *option_secrets(wish.options))
+    return RunPlan(
         spec=spec,
         negotiation=negotiation,
         clocks=clocks,
         wish=asked,
         secrets=secrets,
-        asked=asked_of(asked, secrets),  # raises here: an unstorable wish is the caller's mistake
+        asked=resume_spec_of(
+            asked, secrets
+        ),  # raises here: an unstorable wish is the caller's mistake
     )
 
 
-def grant_of(tables: ManagerState, session: Session, wish: RunWish) -> Grant:
+def run_grant(tables: ManagerState, session: Session, wish: RunRequest) -> RunGrant:
     """Return the grant of a run in a session, without starting or storing anything.
 
     Raises:
         StartRefused: The run would be refused or could never succeed.
         VariableRefused: A child may not get a variable.
     """
-    plan = check(tables, session, wish)
-    check_content(tables, session.provider, plan.spec)
-    return Grant(plan.negotiation, plan.spec.permission)
+    plan = plan_run(tables, session, wish)
+    check_run_content(tables, session.provider, plan.spec)
+    return RunGrant(plan.negotiation, plan.spec.permission)
 
 
-def readiness(tables: ManagerState, session: Session, wish: RunWish) -> Health:
+def run_readiness(tables: ManagerState, session: Session, wish: RunRequest) -> Health:
     """Check whether the program of a run could start now, and has a login.
 
     Raises:
         StartRefused: The run would be refused.
         VariableRefused: A child may not get a variable.
     """
-    spec = check(tables, session, wish).spec
+    spec = plan_run(tables, session, wish).spec
     adapter = tables.providers[session.provider].adapter_class
     return adapter.readiness(spec.options, spec.env, spec.cwd)
 
 
-def check_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
+def check_run_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
     """Look at what is said to a provider, too: a run would find out for itself.
 
     Raises:
@@ -273,7 +277,7 @@ def check_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
         raise RunRequestInvalid(provider, fault)
 
 
-NOTHING_ASKED: Final = Negotiation()
+EMPTY_NEGOTIATION: Final = Negotiation()
 # What a wish takes of the provider by its mere being there.
 _NEEDS: Final = {
     "system_prompt": "system_prompt",
@@ -283,10 +287,10 @@ _NEEDS: Final = {
     "effort": "effort",
 }
 # What a provider has to tell of, or else the budget of a run would be spent unseen.
-_KEPT_BY: Final = {"usd": "cost", "tokens": "usage"}
+_BUDGET_NEEDS: Final = {"usd": "cost", "tokens": "usage"}
 
 
-def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
+def _require_served(adapter: type[ProviderAdapter], wish: RunRequest) -> None:
     asked = {
         "tools_allowed": wish.tools_allowed is not None,  # an empty list allows none
         "tools_denied": bool(wish.tools_denied),
@@ -297,15 +301,15 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
             raise RunRequestUnsupported(adapter.name, field)
 
 
-def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:
+def negotiate_request(offered: Capabilities, wish: RunRequest, model: str | None) -> Negotiation:
     """Ask for what the wish names, and for what it takes to grant the rest of it."""
-    takes = [need for field, need in _NEEDS.items() if _asks(wish, field)]
-    budget = _all_budgets(wish)
-    takes += [need for limit, need in _KEPT_BY.items() if getattr(budget, limit) is not None]
+    takes = [need for field, need in _NEEDS.items() if _is_requested(wish, field)]
+    budget = _effective_budget(wish)
+    takes += [need for limit, need in _BUDGET_NEEDS.items() if getattr(budget, limit) is not None]
     if model is not None:
         takes.append("model_choice")
     if not (takes or wish.require or wish.prefer or wish.require_native):
-        return NOTHING_ASKED
+        return EMPTY_NEGOTIATION
     preferred = set(wish.prefer)
     return negotiate(
         offered,
@@ -315,40 +319,42 @@ def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> N
     )
 
 
-def _all_budgets(wish: RunWish) -> Budget:
-    return tightest((wish.budget, wish.session_budget, wish.manager_budget))
+def _effective_budget(wish: RunRequest) -> Budget:
+    return minimum_budget((wish.budget, wish.session_budget, wish.manager_budget))
 
 
-def _asks(wish: RunWish, field: str) -> bool:
+def _is_requested(wish: RunRequest, field: str) -> bool:
     said = getattr(wish, field)
     return said is not None and said not in ("", ())
 
 
-def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -> Options:
+def _run_options(adapter: type[ProviderAdapter], wish: RunRequest, model: str | None) -> Options:
     normalised = {"model": model, "max_turns": wish.max_turns, "effort": wish.effort}
     return resolve_options(adapter.name, adapter.options, wish.options, normalised)
 
 
-def _missing(provider: str, negotiation: Negotiation, wish: RunWish) -> CapabilityMissing:
+def _missing_capability_error(
+    provider: str, negotiation: Negotiation, wish: RunRequest
+) -> CapabilityMissing:
     """Return the error for missing capabilities: about the budget if only the budget needs them."""
-    for limit, need in _KEPT_BY.items():
-        amount = getattr(_all_budgets(wish), limit)
+    for limit, need in _BUDGET_NEEDS.items():
+        amount = getattr(_effective_budget(wish), limit)
         if amount is not None and negotiation.missing == (need,) and need not in wish.require:
             return BudgetUnenforceable(provider, negotiation, limit, amount)
     return CapabilityMissing(provider, negotiation)
 
 
-def _negotiated(
-    provider: str, offered: Capabilities, wish: RunWish, model: str | None
-) -> tuple[RunWish, Negotiation]:
+def _negotiate_or_raise(
+    provider: str, offered: Capabilities, wish: RunRequest, model: str | None
+) -> tuple[RunRequest, Negotiation]:
     """Negotiate; what the caller only prefers, and the provider lacks, is left out of the wish."""
-    negotiation = negotiate_wish(offered, wish, model)
+    negotiation = negotiate_request(offered, wish, model)
     if negotiation.missing:
-        raise _missing(provider, negotiation, wish)
+        raise _missing_capability_error(provider, negotiation, wish)
     if not wish.prefer:
         return wish, negotiation
     preferred = set(wish.prefer)
-    default = RunWish(prompt=wish.prompt)
+    default = RunRequest(prompt=wish.prompt)
     lacking = {
         field: getattr(default, field)
         for field, need in _NEEDS.items()
@@ -357,12 +363,12 @@ def _negotiated(
     return msgspec.structs.replace(wish, **lacking) if lacking else wish, negotiation
 
 
-def absolute(path: str | Path) -> str:
+def absolute_path(path: str | Path) -> str:
     """Return an absolute path; a relative one is seen from the working directory."""
     # Sessions share few directories, and a `Path` costs more than all else of opening one.
-    return _joined("" if os.path.isabs(path) else os.getcwd(), os.fspath(path))  # noqa: PTH109, PTH117
+    return _joined_path("" if os.path.isabs(path) else os.getcwd(), os.fspath(path))  # noqa: PTH109, PTH117
 
 
 @lru_cache(maxsize=256)
-def _joined(base: str, path: str) -> str:
+def _joined_path(base: str, path: str) -> str:
     return str(Path(base, path))

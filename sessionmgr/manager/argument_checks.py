@@ -20,18 +20,18 @@ import msgspec
 from sessionmgr.adapter.run_context import Budget
 from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.manager.plan import RunWish, mode_hint
+from sessionmgr.manager.run_plan import RunRequest, permission_mode_hint
 from sessionmgr.model import PermissionMode, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager.run_plan import RunArguments
 
 _MODES: Final = [mode.value for mode in PermissionMode]
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """A valid kind of argument, in code and in words; `fault` checks its value."""
 
     fits: Callable[[object], bool]
@@ -41,7 +41,9 @@ class Kind(NamedTuple):
     """Whether None is invalid."""
 
 
-def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -> None:
+def require_arguments(
+    call: str, kinds: Mapping[str, ArgumentKind], given: Mapping[str, object]
+) -> None:
     """Check the arguments of a call; None leaves out those that are not required.
 
     Raises:
@@ -64,7 +66,7 @@ def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -
                     raise ArgumentTypeInvalid(call, f"{name}[{key!r}]", text, "a str")
 
 
-def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
+def request_of_arguments(call: str, prompt: str, wishes: RunArguments) -> RunRequest:
     """Return the wish that a call's arguments describe.
 
     Raises:
@@ -72,11 +74,11 @@ def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
         ArgumentValueInvalid: An argument has an invalid value.
     """
     wishes = plain_wishes(call, wishes)
-    require(call, _PROMPT, {"prompt": prompt})
-    return msgspec.structs.replace(RunWish(prompt=prompt), **wishes)
+    require_arguments(call, _PROMPT, {"prompt": prompt})
+    return msgspec.structs.replace(RunRequest(prompt=prompt), **wishes)
 
 
-def plain_wishes(call: str, wishes: Wishes) -> Wishes:
+def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
     """Check the arguments beside the prompt, and return them with paths and mappings made plain.
 
     Raises:
@@ -84,11 +86,11 @@ def plain_wishes(call: str, wishes: Wishes) -> Wishes:
         ArgumentValueInvalid: An argument has an invalid value.
     """
     for name in wishes:
-        if name not in WISHES:
-            nearest = get_close_matches(name, WISHES, n=1)
+        if name not in RUN_ARGUMENTS:
+            nearest = get_close_matches(name, RUN_ARGUMENTS, n=1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise TypeError(f"{call}: there is no argument {name!r}{hint}")
-    require(call, WISHES, wishes)
+    require_arguments(call, RUN_ARGUMENTS, wishes)
     return cast("Wishes", {name: _plain(name, value) for name, value in wishes.items()})
 
 
@@ -136,15 +138,15 @@ def _is_async(value: object) -> bool:
     return callable(value) and inspect.iscoroutinefunction(type(value).__call__)
 
 
-def _of_text(value: object) -> str | None:
+def _text_fault(value: object) -> str | None:
     return None if str(value).strip() else "it is empty; write what the agent should do"
 
 
-def _of_count(value: object) -> str | None:
+def _count_fault(value: object) -> str | None:
     return None if isinstance(value, int) and value >= 1 else "it must be 1 or more"
 
 
-def _of_json(value: object) -> str | None:
+def _json_fault(value: object) -> str | None:
     try:
         msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -200,54 +202,54 @@ def _is_schema(value: object) -> bool:
     return isinstance(value, bool) or _is_object(value)
 
 
-def _of_mode(value: object) -> str | None:
-    return None if value in _MODES else f"there is no such mode; {mode_hint(str(value))}"
+def _mode_fault(value: object) -> str | None:
+    return None if value in _MODES else f"there is no such mode; {permission_mode_hint(str(value))}"
 
 
-_TEXT: Final = Kind(_is_text, "a str")
-_NAMES: Final = Kind(_is_names, "a list of str, such as ['resume']")
-_JSON: Final = Kind(_is_object, "a dict with str keys", _of_json)
-_APPROVE: Final = Kind(
+_TEXT: Final = ArgumentKind(_is_text, "a str")
+_NAMES: Final = ArgumentKind(_is_names, "a list of str, such as ['resume']")
+_JSON: Final = ArgumentKind(_is_object, "a dict with str keys", _json_fault)
+_APPROVE: Final = ArgumentKind(
     _is_async, "an async function (async def) that takes a request and returns Allow() or Deny()"
 )
-_CLOCKS: Final = Kind(_is_clocks, "Clocks, such as Clocks(deadline=600)")
-_BUDGET: Final = Kind(_is_budget, "Budget, such as Budget(usd=2.0)")
-_MODE: Final = Kind(_is_text, f"one of {', '.join(_MODES)}", _of_mode)
-_PATH: Final = Kind(_is_path, "a str or a Path")
+_CLOCKS: Final = ArgumentKind(_is_clocks, "Clocks, such as Clocks(deadline=600)")
+_BUDGET: Final = ArgumentKind(_is_budget, "Budget, such as Budget(usd=2.0)")
+_MODE: Final = ArgumentKind(_is_text, f"one of {', '.join(_MODES)}", _mode_fault)
+_PATH: Final = ArgumentKind(_is_path, "a str or a Path")
 
-_ID: Final = Kind(_is_text, "a str", is_required=True)
-_MESSAGE: Final = Kind(_is_text, "a str", _of_text)
-_FLAG: Final = Kind(_is_flag, "True or False")
+_ID: Final = ArgumentKind(_is_text, "a str", is_required=True)
+_MESSAGE: Final = ArgumentKind(_is_text, "a str", _text_fault)
+_FLAG: Final = ArgumentKind(_is_flag, "True or False")
 
 _PROMPT: Final = {"prompt": _MESSAGE._replace(is_required=True)}
 _PATHS: Final = frozenset({"images", "directories"})
 _VARIABLES: Final = frozenset({"env", "environ"})
-WISHES: Final[Mapping[str, Kind]] = {
+RUN_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {
     "system_prompt": _TEXT,
     "images": _NAMES,
     "model": _TEXT,
     "permission_mode": _MODE,
-    "options": Kind(_is_options, "a dict, or the provider's own options"),
+    "options": ArgumentKind(_is_options, "a dict, or the provider's own options"),
     "require": _NAMES,
     "prefer": _NAMES,
     "require_native": _NAMES,
-    "schema": Kind(
+    "schema": ArgumentKind(
         _is_schema,
         "a JSON Schema as a dict (of a pydantic model: Model.model_json_schema())",
-        _of_json,
+        _json_fault,
     ),
-    "max_turns": Kind(_is_count, "an int", _of_count),
+    "max_turns": ArgumentKind(_is_count, "an int", _count_fault),
     "effort": _TEXT,
     "tools_allowed": _NAMES,
     "tools_denied": _NAMES,
     "directories": _NAMES,
     "budget": _BUDGET,
     "clocks": _CLOCKS,
-    "env": Kind(_is_object, "a dict of str to str"),
+    "env": ArgumentKind(_is_object, "a dict of str to str"),
     "approve": _APPROVE,
     "metadata": _JSON,
 }
-SESSION: Final[Mapping[str, Kind]] = {
+SESSION_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {
     "provider": _ID,
     "cwd": _PATH._replace(is_required=True),
     "permission_mode": _MODE,
@@ -258,7 +260,7 @@ SESSION: Final[Mapping[str, Kind]] = {
     "metadata": _JSON,
     "session_id": _TEXT,
 }
-RECORDS: Final[Mapping[str, Kind]] = {
+RECORDS: Final[Mapping[str, ArgumentKind]] = {
     "id": _ID,
     "run_id": _ID,
     "session_id": _ID,
@@ -266,40 +268,40 @@ RECORDS: Final[Mapping[str, Kind]] = {
     "ids": _NAMES._replace(wanted="a list of ids", is_required=True),
     "types": _NAMES._replace(wanted="a list of event types, such as ['run_completed']"),
     "provider": _TEXT,
-    "state": Kind(_is_text, "'open' or 'closed'", _of_state),
-    "limit": Kind(_is_count, "an int", _of_count, is_required=True),
+    "state": ArgumentKind(_is_text, "'open' or 'closed'", _of_state),
+    "limit": ArgumentKind(_is_count, "an int", _count_fault, is_required=True),
 }
 """The arguments of the calls that read stored records."""
-PROVIDERS: Final[Mapping[str, Kind]] = {
+PROVIDERS: Final[Mapping[str, ArgumentKind]] = {
     "providers": _NAMES._replace(wanted="a list of providers' names, such as ['claude']")
 }
-MESSAGES: Final[Mapping[str, Kind]] = {
+MESSAGES: Final[Mapping[str, ArgumentKind]] = {
     "run_id": _ID,
-    "snapshot": Kind(_is_snapshot, "a Snapshot or its id", is_required=True),
+    "snapshot": ArgumentKind(_is_snapshot, "a Snapshot or its id", is_required=True),
     "message": _MESSAGE,
     "content": _MESSAGE._replace(is_required=True),
 }
 """The arguments of the calls that continue a run."""
-MANAGER: Final[Mapping[str, Kind]] = {
+MANAGER_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {
     "clocks": _CLOCKS,
     "budget": _BUDGET,
-    "adapters": Kind(_is_classes, "a dict of names to adapter classes"),
-    "store": Kind(_is_store, "a str, a Path or a Store"),
-    "environ": Kind(_is_object, "a dict of str to str"),
+    "adapters": ArgumentKind(_is_classes, "a dict of names to adapter classes"),
+    "store": ArgumentKind(_is_store, "a str, a Path or a Store"),
+    "environ": ArgumentKind(_is_object, "a dict of str to str"),
 }
-BATCH: Final[Mapping[str, Kind]] = {
+BATCH_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {
     "out": _PATH,
     "approve": _APPROVE,
-    "concurrency": Kind(_is_count, "an int", _of_count),
-    "per_provider": Kind(_is_counts, "a dict of providers' names to int"),
-    "provider_defaults": Kind(_is_object, "a dict of providers' names to Job"),
-    "retries": Kind(_is_count, "an int"),
-    "max_failures": Kind(_is_count, "an int", _of_count),
-    "limit": Kind(_is_count, "an int"),
+    "concurrency": ArgumentKind(_is_count, "an int", _count_fault),
+    "per_provider": ArgumentKind(_is_counts, "a dict of providers' names to int"),
+    "provider_defaults": ArgumentKind(_is_object, "a dict of providers' names to Job"),
+    "retries": ArgumentKind(_is_count, "an int"),
+    "max_failures": ArgumentKind(_is_count, "an int", _count_fault),
+    "limit": ArgumentKind(_is_count, "an int"),
     "only": _NAMES,
     "skip": _NAMES,
     "retry_on": _NAMES,
-    "defaults": Kind(_is_struct, "a Job, such as Job(id='-', provider='claude')"),
+    "defaults": ArgumentKind(_is_struct, "a Job, such as Job(id='-', provider='claude')"),
     "keep_failed": _FLAG,
     "force": _FLAG,
     "ignore_pauses": _FLAG,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], object]
 
 
-class _Guard:
+class _InterruptGuard:
     """Stands before trio's handler, in one `trio.run`."""
 
     def __init__(self, handler: Handler) -> None:
@@ -43,10 +43,10 @@ class _Guard:
         self._is_pending = False
 
 
-_GUARD: Final[trio.lowlevel.RunVar[_Guard | None]] = trio.lowlevel.RunVar("guard", None)
+_GUARD: Final[trio.lowlevel.RunVar[_InterruptGuard | None]] = trio.lowlevel.RunVar("guard", None)
 
 
-def guard_from_interrupts() -> None:
+def install_interrupt_guard() -> None:
     """Begin, for one more manager; nothing is done where SIGINT is not trio's to handle."""
     guard = _GUARD.get()
     if guard is None:
@@ -55,13 +55,13 @@ def guard_from_interrupts() -> None:
         handler = signal.getsignal(signal.SIGINT)
         if not callable(handler) or not handler.__module__.startswith("trio."):
             return
-        guard = _Guard(handler)
+        guard = _InterruptGuard(handler)
         _GUARD.set(guard)
         signal.signal(signal.SIGINT, guard)
     guard.managers += 1
 
 
-def unguard() -> None:
+def remove_interrupt_guard() -> None:
     """End, for one manager."""
     guard = _GUARD.get()
     if guard is None:

@@ -12,12 +12,12 @@ from sessionmgr.model import Json, MessageSent, RunStatus, Usage
 from sessionmgr.store import MemoryStore, Request
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
-from tests.manager.house import House, open_house, play
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 Answer = dict[str, Json]
 
 
-async def ask(house: House, kind: str, target: str, **body: Json) -> Answer:
+async def ask(house: ManagerHarness, kind: str, target: str, **body: Json) -> Answer:
     name = f"request-{trio.current_time()}-{kind}-{target}"
     request = Request(
         request_id=name, kind=kind, target=target, at=0, body=msgspec.json.encode(body)
@@ -28,7 +28,7 @@ async def ask(house: House, kind: str, target: str, **body: Json) -> Answer:
 
 
 async def test_a_run_is_cancelled_from_elsewhere(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run, spared = await house.start(Hang()), await house.start(Hang())
         answer = await ask(house, "cancel", run.id, detail="from afar")
         assert answer == {"ok": True, "cancelled": 1}
@@ -39,7 +39,7 @@ async def test_a_run_is_cancelled_from_elsewhere(autojump_clock: MockClock) -> N
 
 
 async def test_a_message_comes_from_elsewhere(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hear())
         await trio.sleep(1)
         answer = await ask(house, "append", run.id, content="hello from afar")
@@ -48,7 +48,7 @@ async def test_a_message_comes_from_elsewhere(autojump_clock: MockClock) -> None
 
 
 async def test_a_run_is_paused_from_elsewhere(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         answer = await ask(house, "pause", run.id, node="here")
@@ -65,9 +65,9 @@ async def test_a_question_is_answered_from_elsewhere(
         await trio.sleep(1000)
         return Allow()
 
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor", approve=approve)
-        run = await session.submit(play(Ask(tool="rm")))
+        run = await session.submit(run_scripted(Ask(tool="rm")))
         await trio.sleep(1)
         answer = await ask(house, "approve", run.id, allow=allow, detail="seen")
         assert answer == {"ok": True, "answered": True}
@@ -80,9 +80,9 @@ async def test_what_the_mode_decides_nobody_decides_from_elsewhere(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    async with open_house(store=store) as house:
+    async with open_harness(store=store) as house:
         session = await house.manager.open_session("actor", permission_mode="plan")
-        run = await session.submit(play(Wait(seconds=5), Ask(tool="rm", effect="edit")))
+        run = await session.submit(run_scripted(Wait(seconds=5), Ask(tool="rm", effect="edit")))
         await trio.sleep(1)
         store.delay = lambda _: 2.0  # the answer of the mode takes a while to be on record
         await trio.sleep(4.5)
@@ -93,19 +93,19 @@ async def test_what_the_mode_decides_nobody_decides_from_elsewhere(
 
 
 async def test_what_cannot_be_done_is_answered_with_the_reason(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         run = await house.start(Wait(seconds=30), Fail())
         answer = await ask(house, "dance", run.id)
         assert answer["ok"] is False
         session = await house.manager.open_session("actor")
-        unnamed = await session.submit(play(Wait(seconds=30), starts=False))
+        unnamed = await session.submit(run_scripted(Wait(seconds=30), starts=False))
         answer = await ask(house, "pause", unnamed.id)
         assert answer["ok"] is False
         assert "has not named its session" in str(answer["error"])
 
 
 async def test_a_slow_request_holds_up_no_other(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(close=20)) as house:
+    async with open_harness(clocks=Clocks(close=20)) as house:
         deaf, other = await house.start(Deaf(seconds=15)), await house.start(Hang())
         await trio.sleep(1)
         async with trio.open_nursery() as nursery:
@@ -118,8 +118,8 @@ async def test_a_slow_request_holds_up_no_other(autojump_clock: MockClock) -> No
 async def test_a_request_goes_to_the_manager_that_has_the_run(autojump_clock: MockClock) -> None:
     store = MemoryStore()
     async with (
-        open_house(store=store, lawful=False) as first,
-        open_house(store=store, lawful=False) as second,
+        open_harness(store=store, lawful=False) as first,
+        open_harness(store=store, lawful=False) as second,
     ):
         runs = [await first.start(Hang()), await second.start(Hang())]
         for run in runs:
@@ -138,7 +138,7 @@ async def test_who_asks_is_answered_although_the_manager_is_left_meanwhile(
 ) -> None:
     store = SlowToComplete()
     async with trio.open_nursery() as nursery:
-        async with open_house(store=store) as house:
+        async with open_harness(store=store) as house:
             run = await house.start(Hang())
             await trio.sleep(1)
             request = Request(request_id="r", kind="pause", target=run.id, at=0, body=b"{}")
@@ -150,7 +150,7 @@ async def test_who_asks_is_answered_although_the_manager_is_left_meanwhile(
         assert (await store.snapshot(str(answer["snapshot"]))).run_id == run.id
 
 
-class Stumbling(MemoryStore):
+class StumblingRequestStore(MemoryStore):
     stumbles = 1
 
     async def complete(self, request_id: str, result: bytes) -> None:
@@ -163,9 +163,9 @@ class Stumbling(MemoryStore):
 async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_house(store=Stumbling()) as house:
+    async with open_harness(store=StumblingRequestStore()) as house:
         session = await house.manager.open_session("actor")
-        run = await session.submit(play(Hear(), Hang()))
+        run = await session.submit(run_scripted(Hear(), Hang()))
         await trio.sleep(1)
         answer = await ask(house, "append", run.id, content="more")
         assert answer["ok"] is False
@@ -176,7 +176,7 @@ async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
         assert len({each.message_id for each in sent if each.content == "more"}) == 1
 
 
-class Refusing(MemoryStore):
+class RefusingStore(MemoryStore):
     """Takes no answer."""
 
     why: StoreError = StoreClosed("the store")
@@ -197,9 +197,9 @@ class Refusing(MemoryStore):
 async def test_an_answer_that_the_store_does_not_take_is_in_the_log(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, why: StoreError, said: str
 ) -> None:
-    store = Refusing()
+    store = RefusingStore()
     store.why = why
-    async with open_house(store=store, clocks=Clocks(store=30)) as house:
+    async with open_harness(store=store, clocks=Clocks(store=30)) as house:
         run = await house.start(Hang())
         await trio.sleep(1)
         await store.submit(Request(request_id="r", kind="cancel", target=run.id, at=0, body=b"{}"))
@@ -209,11 +209,11 @@ async def test_an_answer_that_the_store_does_not_take_is_in_the_log(
 
 
 async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         session = await house.manager.open_session("actor")
         runs = [
-            await session.submit(play(Use(input=1, output=2, usd=0.25))),
-            await session.submit(play(Use(output=10))),
+            await session.submit(run_scripted(Use(input=1, output=2, usd=0.25))),
+            await session.submit(run_scripted(Use(output=10))),
         ]
         for run in runs:
             await run.result()
@@ -226,10 +226,10 @@ async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: Mock
 
 
 async def test_the_sessions_that_are_stored_are_told(autojump_clock: MockClock) -> None:
-    async with open_house() as house:
+    async with open_harness() as house:
         sessions = [await house.manager.open_session("actor", metadata={"n": n}) for n in range(3)]
         for session in sessions[:2]:
-            await (await session.submit(play(Say(text="x")))).result()
+            await (await session.submit(run_scripted(Say(text="x")))).result()
         await trio.sleep(100)
         told = {each.id: each for each in await house.manager.sessions()}
         assert told.keys() == {session.id for session in sessions[:2]}

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
     from sessionmgr.store.rows import StoredRun
 
-NOTHING: Final = CostTotals(**dict.fromkeys(CostTotals.__struct_fields__, 0))
+NO_COSTS: Final = CostTotals(**dict.fromkeys(CostTotals.__struct_fields__, 0))
 
 
-async def costs_of(
+async def read_costs(
     store: Store, ids: Collection[str], adapters: Mapping[str, type[ProviderAdapter]] | None = None
 ) -> dict[str, CostTotals]:
     """Return the sums of sessions, runs or providers' sessions; ids without costs are omitted."""
@@ -85,7 +85,7 @@ class CostGaps:
         """Return the ledger's sums with the gaps of `ids` counted as entries without a price."""
         known = dict(sums)
         for id in ids:
-            costs = known.get(id, NOTHING)
+            costs = known.get(id, NO_COSTS)
             more = self._unknown[id] or (id in self._partial and not costs.unpriced)
             if more:
                 known[id] = replace(costs, rows=costs.rows + more, unpriced=costs.unpriced + more)

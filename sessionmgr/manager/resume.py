@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.errors import NotResumable
-from sessionmgr.manager.asked import Asked, asked_before, give_back
-from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.resume_spec import ResumeSpec, read_resume_spec, restore_options
+from sessionmgr.manager.run_plan import RunRequest
 from sessionmgr.model import (
     TERMINAL,
     FailureKind,
@@ -28,7 +28,7 @@ from sessionmgr.model.value import without_unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import Json, Run
     from sessionmgr.store import Store
 
@@ -38,14 +38,18 @@ MOST_DENIED: Final = 5
 """So many denied calls are named to an agent."""
 
 
-def snapshot_of(body: bytes) -> Snapshot:
+def decode_snapshot(body: bytes) -> Snapshot:
     """Read a snapshot as it is stored."""
     return msgspec.convert(without_unknown(msgspec.json.decode(body), Snapshot), Snapshot)
 
 
-def wish_to_go_on(
-    snapshot: Snapshot, run: Run, message: str | None, wishes: Wishes, known: Mapping[str, Json]
-) -> RunWish:
+def resume_request(
+    snapshot: Snapshot,
+    run: Run,
+    message: str | None,
+    wishes: RunArguments,
+    known: Mapping[str, Json],
+) -> RunRequest:
     """Return what is asked for: the same as before, but for what `wishes` say.
 
     Secret options, which are not stored, come from those that are `known`.
@@ -54,19 +58,19 @@ def wish_to_go_on(
         NotResumable: A precondition does not hold.
     """
     _require_resumable(snapshot, run)
-    asked = asked_before(snapshot.asked)
+    asked = read_resume_spec(snapshot.asked)
     given = wishes.get("options", {})
     if not isinstance(given, msgspec.Struct):
-        restored = give_back(asked.options, asked.withheld, known)
+        restored = restore_options(asked.options, asked.withheld, known)
         wishes = {**wishes, "options": {**restored, **given}}
-    wish = RunWish(
-        prompt=message_to_resume([run], message or snapshot.message),
+    wish = RunRequest(
+        prompt=resume_message([run], message or snapshot.message),
         permission_mode=snapshot.permission.asked if snapshot.permission else None,
         provider_session_id=snapshot.provider_session_id,
         resumed_from=snapshot.run_id,
         metadata=run.metadata,
     )
-    return msgspec.structs.replace(wish, **asked.wishes(run.id, wishes))
+    return msgspec.structs.replace(wish, **asked.merged_arguments(run.id, wishes))
 
 
 def _require_resumable(snapshot: Snapshot, run: Run) -> None:
@@ -76,14 +80,14 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
         raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
 
 
-def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
+def resume_message(runs: Iterable[Run], message: str | None = None) -> str:
     """Return the message to an agent whose session is resumed after these runs, newest first.
 
     An agent that was cut inside a tool call must not assume that it succeeded or failed. One that
     was denied a call is asked to try again, because the answer may now be different.
     """
     runs = list(runs)
-    cut, denied = _cut_tools(runs), _denied_calls(runs[:1])
+    cut, denied = _interrupted_tools(runs), _denied_calls(runs[:1])
     notices: list[str] = []
     if cut:
         notices.append(
@@ -101,7 +105,7 @@ def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
     return " ".join([*notices, "Then continue." if message is None else message])
 
 
-def was_cut_unanswered(run: Run) -> bool:
+def was_interrupted_unanswered(run: Run) -> bool:
     """Return whether a run was interrupted before its agent has said or done anything."""
     is_answered = run.text or run.partial or run.tool_calls.count or run.usage != Usage()
     is_dead = run.failure is not None and run.failure.kind is FailureKind.MANAGER_CRASHED
@@ -117,7 +121,7 @@ def _denied_calls(runs: Iterable[Run]) -> list[str]:
     return list(dict.fromkeys(said))[:MOST_DENIED]
 
 
-def _cut_tools(runs: Iterable[Run]) -> list[str]:
+def _interrupted_tools(runs: Iterable[Run]) -> list[str]:
     """Return the tools whose calls were cut, unless the agent has worked since."""
     for run in runs:
         if run.open_tools or run.interrupted_tools:
@@ -131,19 +135,19 @@ FOLLOWS: Final = "follow_up_of"
 """The metadata key under which a follow-up stores the id of the followed run."""
 
 
-async def asked_in(store: Store, run: Run) -> Asked | None:
+async def recorded_resume_spec(store: Store, run: Run) -> ResumeSpec | None:
     """Return a run's recorded wishes; None if an older version has recorded it."""
     page = await store.events(run.session_id, run_id=run.id, types=["run_started"], limit=1)
     for row in page.rows:
         event = decode_event(row.body)
         if isinstance(event, RunStarted) and isinstance(event.asked, dict):
-            return asked_before(event.asked)
+            return read_resume_spec(event.asked)
     return None
 
 
-def wish_to_follow_up(
-    run: Run, asked: Asked | None, message: str | None, wishes: Wishes
-) -> RunWish:
+def follow_up_request(
+    run: Run, asked: ResumeSpec | None, message: str | None, wishes: RunArguments
+) -> RunRequest:
     """Return the wish of a follow-up; `asked` is that of the followed run.
 
     Raises:
@@ -153,13 +157,13 @@ def wish_to_follow_up(
         raise NotResumable(run.id, f"it is {run.status}: wait for its end, or append to it")
     if run.provider_session_id is None:
         raise NotResumable(run.id, "the provider's session is not known")
-    asked = asked or Asked()
-    wish = RunWish(
-        prompt=message_to_resume([run], message),
+    asked = asked or ResumeSpec()
+    wish = RunRequest(
+        prompt=resume_message([run], message),
         permission_mode=run.permission.asked if run.permission else None,
         provider_session_id=run.provider_session_id,
         resumed_from=run.id,
         metadata=run.metadata,
     )
-    wish = msgspec.structs.replace(wish, **asked.wishes(run.id, wishes))
+    wish = msgspec.structs.replace(wish, **asked.merged_arguments(run.id, wishes))
     return msgspec.structs.replace(wish, metadata={**wish.metadata, FOLLOWS: run.id})

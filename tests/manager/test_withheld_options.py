@@ -11,18 +11,18 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Options, RunContext
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.asked import give_back, secrets_in, withhold
+from sessionmgr.manager.resume_spec import option_secrets, redact_options, restore_options
 from sessionmgr.model import Json, RunStatus, Snapshot
 from sessionmgr.process.environment import is_secret_value
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
-from tests.manager.house import House, open_house, play
+from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 TOKEN = "Token abc123def456ghi789"
 KEY = "k3y-0123456789"
 
 
-class Own(Options, frozen=True, kw_only=True):
+class WithheldOptions(Options, frozen=True, kw_only=True):
     mcp_servers: dict[str, Json] = field(default_factory=dict[str, Json])
     follow: str = "next"
 
@@ -33,9 +33,9 @@ OPTIONS: dict[str, Json] = {
 }
 
 
-async def paused(house: House, *said: str) -> Snapshot:
+async def paused(house: ManagerHarness, *said: str) -> Snapshot:
     session = await house.manager.open_session("actor")
-    script = play(*(Say(text=each) for each in said), Hang())
+    script = run_scripted(*(Say(text=each) for each in said), Hang())
     run = await session.submit(script, options=OPTIONS)
     await trio.sleep(1)
     return await run.pause()
@@ -44,7 +44,7 @@ async def paused(house: House, *said: str) -> Snapshot:
 def actor_seeing(given: list[Options]) -> type[ScriptedProvider]:
     """Return a provider that records the options of its runs."""
 
-    class Seeing(scripted("actor", options=Own)):  # type: ignore[misc]
+    class Seeing(scripted("actor", options=WithheldOptions)):  # type: ignore[misc]
         async def run(self, run: RunContext) -> None:
             given.append(run.options)
             await super().run(run)
@@ -56,10 +56,12 @@ async def test_neither_snapshot_nor_event_holds_what_is_secret_among_the_options
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "runs.db"
-    actor = scripted("actor", options=Own)
+    actor = scripted("actor", options=WithheldOptions)
     async with open_manager(store=path, adapters={"actor": actor}) as manager:
         session = await manager.open_session("actor")
-        run = await session.submit(play(Say(text=f"{KEY} {TOKEN}"), Hang()), options=OPTIONS)
+        run = await session.submit(
+            run_scripted(Say(text=f"{KEY} {TOKEN}"), Hang()), options=OPTIONS
+        )
         async for event in run:
             if event.type == "message_received":
                 break
@@ -72,12 +74,12 @@ async def test_the_manager_that_paused_a_run_goes_on_with_its_secrets(
     autojump_clock: MockClock,
 ) -> None:
     seen = list[Options]()
-    async with open_house(actor=actor_seeing(seen)) as house:
+    async with open_harness(actor=actor_seeing(seen)) as house:
         snapshot = await paused(house)
         run = await house.manager.submit_resume(snapshot.id)
         await trio.sleep(1)
         run.cancel()
-    assert seen == [Own(**OPTIONS)] * 2  # type: ignore[arg-type]
+    assert seen == [WithheldOptions(**OPTIONS)] * 2  # type: ignore[arg-type]
 
 
 async def test_another_manager_asks_for_the_secrets_by_name_and_goes_on_with_them(
@@ -85,9 +87,9 @@ async def test_another_manager_asks_for_the_secrets_by_name_and_goes_on_with_the
 ) -> None:
     store, seen = MemoryStore(), list[Options]()
     actor = actor_seeing(seen)
-    async with open_house(store=store, actor=actor) as house:
+    async with open_harness(store=store, actor=actor) as house:
         snapshot = await paused(house)
-    async with open_house(store=store, actor=actor) as house:
+    async with open_harness(store=store, actor=actor) as house:
         missing = r"mcp_servers.x.headers.Authorization, mcp_servers.x.env.API_KEY"
         with pytest.raises(NotResumable, match=missing):
             await house.manager.resume(snapshot.id)
@@ -97,7 +99,7 @@ async def test_another_manager_asks_for_the_secrets_by_name_and_goes_on_with_the
         run = await house.manager.submit_resume(snapshot.id, options={"mcp_servers": servers})
         await trio.sleep(1)
         assert (await run.result()).status is RunStatus.COMPLETED
-    assert seen[-1] == Own(**OPTIONS)  # type: ignore[arg-type]
+    assert seen[-1] == WithheldOptions(**OPTIONS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ async def test_another_manager_asks_for_the_secrets_by_name_and_goes_on_with_the
     ],
 )
 def test_what_is_secret_is_found_wherever_it_stands(options: dict[str, Json], secret: str) -> None:
-    assert secret in secrets_in(options)
-    kept, _ = withhold(options)
+    assert secret in option_secrets(options)
+    kept, _ = redact_options(options)
     assert secret not in repr(kept)
 
 
@@ -133,8 +135,8 @@ def test_what_is_secret_is_found_wherever_it_stands(options: dict[str, Json], se
     ],
 )
 def test_what_only_names_a_secret_is_kept(options: dict[str, Json]) -> None:
-    assert withhold(options) == (options, ())
-    assert secrets_in(options) == ()
+    assert redact_options(options) == (options, ())
+    assert option_secrets(options) == ()
 
 
 JSON = st.recursive(
@@ -149,7 +151,7 @@ JSON = st.recursive(
 
 def test_what_holds_a_variables_value_is_withheld_as_a_whole() -> None:
     options: Json = {"args": ["--auth=hunter2-more"], "n": "1"}
-    assert withhold(options, ["hunter2-more"]) == (
+    assert redact_options(options, ["hunter2-more"]) == (
         {"args": ["[redacted]"], "n": "1"},
         (("args", 0),),
     )
@@ -159,13 +161,13 @@ def test_what_holds_a_variables_value_is_withheld_as_a_whole() -> None:
 def test_what_was_withheld_and_is_given_back_makes_the_same_options(
     options: dict[str, Json],
 ) -> None:
-    kept, withheld = withhold(options)
+    kept, withheld = redact_options(options)
     assert isinstance(kept, dict)
-    for secret in filter(is_secret_value, secrets_in(options)):
+    for secret in filter(is_secret_value, option_secrets(options)):
         assert not [path for path, text in texts(kept) if text == secret]
-    assert {**kept, **give_back(kept, withheld, options)} == options
+    assert {**kept, **restore_options(kept, withheld, options)} == options
     if withheld:
-        assert give_back(kept, withheld, {}) == {}
+        assert restore_options(kept, withheld, {}) == {}
 
 
 def texts(value: Json, path: tuple[object, ...] = ()) -> list[tuple[tuple[object, ...], str]]:

@@ -81,7 +81,7 @@ def _can_crash(task: Task, owner: ChildTask) -> bool:
     )
 
 
-def crash_where_it_waits(of: Callable[[ChildTask], bool]) -> bool:
+def crash_at_wait(of: Callable[[ChildTask], bool]) -> bool:
     """Have the node crash in the very place where its task waits; False if there is none."""
     tasks: list[Task] = [cast("Task", trio.lowlevel.current_root_task())]
     for task in tasks:

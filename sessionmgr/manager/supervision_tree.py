@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.errors import ManagerDown, OtpError, StoreError
-from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
-from sessionmgr.manager.shutdown import end_all
+from sessionmgr.manager.shutdown import end_all_runs
+from sessionmgr.manager.sigint_guard import install_interrupt_guard, remove_interrupt_guard
 from sessionmgr.otp import Supervisor, child
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from sessionmgr.manager.desk import Desk
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.reconciler import Reconciler
+    from sessionmgr.manager.request_server import RequestServer
     from sessionmgr.manager.session_supervisor import SessionSupervisor
 
 
-class Tree:
+class SupervisionTree:
     """The tasks of an open manager."""
 
     def __init__(
@@ -32,25 +32,25 @@ class Tree:
         store: StoreChild,
         reconciler: Reconciler,
         keeping: SessionSupervisor,
-        desk: Desk,
+        desk: RequestServer,
     ) -> None:
         self._tables: Final = tables
         self._reconciler: Final = reconciler
         self._root: Final = Supervisor(
             child(tables.launcher.serve, id="launcher"),
-            Supervisor(child(store.keep, tables, id="writer"), name="store"),
+            Supervisor(child(store.run, tables, id="writer"), name="store"),
             # These serve all sessions from outside; a crash of one harms none of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
                 child(self._tables.timeouts.run, id="clocks"),
-                child(keeping.renew, id="leases"),
-                child(keeping.sweep, id="sweep"),
+                child(keeping.renew_leases, id="leases"),
+                child(keeping.sweep_abandoned_runs, id="sweep"),
                 child(desk.serve, id="desk"),
                 name="services",
             ),
             keeping.sessions,
             keeping.providers,
-            child(self._gate, id="gate", shutdown=float("inf")),
+            child(self._admission_gate, id="gate", shutdown=float("inf")),
             strategy="rest_for_one",
             name="manager",
         )
@@ -61,14 +61,14 @@ class Tree:
         Raises:
             ManagerDown: It does not come up; the cause says why.
         """
-        self._appear()
+        self._enter()
         try:
             await self._root.__aenter__()
         except OtpError as error:
-            self._disappear()
-            raise _what_is_wrong(error) from error
+            self._exit()
+            raise _user_error(error) from error
         except BaseException:
-            self._disappear()
+            self._exit()
             raise
 
     async def close(
@@ -85,32 +85,32 @@ class Tree:
                 raise
             raise ManagerDown(error) from error
         except BaseExceptionGroup as group:
-            raise translate(group, exc, ManagerDown) from None
+            raise translate_group(group, exc, ManagerDown) from None
         finally:
-            self._reconciler.let_go("the manager is down")
-            self._disappear()
+            self._reconciler.release_waiters("the manager is down")
+            self._exit()
             self._tables.lifetime.end()
 
     def draw(self) -> str:
         """Draw it as it is now."""
         return self._root.tree()
 
-    def _appear(self) -> None:
-        guard_from_interrupts()
-        self._tables.presence.appear()
+    def _enter(self) -> None:
+        install_interrupt_guard()
+        self._tables.presence.register()
 
-    def _disappear(self) -> None:
-        self._tables.presence.disappear()
-        unguard()
+    def _exit(self) -> None:
+        self._tables.presence.unregister()
+        remove_interrupt_guard()
 
     # --- the children ----------------------------------------------------------------------------
 
     async def _reconcile(self, *, task_status: trio.TaskStatus[None]) -> None:
-        await self._reconciler.boot()
+        await self._reconciler.reconcile_store()
         task_status.started()
         await self._reconciler.watch()
 
-    async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _admission_gate(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Admit runs until the end; then end them all before anything else is stopped."""
         tables = self._tables
         tables.open = True
@@ -120,15 +120,15 @@ class Tree:
         except trio.Cancelled:  # not a crash: the block is left
             tables.open = False
             clocks = tables.clocks
-            await end_all(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
+            await end_all_runs(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
             with trio.move_on_after(clocks.of("close"), shield=True):
-                await self._reconciler.settle_last()
+                await self._reconciler.store_spooled_ends()
             raise
         finally:
             tables.open = False
 
 
-def _what_is_wrong(error: BaseException) -> BaseException:
+def _user_error(error: BaseException) -> BaseException:
     """Return the error that a user can act on: one of the store, else `ManagerDown`."""
     cause: BaseException | None = error
     while cause is not None:
@@ -138,7 +138,7 @@ def _what_is_wrong(error: BaseException) -> BaseException:
     return ManagerDown(error)
 
 
-def translate(
+def translate_group(
     group: BaseExceptionGroup[BaseException],
     body: BaseException | None,
     down: Callable[[BaseException], BaseException],
@@ -169,7 +169,7 @@ class StoreChild:
             return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
-    async def keep(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
         """Be the child that has the store open."""
         tables.store_path = self._path
         if self._path is None:

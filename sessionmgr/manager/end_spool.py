@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
-PATIENCE: Final = 5.0
+LOCK_TIMEOUT: Final = 5.0
 """Seconds to wait for another manager that uses the file, which takes milliseconds."""
 
 
-def without_secrets(event: RunEnded, redactor: Redactor) -> RunEnded:
+def redacted_end(event: RunEnded, redactor: Redactor) -> RunEnded:
     """Return a terminal event without secrets."""
     body = encode_event(event)
     redacted = redactor.redact(body)
@@ -40,7 +40,7 @@ def without_secrets(event: RunEnded, redactor: Redactor) -> RunEnded:
     return found
 
 
-class Spool:
+class EndSpool:
     """The file of ends that wait for a store; without a path, they are only logged."""
 
     def __init__(self, path: Path | None) -> None:
@@ -57,7 +57,7 @@ class Spool:
             return
 
         def write() -> None:
-            with _alone(path) as file, os.fdopen(os.dup(file), "ab") as writer:
+            with _locked_file(path) as file, os.fdopen(os.dup(file), "ab") as writer:
                 writer.write(b"".join(line + b"\n" for line in lines))
 
         await trio.to_thread.run_sync(write)
@@ -70,7 +70,7 @@ class Spool:
             return {}
         ends: dict[str, RunEnded] = {}
         for line in (await trio.Path(path).read_bytes()).splitlines():
-            end = _end_of(line)
+            end = _decode_end(line)
             if end is not None and end.run_id is not None:
                 ends.setdefault(end.run_id, end)
         return ends
@@ -86,11 +86,11 @@ class Spool:
             return
 
         def rewrite() -> None:
-            with _alone(path) as file:
+            with _locked_file(path) as file:
                 left = b"".join(
                     line
                     for line in _content(file).splitlines(keepends=True)
-                    if (end := _end_of(line)) is not None and end.run_id not in run_ids
+                    if (end := _decode_end(line)) is not None and end.run_id not in run_ids
                 )
                 if not left:
                     path.unlink(missing_ok=True)
@@ -112,13 +112,13 @@ _APPEND: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC
 
 
 @contextmanager
-def _alone(path: Path) -> Generator[int]:
+def _locked_file(path: Path) -> Generator[int]:
     """Open and lock the file, so that managers access it in turn.
 
     Raises:
         OSError: It cannot be opened, or another process has locked it for too long.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LOCK_TIMEOUT
     while True:
         file = os.open(path, _APPEND, 0o600)  # as private as the store
         try:
@@ -140,6 +140,6 @@ def _content(file: int) -> bytes:
         return reader.read()
 
 
-def _end_of(line: bytes) -> RunEnded | None:
+def _decode_end(line: bytes) -> RunEnded | None:
     event = decode_event(line)
     return event if isinstance(event, RunEnded) else None

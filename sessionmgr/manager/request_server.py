@@ -37,7 +37,7 @@ _INTERRUPTED: Final[dict[str, Json]] = {
 }
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """What a request's body says; which fields count depends on its kind."""
 
     detail: str | None = None
@@ -48,7 +48,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Desk:
+class RequestServer:
     """Serves the requests that concern this manager's runs."""
 
     def __init__(
@@ -64,20 +64,20 @@ class Desk:
         """See to requests as they come."""
         last = 0
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._bring_to_an_end)
+            nursery.start_soon(self._finish_open_requests)
             while True:
                 try:
                     newest = await self._tables.store.wait_request(after=last)
                     while page := await self._tables.store.requests(after=last):
                         for stored in page:
                             last = stored.number
-                            await self._take(stored, nursery)
+                            await self._accept(stored, nursery)
                     last = max(last, newest)  # completed ones are not shown
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=requests_not_read why=%s", error)
                     await trio.sleep(AGAIN)
 
-    async def _bring_to_an_end(self) -> None:
+    async def _finish_open_requests(self) -> None:
         """At the end, give the requests that are being handled the grace to be answered.
 
         Their callers wait in other processes, and do not learn of our end otherwise.
@@ -89,41 +89,41 @@ class Desk:
             for scope in self._at_work:
                 scope.deadline = soon
 
-    async def _take(self, stored: StoredRequest, nursery: trio.Nursery) -> None:
+    async def _accept(self, stored: StoredRequest, nursery: trio.Nursery) -> None:
         request = stored.request
         if request.request_id in self._begun:  # by one that crashed: it is not done twice
-            nursery.start_soon(self._answer, request, encode_json(_INTERRUPTED))
+            nursery.start_soon(self._store_answer, request, encode_json(_INTERRUPTED))
             return
-        entries = self._about(request.target)
+        entries = self._target_runs(request.target)
         if entries and await self._tables.store.claim_request(
             request.request_id, self._tables.owner
         ):
             self._begun.add(request.request_id)
-            nursery.start_soon(self._see_to, request, entries)
+            nursery.start_soon(self._handle, request, entries)
 
-    def _about(self, target: str) -> list[RunState]:
+    def _target_runs(self, target: str) -> list[RunState]:
         """Return the runs that a request is about: one, or all of a session."""
         entry = self._tables.runs.get(target)
         if entry is not None:
             return [entry]
-        live = self._tables.live.get(target)
-        return list(live.entries.values()) if live is not None else []
+        live = self._tables.live_sessions.get(target)
+        return list(live.runs.values()) if live is not None else []
 
-    async def _see_to(self, request: Request, entries: list[RunState]) -> None:
+    async def _handle(self, request: Request, entries: list[RunState]) -> None:
         answer: dict[str, Json]
         with trio.CancelScope(shield=True) as scope:
             self._at_work.add(scope)
             try:
                 try:
-                    order = msgspec.json.decode(request.body or b"{}", type=Order)
-                    answer = {"ok": True, **await self._do(request.kind, order, entries)}
+                    order = msgspec.json.decode(request.body or b"{}", type=RequestBody)
+                    answer = {"ok": True, **await self._execute(request.kind, order, entries)}
                 except (SessionmgrError, msgspec.MsgspecError) as error:
                     answer = {"ok": False, "error": str(error)}
-                await self._answer(request, encode_json(answer))
+                await self._store_answer(request, encode_json(answer))
             finally:
                 self._at_work.discard(scope)
 
-    async def _answer(self, request: Request, answer: bytes) -> None:
+    async def _store_answer(self, request: Request, answer: bytes) -> None:
         """Write down what came of a request, as soon as the store lets us."""
         with trio.move_on_after(self._tables.clocks.of("store") or float("inf")) as scope:
             await self._complete(request, answer)
@@ -143,7 +143,9 @@ class Desk:
             else:
                 return
 
-    async def _do(self, kind: str, order: Order, entries: list[RunState]) -> dict[str, Json]:
+    async def _execute(
+        self, kind: str, order: RequestBody, entries: list[RunState]
+    ) -> dict[str, Json]:
         runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]
         match kind:
             case "cancel":
@@ -162,7 +164,7 @@ class Desk:
                 await trio.lowlevel.checkpoint()
                 return {"ok": False, "error": f"there is no request {kind!r}"}
 
-    def _approve(self, order: Order, entries: list[RunState]) -> bool:
+    def _approve(self, order: RequestBody, entries: list[RunState]) -> bool:
         for entry in entries:
             for approval_id, question in list(entry.questions.items()):
                 if question.ruled is not None or approval_id not in entry.run.open_approvals:
@@ -174,6 +176,6 @@ class Desk:
                         if order.allow
                         else Deny(reason=order.detail, by="request")
                     )
-                    entry.live.commands.decide(entry, question, decision)
+                    entry.session_state.commands.decide_approval(entry, question, decision)
                     return True
         return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 
-class _Opening:
+class _LaunchAttempt:
     """One attempt to open the launcher; any number of starts may wait for it."""
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class _Opening:
         self.failure: Exception | None = None
 
 
-class LateLauncher:
+class LazyLauncher:
     """A launcher that costs nothing until it is needed."""
 
     def __init__(self, given: Launcher | None = None, state_dir: Path | None = None) -> None:
         self._given: Final = given
         self._state_dir: Final = state_dir
-        self._opening = _Opening()
+        self._opening = _LaunchAttempt()
         self._launcher: Launcher | None = given
 
     async def serve(self) -> None:
@@ -62,7 +62,7 @@ class LateLauncher:
             finally:
                 self._launcher = None
                 self._opening.over.set()
-                self._opening = _Opening()
+                self._opening = _LaunchAttempt()
 
     async def _open(self) -> None:
         """Return the launcher, which stays until the end."""
@@ -80,10 +80,10 @@ class LateLauncher:
             opening.wanted.set()
             await opening.over.wait()
             if opening.failure is not None:
-                raise _failed(opening.failure) from opening.failure
+                raise _launcher_error(opening.failure) from opening.failure
         return await self._launcher.spawn(command)
 
 
-def _failed(error: Exception) -> LauncherFailed:
+def _launcher_error(error: Exception) -> LauncherFailed:
     """Return a separate error for each start: they are raised in different tasks."""
     return LauncherFailed(error.why if isinstance(error, LauncherFailed) else str(error))

@@ -23,47 +23,47 @@ if TYPE_CHECKING:
 _HERE: Final[set[tuple[int, str]]] = set()
 
 
-class View(msgspec.Struct, frozen=True):
+class ProcessScope(msgspec.Struct, frozen=True):
     """What this process can see of others; a field is empty if unknown."""
 
     boot_id: str
     namespace: str
 
 
-_VIEWS: Final[dict[int, View]] = {}
+_VIEWS: Final[dict[int, ProcessScope]] = {}
 """The view of this process, by process number."""
 
 
-class Presence:
+class ManagerOwner:
     """One manager's identity, for the length of a `with` block."""
 
     def __init__(self, name: str) -> None:
         pid = os.getpid()
         self.owner: Final = LeaseOwner(
-            boot_id=view().boot_id,
+            boot_id=process_scope().boot_id,
             pid=pid,
             start=procfs.start_time(pid),
             name=name,
-            namespace=view().namespace,
+            namespace=process_scope().namespace,
         )
 
-    def appear(self) -> None:
+    def register(self) -> None:
         """Be there from now on."""
         _HERE.add((os.getpid(), self.owner.name))
 
-    def disappear(self) -> None:
+    def unregister(self) -> None:
         """Be gone."""
         _HERE.discard((os.getpid(), self.owner.name))
 
 
-def view() -> View:
+def process_scope() -> ProcessScope:
     """Return the view of this process.
 
     It is computed once for the life of the process: a start looks at many leases.
     """
     pid = os.getpid()
     if pid not in _VIEWS:
-        seen = View(procfs.boot_id(), procfs.pid_namespace())
+        seen = ProcessScope(procfs.boot_id(), procfs.pid_namespace())
         if not (seen.boot_id and seen.namespace):
             return seen
         _VIEWS.clear()  # the parent's entries, after a fork
@@ -71,19 +71,19 @@ def view() -> View:
     return _VIEWS[pid]
 
 
-def is_gone(owner: LeaseOwner) -> bool:
+def is_owner_gone(owner: LeaseOwner) -> bool:
     """Say whether a manager is certainly no more: it ended, or its process, or its machine."""
-    return lives(owner, view()) is False
+    return owner_liveness(owner, process_scope()) is False
 
 
-def is_alive(owner: LeaseOwner) -> bool:
+def is_owner_alive(owner: LeaseOwner) -> bool:
     """Return whether a manager's process certainly runs: suspended or stopped counts as running."""
-    return lives(owner, view()) is True
+    return owner_liveness(owner, process_scope()) is True
 
 
-def is_live(lease: Lease, now: int) -> bool:
+def is_lease_valid(lease: Lease, now: int) -> bool:
     """Return whether a lease still excludes other managers at `now`, in ms since 1970."""
-    return is_lease_held(lease, now, is_gone, is_alive)
+    return is_lease_held(lease, now, is_owner_gone, is_owner_alive)
 
 
 def describe_holder(owner: object, milliseconds: int) -> str:
@@ -91,7 +91,7 @@ def describe_holder(owner: object, milliseconds: int) -> str:
     if not isinstance(owner, LeaseOwner):
         return str(owner)
     left = f"its lease lasts {max(milliseconds, 0) / 1000:.0f} s more, unless it is renewed"
-    match lives(owner, view()):
+    match owner_liveness(owner, process_scope()):
         case True:
             return f"process {owner.pid} on this machine, which is running; {left}"
         case False:
@@ -103,7 +103,7 @@ def describe_holder(owner: object, milliseconds: int) -> str:
             )
 
 
-def lives(owner: LeaseOwner, seen: View) -> bool | None:
+def owner_liveness(owner: LeaseOwner, seen: ProcessScope) -> bool | None:
     """Return whether a manager is alive, judging from here; None if uncertain."""
     if (os.getpid(), owner.name) in _HERE:
         return True

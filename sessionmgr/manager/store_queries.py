@@ -11,10 +11,10 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.errors import StoreBusy, UnknownId
-from sessionmgr.manager.arguments import RECORDS, require
-from sessionmgr.manager.cost_gaps import costs_of
+from sessionmgr.manager.argument_checks import RECORDS, require_arguments
 from sessionmgr.manager.cursor import Cursor, RunCursor
-from sessionmgr.manager.status import Spent, spent
+from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.status import UsageAndCost, usage_and_cost
 from sessionmgr.model import (
     MessageSent,
     Run,
@@ -43,7 +43,7 @@ RETRY: Final = 0.1
 """Seconds between two attempts to write into a store that another process has locked."""
 
 
-class StoredRecords:
+class StoreQueries:
     """The part of a manager that reads the store."""
 
     _tables: ManagerState
@@ -66,8 +66,8 @@ class StoredRecords:
             run_id: Only events of this run.
             types: Only events of these types, such as ["run_completed"].
         """
-        require("subscribe", RECORDS, {"session_id": session_id, "types": types})
-        self._tables.require_here()
+        require_arguments("subscribe", RECORDS, {"session_id": session_id, "types": types})
+        self._tables.require_own_trio_run()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
 
     def events(self, run_id: str) -> RunCursor:
@@ -78,8 +78,8 @@ class StoredRecords:
         Args:
             run_id: The id of the run.
         """
-        require("events", RECORDS, {"run_id": run_id})
-        self._tables.require_here()
+        require_arguments("events", RECORDS, {"run_id": run_id})
+        self._tables.require_own_trio_run()
         return RunCursor(self._tables, run_id)
 
     async def settled(self, session_id: str) -> list[Run]:
@@ -94,17 +94,17 @@ class StoredRecords:
             UnknownId: The session does not exist.
             LeaseHeld: Another live manager owns it.
         """
-        require("settled", RECORDS, {"session_id": session_id})
+        require_arguments("settled", RECORDS, {"session_id": session_id})
         tables = self._tables
-        tables.require_here()
-        await self._keeping.settle(session_id)
-        found = await all_runs(tables.store, session_id)
+        tables.require_own_trio_run()
+        await self._keeping.reconcile_session(session_id)
+        found = await read_session_runs(tables.store, session_id)
         return [decode_run(row.body) for row in reversed(found)]
 
     async def provider_pauses(self) -> dict[str, ProviderPause]:
         """Return the paused providers, with which batches start nothing now."""
-        self._tables.require_here()
-        return await stored_pauses(self._tables.store, self._tables.milliseconds() / 1000)
+        self._tables.require_own_trio_run()
+        return await read_provider_pauses(self._tables.store, self._tables.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
         """Pause a provider for all batches on this store; None ends the pause.
@@ -113,8 +113,8 @@ class StoredRecords:
             provider: The name of the provider.
             pause: The pause, or None to end it.
         """
-        self._tables.require_here()
-        await store_pause(self._tables.store, provider, pause)
+        self._tables.require_own_trio_run()
+        await write_provider_pause(self._tables.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
         """Return whether this mark is in the store.
@@ -122,7 +122,7 @@ class StoredRecords:
         Args:
             mark: The text of the mark.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
@@ -135,7 +135,7 @@ class StoredRecords:
             StoreError: The store cannot be written; a locked one is waited for as long as by runs.
         """
         tables = self._tables
-        tables.require_here()
+        tables.require_own_trio_run()
         until = trio.current_time() + (tables.clocks.of("store") or float("inf"))
         with tables.calling_store():
             while True:
@@ -153,7 +153,7 @@ class StoredRecords:
         Args:
             ids: Ids of sessions.
         """
-        self._tables.require_here()
+        self._tables.require_own_trio_run()
         for session_id in ids:
             with suppress(UnknownId):
                 await self._tables.store.session(session_id)
@@ -175,8 +175,8 @@ class StoredRecords:
         Raises:
             UnknownId: The blob does not exist.
         """
-        require("blob", RECORDS, {"sha256": sha256})
-        self._tables.require_here()
+        require_arguments("blob", RECORDS, {"sha256": sha256})
+        self._tables.require_own_trio_run()
         return await self._tables.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
@@ -188,10 +188,10 @@ class StoredRecords:
         Raises:
             UnknownId: The run does not exist.
         """
-        require("result", RECORDS, {"run_id": run_id})
-        self._tables.require_here()
+        require_arguments("result", RECORDS, {"run_id": run_id})
+        self._tables.require_own_trio_run()
         store = self._tables.store
-        return (await fold(store, await store.run(run_id))).result()
+        return (await fold_run(store, await store.run(run_id))).result()
 
     async def sessions(
         self,
@@ -208,22 +208,22 @@ class StoredRecords:
             limit: The maximum number of sessions, by default 100.
         """
         filters = {"provider": provider, "state": state, "limit": limit}
-        require("sessions", RECORDS, filters)
-        self._tables.require_here()
+        require_arguments("sessions", RECORDS, filters)
+        self._tables.require_own_trio_run()
         store = self._tables.store
         page = await store.sessions(provider=provider, state=state, limit=limit)
         return [await _summary(store, row) for row in page.rows]
 
-    async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
+    async def costs(self, ids: Collection[str]) -> dict[str, UsageAndCost]:
         """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted.
 
         Args:
             ids: Ids of sessions and runs, or provider sessions.
         """
-        require("costs", RECORDS, {"ids": ids})
-        self._tables.require_here()
-        found = await costs_of(self._tables.store, ids, self._tables.adapters)
-        return {id: spent(costs) for id, costs in found.items()}
+        require_arguments("costs", RECORDS, {"ids": ids})
+        self._tables.require_own_trio_run()
+        found = await read_costs(self._tables.store, ids, self._tables.adapters)
+        return {id: usage_and_cost(costs) for id, costs in found.items()}
 
 
 class SessionSummary(Session, frozen=True, kw_only=True):
@@ -237,7 +237,7 @@ class SessionSummary(Session, frozen=True, kw_only=True):
 
 
 async def _summary(store: Store, stored: StoredSession) -> SessionSummary:
-    session = session_of(stored.body)
+    session = decode_session(stored.body)
     last = await store.runs(session_id=stored.session_id, limit=1)
     run = last.rows[0] if last.rows else None
     return SessionSummary(
@@ -247,7 +247,7 @@ async def _summary(store: Store, stored: StoredSession) -> SessionSummary:
     )
 
 
-def session_of(body: bytes) -> Session:
+def decode_session(body: bytes) -> Session:
     """Read a session's record, ignoring fields that a later version has added."""
     return msgspec.convert(without_unknown(msgspec.json.decode(body), Session), Session)
 
@@ -266,7 +266,7 @@ class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
     """The number of times in a row that its limit was hit."""
 
 
-async def stored_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
+async def read_provider_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
     """Return the current pauses by provider."""
     found: dict[str, ProviderPause] = {}
     for provider, body in (await store.backoffs()).items():
@@ -280,7 +280,7 @@ async def stored_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
     return found
 
 
-async def store_pause(store: Store, provider: str, pause: ProviderPause | None) -> None:
+async def write_provider_pause(store: Store, provider: str, pause: ProviderPause | None) -> None:
     """Set a provider's pause, or delete it with None."""
     await store.put_backoff(provider, None if pause is None else msgspec.json.encode(pause))
 
@@ -288,11 +288,11 @@ async def store_pause(store: Store, provider: str, pause: ProviderPause | None) 
 _decoder: Final = msgspec.json.Decoder(ProviderPause)
 
 
-KEYS: Final = Redactor()
+KEY_REDACTOR: Final = Redactor()
 """Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
 
 
-async def all_runs(
+async def read_session_runs(
     store: Store, session_id: str, *, statuses: Collection[str] | None = None
 ) -> list[StoredRun]:
     """Return the runs of a session, oldest first."""
@@ -306,13 +306,13 @@ async def all_runs(
             return found[::-1]
 
 
-async def fold(store: Store, stored: StoredRun) -> Run:
+async def fold_run(store: Store, stored: StoredRun) -> Run:
     """Build a run's record from its stored events.
 
     Its text may consist of pieces that an older version stored unredacted.
     """
     run, _ = await read_run(store, stored)
-    return replace(run, text=KEYS.text.redact(run.text))
+    return replace(run, text=KEY_REDACTOR.text.redact(run.text))
 
 
 async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:

@@ -17,8 +17,18 @@ from sessionmgr.errors import (
     OtpError,
     ProviderDown,
 )
-from sessionmgr.manager.arguments import PROVIDERS, WISHES, require as require_kinds
-from sessionmgr.manager.plan import Grant, RunWish, absolute, grant_of, readiness
+from sessionmgr.manager.argument_checks import (
+    PROVIDERS,
+    RUN_ARGUMENTS,
+    require_arguments as require_kinds,
+)
+from sessionmgr.manager.run_plan import (
+    RunGrant,
+    RunRequest,
+    absolute_path,
+    run_grant,
+    run_readiness,
+)
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 
 if TYPE_CHECKING:
@@ -30,13 +40,13 @@ if TYPE_CHECKING:
     from sessionmgr.manager.session_supervisor import SessionSupervisor
 
 
-class ProviderKnowledge:
+class ProviderQueries:
     """The part of a manager that reports the providers' capabilities and readiness."""
 
     _tables: ManagerState
     _keeping: SessionSupervisor
 
-    def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
+    def check(self, provider: str, wish: RunRequest, *, cwd: str | Path = ".") -> RunGrant:
         """Return the grant that a run would get, without starting it.
 
         Args:
@@ -48,9 +58,9 @@ class ProviderKnowledge:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
         """
-        return grant_of(self._tables, self._thought_of(provider, cwd), wish)
+        return run_grant(self._tables, self._hypothetical_session(provider, cwd), wish)
 
-    def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
+    def readiness(self, provider: str, wish: RunRequest, *, cwd: str | Path = ".") -> Health:
         """Check whether a run's program is installed and logged in, without starting it.
 
         Args:
@@ -62,13 +72,13 @@ class ProviderKnowledge:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
         """
-        return readiness(self._tables, self._thought_of(provider, cwd), wish)
+        return run_readiness(self._tables, self._hypothetical_session(provider, cwd), wish)
 
-    def _thought_of(self, provider: str, cwd: str | Path) -> Session:
+    def _hypothetical_session(self, provider: str, cwd: str | Path) -> Session:
         """Return a session that only serves to check a wish."""
-        self._tables.require_here()
-        self._keeping.know(provider)
-        return Session(id="", provider=provider, cwd=absolute(cwd))
+        self._tables.require_own_trio_run()
+        self._keeping.require_provider(provider)
+        return Session(id="", provider=provider, cwd=absolute_path(cwd))
 
     async def negotiate(
         self,
@@ -91,10 +101,10 @@ class ProviderKnowledge:
             ProviderUnknown: The provider does not exist.
         """
         asked = {"require": require, "prefer": prefer, "require_native": require_native}
-        require_kinds("negotiate", WISHES, asked)
-        self._tables.require_here()
+        require_kinds("negotiate", RUN_ARGUMENTS, asked)
+        self._tables.require_own_trio_run()
         await trio.lowlevel.checkpoint()
-        offered = self._keeping.know(provider).capabilities
+        offered = self._keeping.require_provider(provider).capabilities
         return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
 
     def supports(self, provider: str, capability: str) -> bool:
@@ -107,7 +117,7 @@ class ProviderKnowledge:
         Raises:
             ProviderUnknown: The provider does not exist.
         """
-        offered = self._keeping.know(provider).capabilities
+        offered = self._keeping.require_provider(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
     def runs_commands(self, provider: str) -> bool:
@@ -119,7 +129,7 @@ class ProviderKnowledge:
         Raises:
             ProviderUnknown: The provider does not exist.
         """
-        return self._keeping.know(provider).adapter_class.runs_commands
+        return self._keeping.require_provider(provider).adapter_class.runs_commands
 
     async def health(self, providers: Collection[str] | None = None) -> dict[str, Health]:
         """Check whether these providers, or all installed ones, are usable now.
@@ -133,11 +143,11 @@ class ProviderKnowledge:
             ProviderUnknown: A provider does not exist.
         """
         require_kinds("health", PROVIDERS, {"providers": providers})
-        self._tables.require_here()
-        return await check_up(self._keeping, self._tables, providers)
+        self._tables.require_own_trio_run()
+        return await check_providers(self._keeping, self._tables, providers)
 
 
-async def check_up(
+async def check_providers(
     keeping: SessionSupervisor, tables: ManagerState, providers: Collection[str] | None
 ) -> dict[str, Health]:
     """Ask the `providers`, or all there are; who does not answer in time fails.
@@ -153,7 +163,7 @@ async def check_up(
     branches: list[ProviderBranch] = []
     for name in names:
         try:
-            branches.append(keeping.know(name))
+            branches.append(keeping.require_provider(name))
         except AdapterBroken as error:
             found[name] = Health(state="fail", detail=str(error))
 
@@ -162,11 +172,11 @@ async def check_up(
 
     async def ask(branch: ProviderBranch) -> None:
         try:
-            await keeping.bring_up(branch.name)
+            await keeping.start_branch(branch.name)
         except (ProviderDown, ManagerClosing) as error:
             found[branch.name] = Health(state="fail", detail=str(error))
         else:
-            found[branch.name] = await _ask(branch, tables.clocks.of("start"))
+            found[branch.name] = await _ask_health(branch, tables.clocks.of("start"))
 
     async with trio.open_nursery() as nursery:
         for branch in branches:
@@ -174,7 +184,7 @@ async def check_up(
     return {name: found[name] for name in names}
 
 
-async def _ask(branch: ProviderBranch, patience: float) -> Health:
+async def _ask_health(branch: ProviderBranch, patience: float) -> Health:
     try:
         ready = _readiness(branch)
     except Exception as error:  # an adapter may raise anything  # noqa: BLE001
@@ -182,7 +192,7 @@ async def _ask(branch: ProviderBranch, patience: float) -> Health:
     if ready != Health():  # else the adapter reports nothing about a program or a login
         return ready
     try:
-        return _checked(await branch.ask_health(patience or float("inf")))
+        return _validated_health(await branch.ask_health(patience or float("inf")))
     except (CallTimeout, trio.TooSlowError):
         return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
     except OtpError as error:
@@ -201,7 +211,7 @@ def _readiness(branch: ProviderBranch) -> Health:
     return adapter.readiness(options, branch.environment({}).variables, "/")
 
 
-def _checked(said: object) -> Health:
+def _validated_health(said: object) -> Health:
     """Return what an adapter said, if that is what it should say."""
     if isinstance(said, Health):
         return said

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.store.redaction import Redactor, TextPatterns
 
-Delta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated | OutputReceived
-Key: TypeAlias = tuple[type[Event], str | None, str | None]
+StreamDelta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated | OutputReceived
+StreamKey: TypeAlias = tuple[type[Event], str | None, str | None]
 """A stream's key: the kind of its deltas, their sub-agent, and their message or call."""
 
 _ONLY_MESSAGES: Final = {MessageStreamed}
@@ -45,18 +45,18 @@ _SAID: Final = {MessageStreamed, ReasoningStreamed}
 DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated, OutputReceived})
 
 
-class Stream:
+class DeltaStream:
     """One stream: its redactor, and the last delta of which it may hold something back."""
 
     __slots__ = ("_named_plainly", "last", "pieces")
 
-    def __init__(self, last: Delta) -> None:
+    def __init__(self, last: StreamDelta) -> None:
         self.last = last
         self._named_plainly: Redactor | None = None
         """By whose secrets the id of its message is plain."""
         self.pieces: Final = StreamRedaction()
 
-    def is_named_plainly(self, redactor: Redactor) -> bool:
+    def has_public_id(self, redactor: Redactor) -> bool:
         """Return whether the id of the stream's message contains no secret."""
         if self._named_plainly is not redactor:
             named = self.last.message_id if isinstance(self.last, MessageStreamed) else None
@@ -65,23 +65,25 @@ class Stream:
             self._named_plainly = redactor
         return True
 
-    def take(self, deltas: Sequence[Delta], patterns: TextPatterns) -> Sequence[Delta]:
+    def redact_deltas(
+        self, deltas: Sequence[StreamDelta], patterns: TextPatterns
+    ) -> Sequence[StreamDelta]:
         """Return the deltas in storable form."""
         self.last = deltas[-1]
         texts = list(map(_TEXT_OF[type(self.last)], deltas))
         if self.pieces.accept_unchanged("".join(texts) if len(texts) > 1 else texts[0], patterns):
             return deltas
-        return self._piece_by_piece(deltas, texts, patterns)
+        return self._redact_separately(deltas, texts, patterns)
 
-    def _piece_by_piece(
-        self, deltas: Sequence[Delta], texts: Sequence[str], patterns: TextPatterns
-    ) -> list[Delta]:
+    def _redact_separately(
+        self, deltas: Sequence[StreamDelta], texts: Sequence[str], patterns: TextPatterns
+    ) -> list[StreamDelta]:
         """Redact each delta separately, except those in the middle without a possible secret."""
-        found: list[Delta] = []
+        found: list[StreamDelta] = []
         place = looked = 0
         while place < len(deltas):
             if self.pieces.is_plain and place >= looked:
-                end = self._end_of_clean(texts, place, patterns)
+                end = self._clean_length(texts, place, patterns)
                 found += deltas[place:end]
                 place, looked = end, len(deltas)
                 continue
@@ -90,11 +92,11 @@ class Stream:
             if passed == text:
                 found.append(deltas[place])
             elif passed:
-                found.append(_saying(deltas[place], passed))
+                found.append(_with_text(deltas[place], passed))
             place += 1
         return found
 
-    def _end_of_clean(self, texts: Sequence[str], begin: int, patterns: TextPatterns) -> int:
+    def _clean_length(self, texts: Sequence[str], begin: int, patterns: TextPatterns) -> int:
         """Return the index up to which no delta contains a secret, and record them as passed on."""
         left = self.pieces.clean_part("".join(texts[begin:]), patterns)
         end = begin
@@ -104,20 +106,20 @@ class Stream:
         self.pieces.record_unchanged("".join(texts[begin:end]))
         return end
 
-    def close(self, patterns: TextPatterns) -> Iterator[Delta]:
+    def flush(self, patterns: TextPatterns) -> Iterator[StreamDelta]:
         """Return the held text as a last delta."""
         rest = self.pieces.close(patterns)
         if rest:
-            yield _saying(self.last, rest)
+            yield _with_text(self.last, rest)
 
 
-class Streams:
+class RunStreams:
     """The active streams of a run."""
 
     __slots__ = ("_open",)
 
     def __init__(self) -> None:
-        self._open: Final[dict[Key, Stream]] = {}
+        self._open: Final[dict[StreamKey, DeltaStream]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -131,22 +133,22 @@ class Streams:
         """
         if DELTAS.isdisjoint(kinds) and not self._open:
             return events
-        if len(events) == 1 and self._passes(events[0], redactor):
+        if len(events) == 1 and self._is_storable(events[0], redactor):
             return events
         if kinds == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # true of nearly all reads
             messages = cast("Sequence[MessageStreamed]", events)
             if len(set(map(_MESSAGE, messages))) == 1:
                 whole = (MessageStreamed, None, messages[0].message_id)
-                return self._take(whole, messages, redactor)
+                return self._redact_stream(whole, messages, redactor)
         found: list[Event] = []
-        for key, group in groupby(events, key_of):
+        for key, group in groupby(events, stream_key):
             if key is None:
                 for event in group:
-                    for ended in self._ended_by(event):
-                        found += self._open.pop(ended).close(redactor.text)
+                    for ended in self._streams_ended_by(event):
+                        found += self._open.pop(ended).flush(redactor.text)
                     found.append(event)
             else:
-                found += self._take(key, cast("list[Delta]", list(group)), redactor)
+                found += self._redact_stream(key, cast("list[Delta]", list(group)), redactor)
         return found
 
     def pass_text(
@@ -157,7 +159,7 @@ class Streams:
         if type(first) is not MessageStreamed:
             return None
         stream = self._open.get((MessageStreamed, None, first.message_id))
-        if stream is None or not stream.is_named_plainly(redactor):
+        if stream is None or not stream.has_public_id(redactor):
             return None
         if len(events) == 1:
             text = first.delta
@@ -172,20 +174,22 @@ class Streams:
             return None
         return cast("Sequence[MessageStreamed]", events)
 
-    def _passes(self, event: Event, redactor: Redactor) -> bool:
+    def _is_storable(self, event: Event, redactor: Redactor) -> bool:
         """Return whether an event is a message delta that may be stored as it is."""
         if type(event) is not MessageStreamed or event.parent_tool_call_id:
             return False
         stream = self._open.get((MessageStreamed, None, event.message_id))
         return stream is not None and stream.pieces.accept_unchanged(event.delta, redactor.text)
 
-    def _take(self, key: Key, deltas: Sequence[Delta], redactor: Redactor) -> Sequence[Delta]:
+    def _redact_stream(
+        self, key: StreamKey, deltas: Sequence[StreamDelta], redactor: Redactor
+    ) -> Sequence[StreamDelta]:
         stream = self._open.get(key)
         if stream is None:
-            stream = self._open[key] = Stream(deltas[0])
-        return stream.take(deltas, redactor.text)
+            stream = self._open[key] = DeltaStream(deltas[0])
+        return stream.redact_deltas(deltas, redactor.text)
 
-    def _ended_by(self, event: Event) -> list[Key]:
+    def _streams_ended_by(self, event: Event) -> list[StreamKey]:
         """Return the streams that end with an event."""
         if not self._open:
             return []
@@ -197,9 +201,9 @@ class Streams:
                 return [key for key in self._open if parent is None or key[1] == parent]
             case MessageReceived(message_id=message_id):
                 key = (MessageStreamed, parent, message_id)
-                return [key] if key in self._open else self._of(MessageStreamed, parent)
+                return [key] if key in self._open else self._keys_of(MessageStreamed, parent)
             case ReasoningReceived():
-                return self._of(ReasoningStreamed, parent)
+                return self._keys_of(ReasoningStreamed, parent)
             case ToolCallEnded(tool_call_id=call):
                 return [key for key in self._open if key[0] is ToolCallUpdated and key[2] == call]
             case RetryScheduled():
@@ -207,11 +211,11 @@ class Streams:
             case _:
                 return []
 
-    def _of(self, kind: type[Event], parent: str | None) -> list[Key]:
+    def _keys_of(self, kind: type[Event], parent: str | None) -> list[StreamKey]:
         return [key for key in self._open if key[0] is kind and key[1] == parent]
 
 
-def key_of(event: Event) -> Key | None:
+def stream_key(event: Event) -> StreamKey | None:
     """Return the stream of a delta; None for other events."""
     if type(event) is MessageStreamed:  # as most events are
         return MessageStreamed, event.parent_tool_call_id or None, event.message_id
@@ -226,7 +230,7 @@ def key_of(event: Event) -> Key | None:
             return None
 
 
-def _saying(delta: Delta, text: str) -> Delta:
+def _with_text(delta: StreamDelta, text: str) -> StreamDelta:
     """Return a delta with another text and without the provider's raw frame."""
     if isinstance(delta, ToolCallUpdated):
         return replace(delta, output_delta=text, raw=UNSET, source=UNSET)

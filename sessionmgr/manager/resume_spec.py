@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget
 from sessionmgr.errors import NotResumable
-from sessionmgr.manager.clocks import NOTHING_SAID, Clocks
+from sessionmgr.manager.clocks import UNSET_CLOCKS, Clocks
 from sessionmgr.model import Json, UnreadableJson, parse_json
 from sessionmgr.model.value import without_unknown
 from sessionmgr.process.environment import is_secret_value, url_passwords
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from msgspec.structs import FieldInfo
 
-    from sessionmgr.manager.plan import RunWish, Wishes
+    from sessionmgr.manager.run_plan import RunArguments, RunRequest
     from sessionmgr.model import Session
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ResumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a `RunWish` that outlast the run.
 
     Its prompt and images were for that run alone, and its variables may be secret. Secrets are
@@ -59,7 +59,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     variables: tuple[str, ...] = ()
     """Names of the run's variables; their values are not stored."""
 
-    def wishes(self, run_id: str, given: Wishes) -> Wishes:
+    def merged_arguments(self, run_id: str, given: RunArguments) -> RunArguments:
         """Return the recorded wishes, overridden by those of `given`.
 
         Given options, clocks and budgets are merged with the recorded ones.
@@ -79,7 +79,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise NotResumable(run_id, why)
         joined = options if isinstance(options, msgspec.Struct) else {**self.options, **options}
         ours: dict[str, object] = {name: getattr(self, name) for name in _KEPT}
-        joint: Wishes = {
+        joint: RunArguments = {
             "options": joined,
             "clocks": given.get("clocks", self.clocks).over(self.clocks),
             "budget": given.get("budget", self.budget).over(self.budget),
@@ -88,37 +88,39 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _KEPT: Final = tuple(
-    name for name in Asked.__struct_fields__ if name not in {"not_kept", "withheld", "variables"}
+    name
+    for name in ResumeSpec.__struct_fields__
+    if name not in {"not_kept", "withheld", "variables"}
 )
-_DEFAULTS: Final = Asked()
+_DEFAULTS: Final = ResumeSpec()
 
 
-def asked_of(wish: RunWish, secrets: Collection[str] = ()) -> dict[str, Json]:
+def resume_spec_of(wish: RunRequest, secrets: Collection[str] = ()) -> dict[str, Json]:
     """Return the storable part of a wish as JSON, without options that contain these secrets."""
     said = {
         name: value
         for name in _KEPT
         if name != "options" and (value := getattr(wish, name)) != getattr(_DEFAULTS, name)
     }
-    options, not_kept = _options_of(wish)
+    options, not_kept = _split_options(wish)
     if options:
-        said["options"], said["withheld"] = withhold(cast("Json", options), secrets)
+        said["options"], said["withheld"] = redact_options(cast("Json", options), secrets)
     if not_kept:
         said["not_kept"] = not_kept
     if wish.env:
         said["variables"] = sorted(wish.env)
     if not said:
         return {}
-    kept = msgspec.convert(msgspec.to_builtins(said), Asked)
+    kept = msgspec.convert(msgspec.to_builtins(said), ResumeSpec)
     return cast("dict[str, Json]", msgspec.to_builtins(kept))
 
 
-def options_of(wish: RunWish) -> dict[str, Json]:
+def storable_options(wish: RunRequest) -> dict[str, Json]:
     """Return the options that are set and are JSON, with their secrets."""
-    return cast("dict[str, Json]", _options_of(wish)[0])
+    return cast("dict[str, Json]", _split_options(wish)[0])
 
 
-def _options_of(wish: RunWish) -> tuple[dict[str, object], list[str]]:
+def _split_options(wish: RunRequest) -> tuple[dict[str, object], list[str]]:
     """Return the options that are set and are JSON, and the names of those that are not JSON."""
     given = wish.options
     if isinstance(given, msgspec.Struct):
@@ -140,26 +142,26 @@ def _is_default(field: FieldInfo, value: object) -> bool:
     return bool(value == field.default)
 
 
-def asked_before(kept: dict[str, Json]) -> Asked:
+def read_resume_spec(kept: dict[str, Json]) -> ResumeSpec:
     """Read what was kept; what we do not know of it is left out."""
-    return msgspec.convert(without_unknown(kept, Asked), Asked)
+    return msgspec.convert(without_unknown(kept, ResumeSpec), ResumeSpec)
 
 
-def clocks_of(session: Session) -> Clocks:
+def session_clocks(session: Session) -> Clocks:
     """Return the clocks that a session was opened with."""
     if not session.clocks:
-        return NOTHING_SAID
+        return UNSET_CLOCKS
     return msgspec.convert(without_unknown(session.clocks, Clocks), Clocks)
 
 
-def budget_of(session: Session) -> Budget:
+def session_budget(session: Session) -> Budget:
     """Return the budget that a session was opened with."""
     if not session.budget:
         return UNLIMITED_BUDGET
     return msgspec.convert(without_unknown(session.budget, Budget), Budget)
 
 
-def as_json(value: Clocks | Budget) -> dict[str, Json]:
+def set_fields(value: Clocks | Budget) -> dict[str, Json]:
     """Return what clocks or a budget say, without what they leave to others."""
     return cast("dict[str, Json]", msgspec.to_builtins(value))
 
@@ -172,28 +174,28 @@ NAMES_OF_VARIABLES: Final = frozenset({"env_http_headers", "env_key", "env_vars"
 _KEYS: Final = Redactor().text
 
 
-def secrets_in(options: object) -> tuple[str, ...]:
+def option_secrets(options: object) -> tuple[str, ...]:
     """Return the values in a run's options that must not be stored or shown."""
     if not options:
         return ()
-    found = {secret for _, some in _held(options) for secret in some}
+    found = {secret for _, some in _secret_paths(options) for secret in some}
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
 
-def withhold(options: Json, secrets: Collection[str] = ()) -> tuple[Json, tuple[Path, ...]]:
+def redact_options(options: Json, secrets: Collection[str] = ()) -> tuple[Json, tuple[Path, ...]]:
     """Return options in storable form, and the paths from which values were removed.
 
     A value that contains one of these `secrets`, or another secret of the options, is removed
     as a whole: a part of it would be useless.
     """
-    known = {*secrets, *secrets_in(options)}
-    paths = tuple(path for path, _ in _held(options, known))
+    known = {*secrets, *option_secrets(options)}
+    paths = tuple(path for path, _ in _secret_paths(options, known))
     for path in paths:
-        options = _with(options, path, REDACTED)
+        options = _replaced_at(options, path, REDACTED)
     return options, paths
 
 
-def give_back(
+def restore_options(
     options: Mapping[str, Json], withheld: Sequence[Path], *sources: Mapping[str, Json]
 ) -> dict[str, Json]:
     """Return the options with removed values that the `sources` supply completely."""
@@ -201,41 +203,41 @@ def give_back(
     missing: set[str | int] = set()
     for path in withheld:
         name = str(path[0])
-        values = [_at(dict(source), path) for source in sources]
+        values = [_value_at(dict(source), path) for source in sources]
         value = next((each for each in values if each is not None), None)
         if value is None:
             missing.add(name)
         else:
-            whole[name] = _with(whole.get(name, options[name]), path[1:], value)
+            whole[name] = _replaced_at(whole.get(name, options[name]), path[1:], value)
     return {name: value for name, value in whole.items() if name not in missing}
 
 
-def _held(
+def _secret_paths(
     value: object, known: Collection[str] = (), path: Path = ()
 ) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield the paths of texts with secrets, and these secrets."""
     match value:
         case str():
-            found = _secrets_of(value, path) or tuple(each for each in known if each in value)
+            found = _value_secrets(value, path) or tuple(each for each in known if each in value)
             if found:
                 yield path, found
         case msgspec.Struct():
             for field in value.__struct_fields__:
-                yield from _held(getattr(value, field), known, (*path, field))
+                yield from _secret_paths(getattr(value, field), known, (*path, field))
         case Mapping():
             members = cast("Mapping[object, object]", value)
             for name, inner in members.items():
                 if name not in NAMES_OF_VARIABLES:
-                    yield from _held(inner, known, (*path, str(name)))
+                    yield from _secret_paths(inner, known, (*path, str(name)))
         case list() | tuple():
             items = cast("Sequence[object]", value)
             for number, inner in enumerate(items):
-                yield from _held(inner, known, (*path, number))
+                yield from _secret_paths(inner, known, (*path, number))
         case _:
             pass
 
 
-def _secrets_of(text: str, path: Path) -> tuple[str, ...]:
+def _value_secrets(text: str, path: Path) -> tuple[str, ...]:
     names = [each for each in path if isinstance(each, str)]
     # A name may be dotted, as in Codex's configuration.
     if names and is_secret_name(names[-1].rpartition(".")[2]):
@@ -243,14 +245,14 @@ def _secrets_of(text: str, path: Path) -> tuple[str, ...]:
     if text.lstrip().startswith("{"):
         table = parse_json(text.encode(errors="replace"))
         if not isinstance(table, UnreadableJson):
-            return secrets_in(table)
+            return option_secrets(table)
     passwords = tuple(filter(is_secret_value, url_passwords([text])))
     if passwords:
         return passwords
     return () if _KEYS.redact(text) == text else (text,)
 
 
-def _at(value: Json, path: Path) -> Json:
+def _value_at(value: Json, path: Path) -> Json:
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -261,16 +263,16 @@ def _at(value: Json, path: Path) -> Json:
     return value
 
 
-def _with(value: Json, path: Path, new: Json) -> Json:
+def _replaced_at(value: Json, path: Path, new: Json) -> Json:
     """Return the value with the part at a path replaced."""
     if not path:
         return new
     step, *rest = path
     if isinstance(value, dict) and isinstance(step, str):
-        return {**value, step: _with(value[step], tuple(rest), new)}
+        return {**value, step: _replaced_at(value[step], tuple(rest), new)}
     assert isinstance(value, list)
     assert isinstance(step, int)
     return [
-        _with(each, tuple(rest), new) if number == step else each
+        _replaced_at(each, tuple(rest), new) if number == step else each
         for number, each in enumerate(value)
     ]

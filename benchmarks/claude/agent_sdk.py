@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any, cast
 
 from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
-from benchmarks.claude.scene import set_scene
+from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 

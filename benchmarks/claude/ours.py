@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
-from benchmarks.claude.scene import set_scene
+from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
 from sessionmgr.manager import RunHandle, SessionHandle, open_manager
@@ -24,7 +24,7 @@ IN_A_TOOL: Final = scripted(
 AT_ONCE: Final = 5
 
 
-class Stand:
+class ClaudeBench:
     """A manager that has Claude Code."""
 
     def __init__(self, scene: Scene, manager_session: SessionHandle) -> None:
@@ -44,14 +44,14 @@ class Stand:
 
 
 @asynccontextmanager
-async def standing(count: int = 1) -> AsyncGenerator[list[Stand], None]:
+async def standing(count: int = 1) -> AsyncGenerator[list[ClaudeBench], None]:
     """Open a manager with so many sessions."""
     with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
             store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=scene.env
         ) as manager:
             yield [
-                Stand(
+                ClaudeBench(
                     scene,
                     await manager.open_session(
                         "claude", cwd=scene.work, permission_mode="full_auto"

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
-from benchmarks.claude.scene import set_scene
+from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
@@ -31,7 +31,7 @@ INTERRUPT: Final = {
 }
 
 
-class Child:
+class RawClaude:
     """One Claude Code, and its lines."""
 
     def __init__(self, process: trio.Process) -> None:
@@ -81,7 +81,7 @@ class Child:
 @asynccontextmanager
 async def child(
     scene: Scene, *arguments: str, is_talked_to: bool = True
-) -> AsyncGenerator[Child, None]:
+) -> AsyncGenerator[RawClaude, None]:
     """Start one, and end it."""
     process = await trio.lowlevel.open_process(
         [scene.program, *FLAGS, *arguments],
@@ -90,7 +90,7 @@ async def child(
         cwd=scene.work,
         env=scene.env,
     )
-    started = Child(process)
+    started = RawClaude(process)
     try:
         async with aclosing(started._lines):  # type: ignore[type-var]
             yield started

@@ -11,8 +11,8 @@ from typing import Final
 import trio
 
 from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
-from benchmarks.codex.scene import set_scene
-from benchmarks.codex.weight import AT_ONCE, tree_mib
+from benchmarks.codex.environment import set_scene
+from benchmarks.codex.process_memory import AT_ONCE, tree_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 from sessionmgr.manager import Manager, RunHandle, SessionHandle, open_manager
@@ -24,7 +24,7 @@ IN_A_TOOL: Final = scripted(
 )
 
 
-class Stand:
+class CodexBench:
     """A manager that has Codex."""
 
     def __init__(self, scene: Scene, manager: Manager) -> None:
@@ -52,13 +52,13 @@ class Stand:
 
 
 @asynccontextmanager
-async def standing() -> AsyncGenerator[Stand, None]:
+async def standing() -> AsyncGenerator[CodexBench, None]:
     """Open a manager."""
     with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
             store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=scene.env
         ) as manager:
-            yield Stand(scene, manager)
+            yield CodexBench(scene, manager)
 
 
 async def _until(run: RunHandle, kind: str) -> None:

@@ -10,15 +10,15 @@ from typing import Any, Final
 import trio
 
 from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
-from benchmarks.codex.scene import set_scene
-from benchmarks.codex.weight import AT_ONCE, private_mib
+from benchmarks.codex.environment import set_scene
+from benchmarks.codex.process_memory import AT_ONCE, private_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
 CLIENT: Final = {"clientInfo": {"name": "benchmark", "version": "1"}}
 
 
-class Server:
+class RawAppServer:
     """One app-server, and its lines."""
 
     def __init__(self, process: trio.Process) -> None:
@@ -71,7 +71,7 @@ class Server:
 
 
 @asynccontextmanager
-async def server(scene: Scene) -> AsyncGenerator[Server, None]:
+async def server(scene: Scene) -> AsyncGenerator[RawAppServer, None]:
     """Start one, and end it."""
     process = await trio.lowlevel.open_process(
         [scene.program, "app-server"],
@@ -81,7 +81,7 @@ async def server(scene: Scene) -> AsyncGenerator[Server, None]:
         cwd=scene.work,
         env=scene.env,
     )
-    started = Server(process)
+    started = RawAppServer(process)
     try:
         async with aclosing(started._lines):  # type: ignore[type-var]
             await started.ask("initialize", **CLIENT)
@@ -171,5 +171,5 @@ def many(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-async def _one_turn(it: Server, scene: Scene) -> None:
+async def _one_turn(it: RawAppServer, scene: Scene) -> None:
     await it.turn(await it.thread(scene))

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
-from tests.adapters.claude.contexts import context
+from tests.adapters.claude.run_contexts import context
 
 
 class ExamplePhase(StrEnum):

@@ -14,9 +14,9 @@ from sessionmgr.manager.validate_events import validate_events
 from sessionmgr.model import Event, Json, encode_event
 from sessionmgr.wire import RpcNotification, RpcRequest
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
-from sessionmgr_adapters.claude.state import Spending, State as ClaudeState
+from sessionmgr_adapters.claude.state import ClaudeState as ClaudeState, ProcessUsage
 from sessionmgr_adapters.codex import decode as codex_lines, normalise as of_codex
-from sessionmgr_adapters.codex.state import State as CodexState
+from sessionmgr_adapters.codex.state import CodexState as CodexState
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIGURES: list[Json] = [None, True, -1, 0, 2**63, 10**30, 1e300, -1e300, 1763500000000, 9e15]
@@ -91,11 +91,11 @@ CODEX = [each for each in said("codex") if '"method"' in each]
 
 @given(st.lists(odd_frames(CLAUDE), max_size=8))
 def test_claude_code_may_say_what_it_likes(frames: list[Json]) -> None:
-    state, spending = ClaudeState(), Spending()
-    for frame in claude.read([json.dumps(each).encode() for each in frames]):
+    state, spending = ClaudeState(), ProcessUsage()
+    for frame in claude.decode_lines([json.dumps(each).encode() for each in frames]):
         keep(of_claude.normalise(frame, state))
-        if isinstance(frame, claude.Result):
-            booked = spending.book(frame)
+        if isinstance(frame, claude.ResultFrame):
+            booked = spending.add_result(frame)
             keep([] if booked is None else [booked])
 
 
@@ -108,7 +108,9 @@ def test_codex_may_say_what_it_likes(frames: list[Json]) -> None:
             case {"method": str(method), "id": int(id_) | str(id_), "params": params}:
                 codex_lines.asking_of(RpcRequest(id_, method, json.dumps(params).encode()))
             case {"method": str(method), "params": params}:
-                notice = codex_lines.notice_of(RpcNotification(method, json.dumps(params).encode()))
+                notice = codex_lines.decode_notice(
+                    RpcNotification(method, json.dumps(params).encode())
+                )
                 [at_once] = codex_lines.read_notices([json.dumps(frame).encode()])
                 assert at_once is None or at_once == notice
                 keep(of_codex.normalise(notice, state))

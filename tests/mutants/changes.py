@@ -27,7 +27,7 @@ EDGES: Final[dict[type[ast.cmpop], str]] = {
 SUMS: Final[dict[type[ast.operator], str]] = {ast.Add: "-", ast.Sub: "+"}
 
 
-class Change(NamedTuple):
+class SourceChange(NamedTuple):
     """One stretch of a source, and what stands there instead."""
 
     line: int
@@ -49,7 +49,7 @@ class Change(NamedTuple):
         return f"{' '.join(old.split())}  →  {self.new}"
 
 
-def changes(source: str) -> list[Change]:
+def changes(source: str) -> list[SourceChange]:
     """Return all changes of a source that are still Python, in their order."""
     return sorted(set(_Finder(source).found()))
 
@@ -61,10 +61,10 @@ class _Finder:
         self._starts = [sum(lengths[:number]) for number in range(len(lengths) + 1)]
         self._source = source.encode()
 
-    def found(self) -> Iterator[Change]:
+    def found(self) -> Iterator[SourceChange]:
         yield from self._in(self._tree, "")
 
-    def _in(self, node: ast.AST, within: str) -> Iterator[Change]:
+    def _in(self, node: ast.AST, within: str) -> Iterator[SourceChange]:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 within = f"{within}.{node.name}".lstrip(".")
@@ -88,7 +88,7 @@ class _Finder:
             if child not in left:
                 yield from self._in(child, within)
 
-    def _here(self, node: ast.AST, within: str) -> Iterator[Change]:
+    def _here(self, node: ast.AST, within: str) -> Iterator[SourceChange]:
         match node:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
                 yield self._negated(test, within)
@@ -120,21 +120,21 @@ class _Finder:
             case _:
                 pass
 
-    def _negated(self, test: ast.expr, within: str) -> Change:
+    def _negated(self, test: ast.expr, within: str) -> SourceChange:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self._instead(test, f"({self._text(test.operand)})", within)
         return self._instead(test, f"(not ({self._text(test)}))", within)
 
-    def _between(self, left: ast.expr, right: ast.expr, new: str, within: str) -> Change:
+    def _between(self, left: ast.expr, right: ast.expr, new: str, within: str) -> SourceChange:
         """Change what stands between two operands, but for parentheses and comments there."""
         gap = self._source[self._end(left) : self._start(right)].decode()
         bare = re.sub(r"#.*", lambda comment: " " * len(comment[0]), gap)
         word = bare.strip(" \n()")
         start = self._end(left) + len(gap[: bare.index(word)].encode())
-        return Change(left.lineno, start, start + len(word.encode()), new, within)
+        return SourceChange(left.lineno, start, start + len(word.encode()), new, within)
 
-    def _instead(self, node: ast.expr | ast.stmt, new: str, within: str) -> Change:
-        return Change(node.lineno, self._start(node), self._end(node), new, within)
+    def _instead(self, node: ast.expr | ast.stmt, new: str, within: str) -> SourceChange:
+        return SourceChange(node.lineno, self._start(node), self._end(node), new, within)
 
     def _text(self, node: ast.expr) -> str:
         return self._source[self._start(node) : self._end(node)].decode()

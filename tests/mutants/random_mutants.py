@@ -27,8 +27,8 @@ import msgspec
 import pytest
 import trio
 
-from tests.mutants.changes import Change, changes
-from tests.mutants.reach import ROOT, Reach, digest_of
+from tests.mutants.changes import SourceChange, changes
+from tests.mutants.reach import ROOT, TestReach, digest_of
 from tests.mutants.run import FAILED, run
 
 UNDER: Final = {
@@ -51,11 +51,11 @@ UNKNOWN: Final = 60.0
 """Seconds for tests that have not been measured."""
 
 
-class Drawn(NamedTuple):
+class DrawnMutant(NamedTuple):
     """A change of one file."""
 
     path: str
-    change: Change
+    change: SourceChange
 
     @property
     def name(self) -> str:
@@ -63,16 +63,18 @@ class Drawn(NamedTuple):
         return f"{self.path}:{self.change.line}"
 
 
-def all_changes(packages: Sequence[str], part: str = "") -> Iterator[Drawn]:
+def all_changes(packages: Sequence[str], part: str = "") -> Iterator[DrawnMutant]:
     """Give every change of the sources below packages where `part` matches in the path."""
     for package in packages:
         for file in sorted((ROOT / UNDER[package]).rglob("*.py")):
             path = file.relative_to(ROOT).as_posix()
             if re.search(part, path):
-                yield from (Drawn(path, each) for each in changes(file.read_text(encoding="utf-8")))
+                yield from (
+                    DrawnMutant(path, each) for each in changes(file.read_text(encoding="utf-8"))
+                )
 
 
-class Copy:
+class PackageCopy:
     """A copy of everything, in which one change at a time is made."""
 
     def __init__(self, root: Path) -> None:
@@ -84,7 +86,7 @@ class Copy:
             shutil.copy(ROOT / name, root / name)
         compileall.compile_dir(root, quiet=1)
 
-    async def failed(self, drawn: Drawn, tests: Sequence[str], seconds: float) -> str | None:
+    async def failed(self, drawn: DrawnMutant, tests: Sequence[str], seconds: float) -> str | None:
         """Make the change, run tests; return the first that fails twice, None if there is none."""
         file = self.root / drawn.path
         source, times = file.read_text(encoding="utf-8"), file.stat()
@@ -113,7 +115,9 @@ class Copy:
         return max(named) if named else found[1] if found else said.strip()[-200:]
 
 
-async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str], most: float) -> bool:
+async def judge(
+    copy: PackageCopy, drawn: DrawnMutant, reach: TestReach, first: Sequence[str], most: float
+) -> bool:
     """Say of a mutant whether tests notice it, of those that take `most` seconds in all."""
     began = time.monotonic()
     tests = [*first]
@@ -158,11 +162,11 @@ def exists(test: str) -> bool:
 
 
 async def judge_all(
-    chosen: Sequence[Drawn], reach: Reach, first: Sequence[str], most: float
+    chosen: Sequence[DrawnMutant], reach: TestReach, first: Sequence[str], most: float
 ) -> int:
     """Judge one after the other; return how many survive."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        copy = Copy(Path(directory))
+        copy = PackageCopy(Path(directory))
         return [await judge(copy, each, reach, first, most) for each in chosen].count(False)
 
 
@@ -188,9 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = random.Random(options.seed).sample(known, min(options.count, len(known)))
     share, of = map(int, options.share.split("/"))
     chosen = chosen[share - 1 :: of]
-    reach = Reach({}, {})
+    reach = TestReach({}, {})
     if options.reach is not None:
-        reach = msgspec.json.decode(options.reach.read_bytes(), type=Reach)
+        reach = msgspec.json.decode(options.reach.read_bytes(), type=TestReach)
     survivors = trio.run(judge_all, chosen, reach, options.first, options.most)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
     return 1 if survivors else 0

@@ -26,7 +26,7 @@ PACKAGES: Final = ("adapters", "sessionmgr/manager", "sessionmgr/batch", "sessio
 TESTS: Final = ("tests/adapters", "tests/adapter", "tests/batch", "tests/manager", "tests/testing")
 
 
-class Lines(msgspec.Struct, frozen=True):
+class CoveredLines(msgspec.Struct, frozen=True):
     """Which tests reach the lines of a module, by their numbers in `Reach.names`."""
 
     digest: str
@@ -34,7 +34,7 @@ class Lines(msgspec.Struct, frozen=True):
     of: dict[int, list[int]]
 
 
-class Reach(msgspec.Struct, frozen=True):
+class TestReach(msgspec.Struct, frozen=True):
     """For each module, by its path, which tests come into each of its functions and lines.
 
     Only tests that have passed are in it.
@@ -43,7 +43,7 @@ class Reach(msgspec.Struct, frozen=True):
     of: dict[str, dict[str, list[str]]]
     seconds: dict[str, float]
     names: list[str] = []
-    lines: dict[str, Lines] = {}
+    lines: dict[str, CoveredLines] = {}
 
     def tests(self, path: str, within: str, line: int = 0, digest: str = "") -> list[str]:
         """Return the tests that reach a line, fastest first.
@@ -67,7 +67,7 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-class Watcher:
+class LineTracer:
     """A plugin of pytest that notes which test runs, and for how long."""
 
     def __init__(self, watch: coverage.Coverage) -> None:
@@ -106,10 +106,10 @@ def functions(source: str) -> Iterator[tuple[str, range]]:
     return within(ast.parse(source), "")
 
 
-def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> Reach:
+def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> TestReach:
     """Say which of the tests whose times are known reach what."""
     of: dict[str, dict[str, list[str]]] = {}
-    lines_of: dict[str, Lines] = {}
+    lines_of: dict[str, CoveredLines] = {}
     numbers = {name: number for number, name in enumerate(seconds)}
     for file in sorted(data.measured_files()):
         tests_of = {
@@ -127,8 +127,8 @@ def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path)
             if tests
         }
         reached = {line: tests for line, tests in tests_of.items() if tests}
-        lines_of[path.as_posix()] = Lines(digest_of(source), reached)
-    return Reach(of, seconds, list(seconds), lines_of)
+        lines_of[path.as_posix()] = CoveredLines(digest_of(source), reached)
+    return TestReach(of, seconds, list(seconds), lines_of)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
             source=[str(ROOT / package) for package in PACKAGES],
             config_file=False,
         )
-        watcher = Watcher(watch)
+        watcher = LineTracer(watch)
         watch.start()
         command = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=brief"]
         code = pytest.main([*command, "-o", "faulthandler_timeout=0", *(tests or TESTS)], [watcher])

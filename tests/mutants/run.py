@@ -38,7 +38,7 @@ SLOWEST = 20
 FOUND = re.compile(r"--(seed \d+) .*\n\s*(.*)")
 
 
-class Verdict(NamedTuple):
+class MutantVerdict(NamedTuple):
     """What became of a mutant."""
 
     name: str
@@ -47,7 +47,9 @@ class Verdict(NamedTuple):
     is_right: bool
 
 
-async def judge(mutant: Mutant | None, patience: float, *, simulated: bool = False) -> Verdict:
+async def judge(
+    mutant: Mutant | None, patience: float, *, simulated: bool = False
+) -> MutantVerdict:
     """Run the tests, or simulations, against `mutant`, or against the sources as they are."""
     name = f"(none{', simulated' if simulated else ''})" if mutant is None else mutant.name
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
@@ -57,7 +59,7 @@ async def judge(mutant: Mutant | None, patience: float, *, simulated: bool = Fal
             copy_tests(root)
         complaint = "" if mutant is None else mutant.apply(root)
         if complaint:
-            return Verdict(name, f"does not apply: {complaint}", 0.0, is_right=False)
+            return MutantVerdict(name, f"does not apply: {complaint}", 0.0, is_right=False)
         began = time.monotonic()
         if simulated:
             code, said = await run_simulations(root, patience)
@@ -66,13 +68,13 @@ async def judge(mutant: Mutant | None, patience: float, *, simulated: bool = Fal
         seconds = time.monotonic() - began
     failed = (FOUND if simulated else FAILED).search(said)
     if code == 0:
-        return Verdict(name, SURVIVED, seconds, is_right=mutant is None)
+        return MutantVerdict(name, SURVIVED, seconds, is_right=mutant is None)
     if failed is not None:
         killer = ": ".join(failed.groups())[:100]
     else:
         killer = "no end in time" if code is None else said.strip()[-300:]
     is_found = failed is not None or not simulated
-    return Verdict(name, killer, seconds, is_right=mutant is not None and is_found)
+    return MutantVerdict(name, killer, seconds, is_right=mutant is not None and is_found)
 
 
 def copy_tests(root: Path) -> None:
@@ -151,7 +153,7 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, stat.rpartition(") ")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def table(verdicts: Sequence[Verdict]) -> str:
+def table(verdicts: Sequence[MutantVerdict]) -> str:
     """Write one line for each mutant."""
     width = max(len(verdict.name) for verdict in verdicts)
     return "\n".join(
@@ -161,9 +163,9 @@ def table(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-async def judge_all(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[Verdict]:
+async def judge_all(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[MutantVerdict]:
     """Judge the sources as they are, then all mutants, `at_once` at a time."""
-    verdicts: list[Verdict] = []
+    verdicts: list[MutantVerdict] = []
     for simulated in sorted({mutant.is_simulated for mutant in chosen}):
         verdicts.append(await judge(None, patience, simulated=simulated))
         print(table(verdicts[-1:]), flush=True)

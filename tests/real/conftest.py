@@ -8,9 +8,9 @@ import pytest
 
 from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.child import Agent
-from tests.real.golden import write_golden
+from tests.real.agent_process import AgentProgram
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.golden_files import write_golden
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,9 +45,9 @@ def codex_program(request: pytest.FixtureRequest) -> tuple[str, Path]:
 @pytest.fixture
 def claude(
     request: pytest.FixtureRequest, claude_program: tuple[str, Path], hermitage: Hermitage
-) -> Generator[Agent]:
+) -> Generator[AgentProgram]:
     record = _place_for_records(request, hermitage)
-    agent = Agent("claude", *claude_program, hermitage.claude(), hermitage.work, record)
+    agent = AgentProgram("claude", *claude_program, hermitage.claude(), hermitage.work, record)
     yield agent
     _write_golden(request, agent, hermitage)
 
@@ -55,9 +55,9 @@ def claude(
 @pytest.fixture
 def codex(
     request: pytest.FixtureRequest, codex_program: tuple[str, Path], hermitage: Hermitage
-) -> Generator[Agent]:
+) -> Generator[AgentProgram]:
     record = _place_for_records(request, hermitage)
-    agent = Agent("codex", *codex_program, hermitage.codex(), hermitage.work, record)
+    agent = AgentProgram("codex", *codex_program, hermitage.codex(), hermitage.work, record)
     yield agent
     _write_golden(request, agent, hermitage)
 
@@ -66,7 +66,9 @@ def _place_for_records(request: pytest.FixtureRequest, hermitage: Hermitage) -> 
     return hermitage.root if request.config.getoption("--record", default=False) else None
 
 
-def _write_golden(request: pytest.FixtureRequest, agent: Agent, hermitage: Hermitage) -> None:
+def _write_golden(
+    request: pytest.FixtureRequest, agent: AgentProgram, hermitage: Hermitage
+) -> None:
     title = request.node.name.partition("[")[0].removeprefix("test_")
     case: str = getattr(request.node, "callspec").id  # noqa: B009
     case = case.replace(agent.version, "").strip("-")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.agents import program_of
+from tests.real.agent_programs import program_of
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from sessionmgr.testing.model_server import (
     Use,
     prompt_with,
 )
-from tests.real.child import Agent, Line
+from tests.real.agent_process import AgentProgram, Line
 
 PRINT = ("-p", "--output-format=stream-json", "--verbose")
 TALK = (*PRINT, "--input-format=stream-json")
@@ -28,7 +28,9 @@ def user(prompt: str) -> Line:
     return {"type": "user", "message": {"role": "user", "content": prompt}}
 
 
-async def test_a_prompt_is_answered_and_a_tool_runs(claude: Agent, server: ModelServer) -> None:
+async def test_a_prompt_is_answered_and_a_tool_runs(
+    claude: AgentProgram, server: ModelServer
+) -> None:
     script: Script = [
         [
             Think(text="I look."),
@@ -45,7 +47,7 @@ async def test_a_prompt_is_answered_and_a_tool_runs(claude: Agent, server: Model
     assert (tool.text, tool.failed) == ("it is 42", False)
 
 
-async def test_a_file_is_written_and_read(claude: Agent, server: ModelServer) -> None:
+async def test_a_file_is_written_and_read(claude: AgentProgram, server: ModelServer) -> None:
     file = str(claude.work / "note.txt")
     script: Script = [
         [Call(tool="write", input={"path": file, "content": "one\n"})],
@@ -59,7 +61,7 @@ async def test_a_file_is_written_and_read(claude: Agent, server: ModelServer) ->
     assert "two" in server.log.asked[-1].results[0].text
 
 
-async def test_a_refusal_is_retried(claude: Agent, server: ModelServer) -> None:
+async def test_a_refusal_is_retried(claude: AgentProgram, server: ModelServer) -> None:
     script: Script = [[Refuse(status=529, times=1), Say(text="At last.")]]
     done = await claude.run(*PRINT, prompt_with(script))
     [result] = done.of_type("result")
@@ -69,7 +71,7 @@ async def test_a_refusal_is_retried(claude: Agent, server: ModelServer) -> None:
 
 
 async def test_an_error_in_mid_stream_is_asked_for_again_as_a_whole(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     script: Script = [[Say(text="Half", whole=False), Fault(times=1), Say(text="and half.")]]
     done = await claude.run(*PRINT, prompt_with(script))
@@ -79,7 +81,7 @@ async def test_an_error_in_mid_stream_is_asked_for_again_as_a_whole(
 
 
 async def test_what_was_said_before_an_error_stays_and_is_gone_on_from(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     script: Script = [[Say(text="Said."), Fault(times=1), Say(text="And more.")]]
     done = await claude.run(*PRINT, prompt_with(script))
@@ -91,7 +93,9 @@ async def test_what_was_said_before_an_error_stays_and_is_gone_on_from(
         assert [each.asked.stream for each in server.log if each.asked] == [True, True]
 
 
-async def test_a_key_that_is_not_known_ends_in_an_error(claude: Agent, server: ModelServer) -> None:
+async def test_a_key_that_is_not_known_ends_in_an_error(
+    claude: AgentProgram, server: ModelServer
+) -> None:
     done = await claude.run(*PRINT, prompt_with([[Refuse(status=401, message="Who are you?")]]))
     [result] = done.of_type("result")
     assert (done.code, result["is_error"], result["api_error_status"]) == (1, True, 401)
@@ -99,7 +103,7 @@ async def test_a_key_that_is_not_known_ends_in_an_error(claude: Agent, server: M
 
 
 async def test_output_by_a_schema_is_made_from_the_schema(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     schema = {
         "type": "object",
@@ -114,7 +118,7 @@ async def test_output_by_a_schema_is_made_from_the_schema(
 
 
 async def test_two_turns_of_one_session_have_scripts_of_their_own(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     async with claude.open(*TALK) as talk:
         for number in range(2):
@@ -127,7 +131,9 @@ async def test_two_turns_of_one_session_have_scripts_of_their_own(
     assert [each.reply for each in server.log] == [0, 1, 0, 1, 2]
 
 
-async def test_a_hanging_model_is_left_by_an_interrupt(claude: Agent, server: ModelServer) -> None:
+async def test_a_hanging_model_is_left_by_an_interrupt(
+    claude: AgentProgram, server: ModelServer
+) -> None:
     async with claude.open(*TALK) as talk:
         await talk.say(user(prompt_with([[Hang()]])))
         await talk.until(lambda line: line.get("subtype") == "init")
@@ -142,7 +148,7 @@ async def test_a_hanging_model_is_left_by_an_interrupt(claude: Agent, server: Mo
 
 
 async def test_a_message_to_a_running_turn_reaches_the_model(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     call = Call(tool="shell", input={"command": "until [ -e go ]; do sleep 0.05; done"})
     async with claude.open(*TALK) as talk:
@@ -160,7 +166,9 @@ async def test_a_message_to_a_running_turn_reaches_the_model(
     assert server.log.asked[1].prompt == "Look here, too."
 
 
-async def test_a_script_goes_on_after_a_compaction(claude: Agent, server: ModelServer) -> None:
+async def test_a_script_goes_on_after_a_compaction(
+    claude: AgentProgram, server: ModelServer
+) -> None:
     call = Call(tool="shell", input={"command": "echo one"})
     async with claude.open(*TALK) as talk:
         await talk.say(user(prompt_with([[call], [Say(text="first")], [Say(text="second")]])))
@@ -174,7 +182,7 @@ async def test_a_script_goes_on_after_a_compaction(claude: Agent, server: ModelS
 
 
 async def test_a_subagent_plays_the_script_of_its_prompt(
-    claude: Agent, server: ModelServer
+    claude: AgentProgram, server: ModelServer
 ) -> None:
     claude.environment["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
     shell = Call(tool="shell", input={"command": "echo from below"})
@@ -186,7 +194,9 @@ async def test_a_subagent_plays_the_script_of_its_prompt(
     assert "I am below." in server.log.asked[-1].results[0].text
 
 
-async def test_a_session_is_resumed_by_another_process(claude: Agent, server: ModelServer) -> None:
+async def test_a_session_is_resumed_by_another_process(
+    claude: AgentProgram, server: ModelServer
+) -> None:
     first = await claude.run(*PRINT, prompt_with([[Say(text="one")], [Say(text="two")]]))
     session = first.of_type("result")[0]["session_id"]
     second = await claude.run(*PRINT, f"--resume={session}", "And?")
@@ -196,7 +206,7 @@ async def test_a_session_is_resumed_by_another_process(claude: Agent, server: Mo
 
 @pytest.mark.parametrize("used_up", [False, True])
 async def test_limits_of_a_subscription_are_told(
-    claude: Agent, server: ModelServer, used_up: bool
+    claude: AgentProgram, server: ModelServer, used_up: bool
 ) -> None:
     del claude.environment["ANTHROPIC_API_KEY"]
     claude.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-scripted"

@@ -19,7 +19,7 @@ from sessionmgr.testing.model_server import (
     prompt_with,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.child import Agent, Line, Talk
+from tests.real.agent_process import AgentProgram, Line, LineConversation
 
 FREE = "--dangerously-bypass-approvals-and-sandbox"
 EXEC = ("exec", "--json", "--skip-git-repo-check", FREE)
@@ -33,7 +33,9 @@ def items(lines: list[Line], kind: str) -> list[Line]:
     ]
 
 
-async def test_a_prompt_is_answered_and_a_tool_runs(codex: Agent, server: ModelServer) -> None:
+async def test_a_prompt_is_answered_and_a_tool_runs(
+    codex: AgentProgram, server: ModelServer
+) -> None:
     script: Script = [
         [
             Think(text="I look."),
@@ -52,7 +54,7 @@ async def test_a_prompt_is_answered_and_a_tool_runs(codex: Agent, server: ModelS
     assert "it is 42" in server.log.asked[1].results[0].text
 
 
-async def test_a_file_is_written_and_read(codex: Agent, server: ModelServer) -> None:
+async def test_a_file_is_written_and_read(codex: AgentProgram, server: ModelServer) -> None:
     script: Script = [
         [Call(tool="write", input={"path": "note.txt", "content": "one\n"})],
         [Call(tool="edit", input={"path": "note.txt", "old": "one", "new": "two"})],
@@ -67,7 +69,7 @@ async def test_a_file_is_written_and_read(codex: Agent, server: ModelServer) -> 
 
 @pytest.mark.parametrize("model", ["gpt-6.1-sol", "a-model-of-nobody"])
 async def test_a_model_with_other_tools_is_served_as_well(
-    codex: Agent, server: ModelServer, hermitage: Hermitage, model: str
+    codex: AgentProgram, server: ModelServer, hermitage: Hermitage, model: str
 ) -> None:
     hermitage.codex(model=model)
     script: Script = [
@@ -82,7 +84,7 @@ async def test_a_model_with_other_tools_is_served_as_well(
 
 
 async def test_a_cut_stream_is_asked_for_again(
-    codex: Agent, server: ModelServer, hermitage: Hermitage
+    codex: AgentProgram, server: ModelServer, hermitage: Hermitage
 ) -> None:
     hermitage.codex(retries=1)
     script: Script = [[Say(text="Half", whole=False), Cut(times=1), Say(text="Whole.")]]
@@ -103,7 +105,7 @@ async def test_a_cut_stream_is_asked_for_again(
     ids=["429", "500", "fault", "usage"],
 )
 async def test_a_failure_ends_the_turn(
-    codex: Agent, server: ModelServer, failing: Refuse | Fault | UsageLimit
+    codex: AgentProgram, server: ModelServer, failing: Refuse | Fault | UsageLimit
 ) -> None:
     done = await codex.run(*EXEC, prompt_with([[failing]]))
     assert done.code == 1
@@ -113,7 +115,7 @@ async def test_a_failure_ends_the_turn(
 
 
 async def test_output_by_a_schema_is_made_from_the_schema(
-    codex: Agent, server: ModelServer
+    codex: AgentProgram, server: ModelServer
 ) -> None:
     schema = {
         "type": "object",
@@ -129,7 +131,9 @@ async def test_output_by_a_schema_is_made_from_the_schema(
     assert server.log.asked[0].schema == schema
 
 
-async def test_a_thread_is_resumed_by_another_process(codex: Agent, server: ModelServer) -> None:
+async def test_a_thread_is_resumed_by_another_process(
+    codex: AgentProgram, server: ModelServer
+) -> None:
     first = await codex.run(*EXEC, prompt_with([[Say(text="one")], [Say(text="two")]]))
     thread = first.of_type("thread.started")[0]["thread_id"]
     flags = ("exec", "resume", "--json", "--skip-git-repo-check", FREE, thread)
@@ -142,10 +146,10 @@ def _is_end(line: Line) -> bool:
     return line.get("method") == "turn/completed"
 
 
-class Client:
+class AppServerClient:
     """What speaks to `codex app-server`, one request after the other."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: LineConversation) -> None:
         self._talk = talk
         self._asked = 0
 
@@ -158,7 +162,7 @@ class Client:
         result: Line = answer["result"]
         return result
 
-    async def open(self, codex: Agent) -> str:
+    async def open(self, codex: AgentProgram) -> str:
         """Start a thread, and return its id."""
         info = {"name": "test", "version": "1"}
         await self.ask("initialize", {"clientInfo": info})
@@ -191,9 +195,9 @@ class Client:
         return [each["text"] for each in found if each["type"] == "agentMessage"]
 
 
-async def test_the_app_server_takes_turns(codex: Agent, server: ModelServer) -> None:
+async def test_the_app_server_takes_turns(codex: AgentProgram, server: ModelServer) -> None:
     async with codex.open("app-server") as talk:
-        client = Client(talk)
+        client = AppServerClient(talk)
         thread = await client.open(codex)
         limits = Limits(used=0.5, resets_at=1_900_000_000)
         script: Script = [[limits, Say(text="Half of it.", deltas=4)]]
@@ -209,11 +213,13 @@ async def test_the_app_server_takes_turns(codex: Agent, server: ModelServer) -> 
     assert [each.reply for each in server.log] == [0, 1]
 
 
-async def test_a_script_goes_on_after_a_compaction(codex: Agent, server: ModelServer) -> None:
+async def test_a_script_goes_on_after_a_compaction(
+    codex: AgentProgram, server: ModelServer
+) -> None:
     call = Call(tool="shell", input={"command": "echo one"})
     script: Script = [[call], [Say(text="first")], [Say(text="second")]]
     async with codex.open("app-server") as talk:
-        client = Client(talk)
+        client = AppServerClient(talk)
         thread = await client.open(codex)
         await client.turn(thread, prompt_with(script))
         await client.to_its_end("thread/compact/start", {"threadId": thread})
@@ -223,9 +229,9 @@ async def test_a_script_goes_on_after_a_compaction(codex: Agent, server: ModelSe
     assert [each.purpose for each in server.log.asked] == ["turn", "turn", "compaction", "turn"]
 
 
-async def test_a_turn_that_is_cut_short_says_so(codex: Agent, server: ModelServer) -> None:
+async def test_a_turn_that_is_cut_short_says_so(codex: AgentProgram, server: ModelServer) -> None:
     async with codex.open("app-server") as talk:
-        client = Client(talk)
+        client = AppServerClient(talk)
         thread = await client.open(codex)
         reply: Reply = [Say(text="So long"), Stop(reason="max_tokens")]
         turn = await client.turn(thread, prompt_with([reply]))

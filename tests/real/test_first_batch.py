@@ -24,8 +24,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import PATIENCE
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

@@ -29,8 +29,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE, line_of, roots, until, with_word
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import PATIENCE, line_of, roots, until, with_word
 from tests.real.test_mixed_batch import results_in
 
 PROVIDERS = ("claude", "codex")

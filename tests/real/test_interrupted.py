@@ -32,8 +32,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import (
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import (
     PATIENCE,
     is_kept,
     kept_sessions,
@@ -82,7 +82,7 @@ def program(request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 
 @dataclass
-class Scene:
+class InterruptedJob:
     """A batch of one job, which pushes something and then stays in a tool."""
 
     provider: str
@@ -161,7 +161,7 @@ def long_call(provider: str, command: str) -> Call:
 @pytest.fixture
 async def scene(
     program: tuple[str, Path], server: ModelServer, hermitage: Hermitage
-) -> AsyncGenerator[Scene]:
+) -> AsyncGenerator[InterruptedJob]:
     provider, path = program
     said = hermitage.claude() if provider == "claude" else hermitage.codex()
     places = {"IS_SANDBOX": "1", "HOME": str(hermitage.home)}
@@ -169,7 +169,7 @@ async def scene(
     env = environment(hermitage.home, **{**said, **places, "PATH": path_too})
     work = hermitage.root / "job"
     work.mkdir()
-    scene = Scene(provider, server, hermitage.root, work, env)
+    scene = InterruptedJob(provider, server, hermitage.root, work, env)
     script: Script = [
         [Call(tool="shell", input={"command": "echo pushed >> done"})],
         [long_call(provider, "echo again >> done; touch began; sleep 1000")],
@@ -191,7 +191,7 @@ async def scene(
             await process.wait()
 
 
-async def kill_batch(scene: Scene) -> trio.Process:
+async def kill_batch(scene: InterruptedJob) -> trio.Process:
     """Kill the batch, and run it again."""
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
@@ -200,7 +200,7 @@ async def kill_batch(scene: Scene) -> trio.Process:
     return await scene.start(scene.batch())
 
 
-async def kill_host(scene: Scene) -> trio.Process:
+async def kill_host(scene: InterruptedJob) -> trio.Process:
     """Kill the process in which the agents run; the batch itself survives."""
     batch = await scene.start(scene.host())
     await scene.in_its_tool()
@@ -209,7 +209,7 @@ async def kill_host(scene: Scene) -> trio.Process:
     return batch
 
 
-async def reboot(scene: Scene) -> trio.Process:
+async def reboot(scene: InterruptedJob) -> trio.Process:
     """Kill the batch, reboot the machine (simulated), and run the batch again.
 
     What is on record of its manager is then of another boot; its pid belongs to a process that
@@ -229,7 +229,7 @@ async def reboot(scene: Scene) -> trio.Process:
     return await scene.start(scene.batch())
 
 
-async def kill_agent(scene: Scene) -> trio.Process:
+async def kill_agent(scene: InterruptedJob) -> trio.Process:
     """Kill the agent itself; the batch tries again."""
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
@@ -249,7 +249,7 @@ WAYS = [kill_batch, kill_host, kill_agent, reboot]
 
 @pytest.mark.parametrize("cut", WAYS, ids=lambda each: each.__name__)
 async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
-    scene: Scene, cut: Callable[[Scene], Awaitable[trio.Process]]
+    scene: InterruptedJob, cut: Callable[[InterruptedJob], Awaitable[trio.Process]]
 ) -> None:
     batch = await cut(scene)
     assert await scene.ends(batch) == 0
@@ -266,14 +266,14 @@ async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
         assert await broken_laws(store) == []
 
 
-def forget_sessions(scene: Scene) -> None:
+def forget_sessions(scene: InterruptedJob) -> None:
     """Remove the agent's own record of its sessions."""
     for kept in list(kept_sessions(scene.root)):
         kept.unlink()
 
 
 async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_decided(
-    scene: Scene,
+    scene: InterruptedJob,
 ) -> None:
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
@@ -298,7 +298,9 @@ async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_dec
 
 
 @pytest.mark.parametrize("program", NEWEST, indirect=True, ids="-".join)
-async def test_a_job_that_times_out_in_a_tool_is_resumed_by_the_same_command(scene: Scene) -> None:
+async def test_a_job_that_times_out_in_a_tool_is_resumed_by_the_same_command(
+    scene: InterruptedJob,
+) -> None:
     # Time for the call before it, on a slow machine; less than Codex waits for a command.
     timed = [*scene.batch("--clock", "tool=20", "--retries", "1")]
     assert await scene.ends(await scene.start(timed)) == 0
@@ -308,7 +310,9 @@ async def test_a_job_that_times_out_in_a_tool_is_resumed_by_the_same_command(sce
     assert len(set(scene.notices())) == 1
 
 
-async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(scene: Scene) -> None:
+async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(
+    scene: InterruptedJob,
+) -> None:
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
     batch.send_signal(signal.SIGKILL)
@@ -323,7 +327,9 @@ async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(scene
 
 
 @pytest.mark.parametrize("program", AGENTS[len(CLAUDE) :], indirect=True, ids="-".join)
-async def test_a_job_of_codex_exec_that_is_killed_in_a_tool_is_resumed_too(scene: Scene) -> None:
+async def test_a_job_of_codex_exec_that_is_killed_in_a_tool_is_resumed_too(
+    scene: InterruptedJob,
+) -> None:
     scene.write({**scene.job, "options": {"exec": True}})
     assert await scene.ends(await kill_batch(scene)) == 0
     result = scene.result()

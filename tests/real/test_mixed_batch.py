@@ -28,8 +28,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE, is_kept, roots, until, with_word
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import PATIENCE, is_kept, roots, until, with_word
 
 PROVIDERS = ("claude", "codex")
 EACH = 3

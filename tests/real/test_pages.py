@@ -12,8 +12,8 @@ import trio
 from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.pages import AGENTS, Block, blocks
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import PATIENCE
 
 PROGRAMS = [block for block in blocks("python") if block.page in AGENTS]
 

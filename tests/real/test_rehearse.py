@@ -8,7 +8,7 @@ import pytest
 
 from sessionmgr.testing.model_server import Call, Refuse, Say, prompt_with
 from tests.cli.command import environment, sessionmgr
-from tests.real.agents import CODEX, program_of
+from tests.real.agent_programs import CODEX, program_of
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import trio
 from sessionmgr.testing.model_server import ModelServer, Say, open_model_server, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
-from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE
+from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.harness import PATIENCE
 
 JOBS = ("claude-a", "claude-b", "codex-a", "codex-b")
 

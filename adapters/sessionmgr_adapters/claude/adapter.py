@@ -34,24 +34,30 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import sdk
-from sessionmgr_adapters.claude.allowed import WorkspaceInvalidError
 from sessionmgr_adapters.claude.claude_process import ClaudeProcess
 from sessionmgr_adapters.claude.driver import ClaudeDriver
-from sessionmgr_adapters.claude.failures import complaint_kind
+from sessionmgr_adapters.claude.failures import stderr_failure_kind
 from sessionmgr_adapters.claude.fallback import (
-    PATIENCE,
+    FIRST_FRAME_TIMEOUT,
     LaunchStrategy,
     PlainRun,
     StartFailure,
-    notice,
+    fallback_event,
     start_failure_of,
 )
-from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec, refusal
-from sessionmgr_adapters.claude.login import health_of
+from sessionmgr_adapters.claude.launch import (
+    BYPASS,
+    CLAUDE_ENVIRONMENT,
+    ClaudeSpec,
+    make_claude_spec,
+    start_fault,
+)
+from sessionmgr_adapters.claude.login import claude_health
 from sessionmgr_adapters.claude.options import ClaudeOptions
-from sessionmgr_adapters.claude.outgoing import blocks_of
-from sessionmgr_adapters.claude.phase import Phase
-from sessionmgr_adapters.claude.session_file import is_kept, path_of
+from sessionmgr_adapters.claude.outgoing import content_blocks
+from sessionmgr_adapters.claude.phase import ClaudePhase
+from sessionmgr_adapters.claude.session_file import is_session_stored, session_path
+from sessionmgr_adapters.claude.tool_access import WorkspaceInvalidError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -75,7 +81,7 @@ PERMISSIONS: Final = PermissionMap(
         PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode(BYPASS, confined=False),
     }
 )
-AFTER_A_CUT: Final = 2.0
+EXIT_WAIT_AFTER_CUT: Final = 2.0
 """Seconds for a process that did not obey to be gone, before its run ends."""
 
 
@@ -112,10 +118,10 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     options = ClaudeOptions
     serves = frozenset({"tools_allowed", "tools_denied", "directories"})
     resume_command = "claude --resume {id}"
-    environment = ENVIRONMENT
-    connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect)
+    environment = CLAUDE_ENVIRONMENT
+    connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect_claude)
     """The seam that a mock SDK replaces."""
-    patience: ClassVar[float] = PATIENCE
+    patience: ClassVar[float] = FIRST_FRAME_TIMEOUT
     """Seconds for a kept process to say its first word."""
 
     def __init__(self) -> None:
@@ -127,62 +133,64 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
         """Return why a run would be refused."""
-        return refusal(spec, spec.options) if isinstance(spec.options, ClaudeOptions) else None
+        return start_fault(spec, spec.options) if isinstance(spec.options, ClaudeOptions) else None
 
     async def run(self, run: RunContext) -> None:
         """Have the prompt answered, and report what happens."""
-        why_not = refusal(run, _options(run))
+        why_not = start_fault(run, _options(run))
         try:
-            prompt = await blocks_of(run.prompt, run.images, run.cwd)
+            prompt = await content_blocks(run.prompt, run.images, run.cwd)
             if why_not is not None:
                 await run.fail(config_failure(why_not))
             elif _options(run).text:
-                await self._play_plainly(run)
+                await self._run_plain(run)
             else:
-                await self._play_in_frames(run, prompt)
+                await self._run_streaming(run, prompt)
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ImageRefusedError, WorkspaceInvalidError) as error:
             await run.fail(config_failure(str(error)))
 
-    async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
+    async def _run_streaming(self, run: RunContext, prompt: Json) -> None:
         """Run on a kept process; where that does not start well, on its fallbacks."""
         keep = _options(run).keep
         # Claude Code counts a budget from the start of its process, which serves no other run.
         strategy = LaunchStrategy(is_own=not keep or run.budget.usd is not None, is_last=not keep)
         while True:
-            failure = await self._play(run, prompt, strategy)
+            failure = await self._run_with_fallback(run, prompt, strategy)
             match failure:
                 case None:
                     return
                 case StartFailure.WAS_DEAD:
                     continue
                 case StartFailure.KNOWS_NO_FRAMES:
-                    run.emit_nowait(*strategy.notes, notice(failure))
-                    await self._play_plainly(run)
+                    run.emit_nowait(*strategy.notes, fallback_event(failure))
+                    await self._run_plain(run)
                     return
                 case StartFailure.HUNG | StartFailure.DIED:
-                    strategy = LaunchStrategy(is_own=True, is_last=True, notes=[notice(failure)])
+                    strategy = LaunchStrategy(
+                        is_own=True, is_last=True, notes=[fallback_event(failure)]
+                    )
 
-    async def _play_plainly(self, run: RunContext) -> None:
+    async def _run_plain(self, run: RunContext) -> None:
         """Run on a process of its own that prints text, once no other has its session."""
-        spec = _spec(run)
+        spec = _make_run_spec(run)
         await self._pool.end(spec.session)
         plain = PlainRun(run, spec, _options(run))
         with self.active_runs(run, plain):
             await plain.answer_prompt()
 
-    async def _play(
+    async def _run_with_fallback(
         self, run: RunContext, prompt: Json, strategy: LaunchStrategy
     ) -> StartFailure | None:
         """Run on one process and report the end, unless it did not start well."""
         process: ClaudeProcess | None = None
         try:
             async with self._pool.lease(
-                _spec(run), run.connections, alone=strategy.is_own
+                _make_run_spec(run), run.connections, alone=strategy.is_own
             ) as lease:
                 process = lease.connection
-                failure = await self._drive(run, lease, prompt, strategy)
+                failure = await self._run_driver(run, lease, prompt, strategy)
             is_left = strategy.is_own or strategy.is_renamed or failure is not None
             if is_left or (lease.is_abandoned and run.cancelling is not None):
                 await process.gone.wait()  # and all that it has started
@@ -193,11 +201,11 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         except BaseException:
             if process is not None:
                 process.connection.hurried = True  # its grace is over
-                with trio.move_on_after(AFTER_A_CUT, shield=True):
+                with trio.move_on_after(EXIT_WAIT_AFTER_CUT, shield=True):
                     await process.gone.wait()
             raise
 
-    async def _drive(
+    async def _run_driver(
         self,
         run: RunContext,
         lease: ConnectionLease[ClaudeProcess],
@@ -212,10 +220,10 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         with self.active_runs(run, driver):
             await driver.run_conversation(conversation)
         strategy.is_renamed = driver.state.session_id != process.spec.session
-        is_fit = driver.is_fit and process.info is not None and not run.was_silent
+        is_fit = driver.is_reusable and process.info is not None and not run.was_silent
         if not is_fit or strategy.is_own or strategy.is_renamed:
             lease.abandon()
-        if driver.phase is Phase.SILENT:
+        if driver.phase is ClaudePhase.SILENT:
             process.connection.hurried = True
         if run.cancelling is not None:
             return None  # the component that stopped the run ends it
@@ -223,8 +231,8 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         if strategy.is_last and failure is not StartFailure.KNOWS_NO_FRAMES:
             failure = None  # there is nothing else to try
         if failure is None:
-            driver.tell_notes()
-            await _end(driver, is_own=strategy.is_own)
+            driver.emit_notes()
+            await _finish_run(driver, is_own=strategy.is_own)
         return failure
 
     @asynccontextmanager
@@ -240,7 +248,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Report whether Claude Code is installed and logged in."""
         assert isinstance(options, ClaudeOptions)
-        return health_of(options, env, cwd)
+        return claude_health(options, env, cwd)
 
     async def health(self) -> Health:
         """Report whether a run without options could start."""
@@ -248,9 +256,9 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         return self.readiness(ClaudeOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 
 
-def _spec(run: RunContext) -> ClaudeSpec:
+def _make_run_spec(run: RunContext) -> ClaudeSpec:
     """Return what a run needs: a new session for each attempt, unless it resumes one."""
-    return make_spec(run, _options(run), str(uuid.uuid4()))
+    return make_claude_spec(run, _options(run), str(uuid.uuid4()))
 
 
 def _options(run: RunContext) -> ClaudeOptions:
@@ -258,13 +266,13 @@ def _options(run: RunContext) -> ClaudeOptions:
     return run.options
 
 
-async def _end(driver: ClaudeDriver, *, is_own: bool) -> None:
+async def _finish_run(driver: ClaudeDriver, *, is_own: bool) -> None:
     """Report how a run has ended: from its last result, or from the end of its process."""
     run, result, why = driver.run, driver.result, driver.state.failure
     stop_reason = result.ended_by if result else None
     if driver.failure is not None:
         await run.fail(driver.failure)
-    elif result is None or driver.phase is Phase.LOST:
+    elif result is None or driver.phase is ClaudePhase.LOST:
         await run.fail(why or await _exit_failure(driver, is_own=is_own))
     elif why is not None:
         await run.fail(why, stop_reason=stop_reason)
@@ -279,9 +287,9 @@ async def _exit_failure(driver: ClaudeDriver, *, is_own: bool) -> Failure:
     if connection.facts is not None:
         if not is_own:  # else it is reported once its process is gone
             driver.emit(process_exit_event(connection.facts))
-        kind = None if has_begun else complaint_kind(connection.tail.text())
+        kind = None if has_begun else stderr_failure_kind(connection.tail.text())
         failure = replace(failure, kind=kind or failure.kind, retryable=kind is None)
     # Another process can resume the session if the prompt is on disk.
     session = driver.state.session_id or spec.session
-    path = path_of(session, spec.command.cwd, spec.command.env)
-    return replace(failure, resumable=has_begun and await is_kept(path))
+    path = session_path(session, spec.command.cwd, spec.command.env)
+    return replace(failure, resumable=has_begun and await is_session_stored(path))

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.program_version import outdated_failure, read_version
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.claude.outgoing import RefusedError, literal_failure
-from sessionmgr_adapters.claude.plan_mode import keep_to_plan
-from sessionmgr_adapters.claude.state import Spending
+from sessionmgr_adapters.claude.outgoing import ControlRefusedError, prompt_syntax_failure
+from sessionmgr_adapters.claude.plan_mode import enforce_plan_mode
+from sessionmgr_adapters.claude.state import ProcessUsage
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
     from sessionmgr_adapters.claude.state import Credential
 
-OLDEST: Final = (2, 1, 197)
+OLDEST_VERSION: Final = (2, 1, 197)
 # How far a mode goes unasked. What is not known goes as far as any.
 _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdits": 2}
 _ALL: Final = 9
@@ -46,7 +46,7 @@ class ClaudeProcess:
     def __init__(self, spec: ClaudeSpec, connection: ClaudeConnection) -> None:
         self.spec: Final = spec
         self.connection: Final = connection
-        self.spending: Final = Spending(resumed=spec.resumes is not None)
+        self.spending: Final = ProcessUsage(resumed=spec.resumes is not None)
         self.info: ProcessInfo | None = None
         self.model = spec.model
         self.effort = spec.effort
@@ -73,7 +73,7 @@ class ClaudeProcess:
         return self.spec.serves(spec) and not unset
 
 
-def info_of(reply: Json) -> ProcessInfo:
+def process_info_of(reply: Json) -> ProcessInfo:
     """Read the reply to `initialize`; older versions say less."""
     if not isinstance(reply, dict):
         return ProcessInfo()
@@ -100,7 +100,7 @@ def info_of(reply: Json) -> ProcessInfo:
 
 def version_failure(version: str) -> Failure | None:
     """Return the failure of a version that is too old."""
-    return outdated_failure("Claude Code", version, OLDEST)
+    return outdated_failure("Claude Code", version, OLDEST_VERSION)
 
 
 def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
@@ -143,17 +143,17 @@ async def configure(driver: ClaudeDriver) -> Failure | None:
         else:
             failure = billing_failure(process.info, options.billing)
             if failure is None:
-                await _change(driver)
-    except RefusedError as error:
+                await _update_settings(driver)
+    except ControlRefusedError as error:
         return error.failure
     if failure is None and not options.slash_commands:
-        failure = literal_failure(driver.run.prompt, process.version)
+        failure = prompt_syntax_failure(driver.run.prompt, process.version)
     return failure
 
 
 async def _initialize(driver: ClaudeDriver) -> Failure | None:
     process, options = driver.process, driver.options
-    info = info_of(await driver.request("initialize", process.spec.introduction))
+    info = process_info_of(await driver.request("initialize", process.spec.introduction))
     if info.version is None:
         spec = process.spec
         version = await read_version(spec.launcher, options.command, spec.command)
@@ -165,17 +165,17 @@ async def _initialize(driver: ClaudeDriver) -> Failure | None:
     )
     if failure is None:
         if process.spec.functions.plans:
-            await keep_to_plan(driver)
+            await enforce_plan_mode(driver)
         process.info = info
     return failure
 
 
-async def _change(driver: ClaudeDriver) -> None:
+async def _update_settings(driver: ClaudeDriver) -> None:
     """Change what can be changed without another process."""
     run, process = driver.run, driver.process
     mode = run.permission.effective
     if process.spec.functions.plans:  # the user's settings may have other rules now
-        await keep_to_plan(driver)
+        await enforce_plan_mode(driver)
     if mode != process.mode:
         refused = FailureKind.PERMISSION_REFUSED
         await driver.request("set_permission_mode", {"mode": mode}, refused)

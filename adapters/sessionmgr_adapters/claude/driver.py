@@ -21,29 +21,29 @@ from sessionmgr.wire import NoFrame
 from sessionmgr.wire.noise import NoiseLine
 from sessionmgr_adapters.claude.claude_process import configure, mode_failure
 from sessionmgr_adapters.claude.frames import (
-    ControlReply,
-    Frame,
+    ClaudeFrame,
+    ControlReplyBody,
+    ControlReplyFrame,
     HostRequest,
     HostRequestWithdrawn,
-    Lifecycle,
-    Reply,
-    Result,
-    StreamEvent,
-    System,
-    User,
+    MessageLifecycle,
+    ResultFrame,
+    StreamEventFrame,
+    SystemFrame,
+    UserFrame,
 )
+from sessionmgr_adapters.claude.message_delivery import OutboundMessages
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.outbound import Outbound
 from sessionmgr_adapters.claude.outgoing import (
+    ClaudeOutgoing,
+    ControlRefusedError,
     ControlRequest,
-    Outgoing,
-    RefusedError,
-    literal_failure,
+    prompt_syntax_failure,
 )
-from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, Phase, Step
-from sessionmgr_adapters.claude.request_handler import handle
-from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
-from sessionmgr_adapters.claude.state import State
+from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, ClaudePhase, ClaudeStep
+from sessionmgr_adapters.claude.request_handler import handle_request
+from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, session_path
+from sessionmgr_adapters.claude.state import ClaudeState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.fallback import LaunchStrategy
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
-Read: TypeAlias = Frame | NoFrame
+ClaudeRead: TypeAlias = ClaudeFrame | NoFrame
 
-LAST_WORD: Final = 2.0
+IDLE_WAIT: Final = 2.0
 """Seconds for the agent to say that it is idle, once all messages are answered; and to take up
 work again, once a task in the background has ended."""
 
 
-class Activity(Enum):
+class AgentActivity(Enum):
     """What the agent does, as far as it says."""
 
     WORKING = auto()
@@ -69,7 +69,7 @@ class Activity(Enum):
     IDLE = auto()
 
 
-class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
+class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase, ClaudeStep]):
     """One run on one process."""
 
     def __init__(
@@ -81,44 +81,48 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(run, TRANSITIONS, Phase.CONFIGURING, lost=Step.LOSE, minor=MINOR)
+        super().__init__(
+            run, TRANSITIONS, ClaudePhase.CONFIGURING, lost=ClaudeStep.LOSE, minor=MINOR
+        )
         self.process: Final = process
         self.options: Final = options
-        self.state: Final = State(process.spending)
+        self.state: Final = ClaudeState(process.spending)
         self.state.session_id = process.spec.session
         self.has_spoken = False
         """Whether something has come on stdout that is not mere noise."""
-        self.result: Result | None = None
+        self.result: ResultFrame | None = None
         """The last result."""
         self.failure: Failure | None = None
         """Why the run fails, whatever the agent says."""
         self._prompt: Final = prompt
         self._strategy: Final = strategy
         self._patience: Final = patience
-        self._outbound: Final = Outbound(self)
+        self._outbound: Final = OutboundMessages(self)
         self.requests: Final = RequestHandler(self)
-        self._replies: Final[dict[str, Future[Reply]]] = {}
+        self._replies: Final[dict[str, Future[ControlReplyBody]]] = {}
         self._first_word: Final = trio.Event()
         """Set when a frame has come after the prompt."""
-        self._activity = Activity.WORKING
+        self._activity = AgentActivity.WORKING
         self._quiet: trio.CancelScope | None = None
         """Around the wait for the agent's last word."""
         self.reads = 0
 
     @property
-    def is_heard(self) -> bool:
+    def has_answered(self) -> bool:
         """Whether a frame has come after the prompt."""
         return self._first_word.is_set()
 
     @property
-    def is_fit(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether the process may serve another run: it lives, and nothing is left open.
 
         What a tool has started may outlive the interrupt that ends the tool.
         """
-        is_cut_short = self.phase is Phase.STOPPED and self.state.used_tools
+        is_cut_short = self.phase is ClaudePhase.STOPPED and self.state.used_tools
         is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
-        return not (is_cut_short or is_waited_for or self.phase in {Phase.LOST, Phase.SILENT})
+        return not (
+            is_cut_short or is_waited_for or self.phase in {ClaudePhase.LOST, ClaudePhase.SILENT}
+        )
 
     # --- from the start to the first word --------------------------------------------------------
 
@@ -128,26 +132,26 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         with trio.move_on_after(self._patience) as scope:
             self.failure = await configure(self)
         if scope.cancelled_caught:
-            self.take_step(Step.GIVE_UP)
+            self.take_step(ClaudeStep.GIVE_UP)
             return
         if self.is_over:
             return
         if self.failure is not None or self.run.cancelling is not None:
-            self.take_step(Step.REFUSE)
+            self.take_step(ClaudeStep.REFUSE)
             return
-        self.tell_notes()
+        self.emit_notes()
         info = self.process.info
         assert info is not None
         self.state.credential, self.state.version = info.credential, info.version
         self.process.runs += 1
-        self.take_step(Step.PROMPT)
+        self.take_step(ClaudeStep.PROMPT)
         await self._outbound.send_prompt(self._prompt)
         with trio.move_on_after(self._patience) as scope:
             await self._first_word.wait()
         if scope.cancelled_caught:
-            self.take_step(Step.GIVE_UP)
+            self.take_step(ClaudeStep.GIVE_UP)
 
-    def tell_notes(self) -> None:
+    def emit_notes(self) -> None:
         """Report how the run came to this process, once that is of use: it is a sign of life."""
         notes = self._strategy.notes
         if notes:
@@ -160,11 +164,11 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def handle_frames(self, frames: Sequence[Read]) -> None:
+    def handle_frames(self, frames: Sequence[ClaudeRead]) -> None:
         """Take the frames of one read; none are there while a long line comes."""
         if not frames:
             return
-        self._hear()
+        self._handle_frame()
         if not self.has_spoken:
             self.has_spoken = not all(isinstance(each, NoiseLine) for each in frames)
         state = self.state
@@ -172,7 +176,11 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         message, block, name = state.streaming, -1, ""  # the block whose text streams
         for frame in frames:
             # Nearly all frames are pieces of text, so they do not take the long way.
-            if type(frame) is StreamEvent and frame.parent_tool_use_id is None and state.started:
+            if (
+                type(frame) is StreamEventFrame
+                and frame.parent_tool_use_id is None
+                and state.started
+            ):
                 event = frame.event
                 if event.delta is not None and event.delta.text:
                     if event.index != block or frame.api_message_id != message:
@@ -182,65 +190,65 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
                     continue
             block = -1
             events += normalise(frame, state)
-            if type(frame) is not StreamEvent:
+            if type(frame) is not StreamEventFrame:
                 self.emit(*events, blobs=state.images.collect())
                 events.clear()
-                self._heed(frame)
+                self._handle_control(frame)
         self.emit(*events)
         if self._outbound.can_release:
             self.start(self._outbound.release)
-        self._look_whether_over()
+        self._finish_if_over()
 
-    def _hear(self) -> None:
+    def _handle_frame(self) -> None:
         self.reads += 1
-        if self._first_word.is_set() or self.phase is Phase.CONFIGURING:
+        if self._first_word.is_set() or self.phase is ClaudePhase.CONFIGURING:
             return
         self._first_word.set()
-        self.take_step(Step.HEAR)
+        self.take_step(ClaudeStep.HEAR)
 
     async def _watch_file(self) -> None:
         """Report tool calls from the session's file while the agent is silent."""
         await trio.lowlevel.checkpoint()
         spec = self.process.spec
-        path = path_of(spec.session, spec.command.cwd, spec.command.env)
+        path = session_path(spec.session, spec.command.cwd, spec.command.env)
         if path is None:
             return
         file = SessionFile(path)
         while True:
             reads = self.reads
             await trio.sleep(SILENCE)
-            if reads != self.reads or self.phase is Phase.CONFIGURING:
+            if reads != self.reads or self.phase is ClaudePhase.CONFIGURING:
                 continue
             events = [
                 each for frame in await file.read_new() for each in normalise(frame, self.state)
             ]
             if events:
-                self._hear()
+                self._handle_frame()
                 self.emit(*events, blobs=self.state.images.collect())
                 await self.room()
 
-    def _heed(self, frame: Read) -> None:
+    def _handle_control(self, frame: ClaudeRead) -> None:
         match frame:
-            case System():
-                self._heed_system(frame)
-            case Lifecycle(command_uuid=name, state=state):
+            case SystemFrame():
+                self._handle_system(frame)
+            case MessageLifecycle(command_uuid=name, state=state):
                 self._outbound.report(name, state)
-            case User(is_replay=True, uuid=name):
+            case UserFrame(is_replay=True, uuid=name):
                 self._outbound.echo(name)
-            case Result():
+            case ResultFrame():
                 self._end_turn(frame)
-            case ControlReply(response=reply) if reply.request_id in self._replies:
+            case ControlReplyFrame(response=reply) if reply.request_id in self._replies:
                 self._replies.pop(reply.request_id).set(reply)
-            case ControlReply(response=Reply(response={"still_queued": []})):
-                self.take_step(Step.CONFIRM)
+            case ControlReplyFrame(response=ControlReplyBody(response={"still_queued": []})):
+                self.take_step(ClaudeStep.CONFIRM)
             case HostRequest():
-                handle(self, frame)
+                handle_request(self, frame)
             case HostRequestWithdrawn(request_id=request_id):
                 self.requests.withdraw(request_id)
             case _:
                 pass
 
-    def _heed_system(self, frame: System) -> None:
+    def _handle_system(self, frame: SystemFrame) -> None:
         if frame.permission_mode is not None:
             self.process.mode = frame.permission_mode
         if frame.subtype == "init":
@@ -248,13 +256,13 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         elif frame.subtype != "session_state_changed":
             return
         elif frame.state == "idle":
-            self._activity = Activity.IDLE
+            self._activity = AgentActivity.IDLE
         else:
-            self._note_work()
+            self._record_activity()
 
-    def _begin_turn(self, init: System) -> None:
-        self._note_work()
-        if self.phase is Phase.STOPPING:  # older versions go on with what was queued
+    def _begin_turn(self, init: SystemFrame) -> None:
+        self._record_activity()
+        if self.phase is ClaudePhase.STOPPING:  # older versions go on with what was queued
             self.start(self.conversation.interrupt)
         self._outbound.begin_turn(init.capabilities)
         wide = mode_failure(self.run.permission.effective, init.permission_mode)
@@ -263,8 +271,8 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             self.emit(PolicyViolation(rule="permission_mode", detail=wide.message))
             self.start(self.interrupt)
 
-    def _end_turn(self, result: Result) -> None:
-        self._activity = Activity.TURN_ENDED
+    def _end_turn(self, result: ResultFrame) -> None:
+        self._activity = AgentActivity.TURN_ENDED
         self.result = result
         self._outbound.end_turn(result)
         failure = self.state.failure
@@ -273,29 +281,29 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
 
     # --- when it is over -------------------------------------------------------------------------
 
-    def _note_work(self) -> None:
-        self._activity = Activity.WORKING
-        self.take_step(Step.WORK)
+    def _record_activity(self) -> None:
+        self._activity = AgentActivity.WORKING
+        self.take_step(ClaudeStep.WORK)
         self._end_wait_for_quiet()
 
-    def _look_whether_over(self) -> None:
-        if self.is_over or self.phase is Phase.CONFIGURING or self._outbound.is_open:
+    def _finish_if_over(self) -> None:
+        if self.is_over or self.phase is ClaudePhase.CONFIGURING or self._outbound.is_open:
             return
         has_tasks = bool(self.state.tasks)
-        if self._is_settled(has_tasks=has_tasks):
-            self.take_step(Step.SETTLE)
+        if self._is_complete(has_tasks=has_tasks):
+            self.take_step(ClaudeStep.SETTLE)
         elif has_tasks:
-            self.take_step(Step.TASKS)
-        if self._activity is not Activity.WORKING and not has_tasks:
+            self.take_step(ClaudeStep.TASKS)
+        if self._activity is not AgentActivity.WORKING and not has_tasks:
             self._wait_for_quiet()
 
-    def _is_settled(self, *, has_tasks: bool) -> bool:
-        is_idle = self._activity is Activity.IDLE
+    def _is_complete(self, *, has_tasks: bool) -> bool:
+        is_idle = self._activity is AgentActivity.IDLE
         match self.phase:
-            case Phase.STOPPING:
+            case ClaudePhase.STOPPING:
                 return is_idle
-            case Phase.ENDING:
-                return is_idle or (self._activity is Activity.TURN_ENDED and not has_tasks)
+            case ClaudePhase.ENDING:
+                return is_idle or (self._activity is AgentActivity.TURN_ENDED and not has_tasks)
             case _:
                 return is_idle and self.result is not None and not has_tasks
 
@@ -307,11 +315,11 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
     async def _end_when_quiet(self, scope: trio.CancelScope) -> None:
         """Give the agent some time to say that it is idle, or to take up what a task came to."""
         with scope:
-            await trio.sleep(LAST_WORD)
+            await trio.sleep(IDLE_WAIT)
         if self._quiet is scope:
             self._quiet = None
             if not (self._outbound.is_open or self.state.tasks):
-                self.take_step(Step.QUIET)
+                self.take_step(ClaudeStep.QUIET)
 
     def _end_wait_for_quiet(self) -> None:
         if self._quiet is not None:
@@ -320,23 +328,27 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
 
     async def interrupt(self) -> None:
         """Ask the agent to end its turn; the reading finds out when it has."""
-        self._outbound.drop_held()
-        self.take_step(Step.INTERRUPT)
+        self._outbound.refuse_held()
+        self.take_step(ClaudeStep.INTERRUPT)
         if self.is_over:
             await trio.lowlevel.checkpoint()
             return
         await self.conversation.interrupt()
-        self._look_whether_over()
+        self._finish_if_over()
 
     # --- messages and requests of ours -----------------------------------------------------------
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message; return whether it belongs to this run now."""
         await trio.lowlevel.checkpoint()
-        if self.is_over or self.phase in {Phase.CONFIGURING, Phase.STOPPING, Phase.ENDING}:
+        if self.is_over or self.phase in {
+            ClaudePhase.CONFIGURING,
+            ClaudePhase.STOPPING,
+            ClaudePhase.ENDING,
+        }:
             return False
         is_text = not self.options.slash_commands
-        if is_text and literal_failure(content, self.process.version) is not None:
+        if is_text and prompt_syntax_failure(content, self.process.version) is not None:
             return False  # as a run of its own it says why
         self._end_wait_for_quiet()
         return await self._outbound.add(content, message_id)
@@ -362,4 +374,6 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             return reply.response
         message = f"Claude Code {how} {subtype}: {reply.error or 'without a reason'}"
         code = reply.error_code
-        raise RefusedError(Failure(kind=kind, message=message, provider_code=code, phase="start"))
+        raise ControlRefusedError(
+            Failure(kind=kind, message=message, provider_code=code, phase="start")
+        )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Failure, FailureKind, timestamps
-from sessionmgr_adapters.claude.frames import Assistant, Message
+from sessionmgr_adapters.claude.frames import AssistantFrame, ClaudeMessage
 
 if TYPE_CHECKING:
-    from sessionmgr_adapters.claude.frames import RateLimitInfo, Result, System
+    from sessionmgr_adapters.claude.frames import RateLimitInfo, ResultFrame, SystemFrame
 
 _SIGNS: Final[dict[FailureKind, tuple[str | int, ...]]] = {
     FailureKind.BUDGET_EXCEEDED: ("error_max_turns", "error_max_budget_usd", "budget_exhausted"),
@@ -33,9 +33,9 @@ _SIGNS: Final[dict[FailureKind, tuple[str | int, ...]]] = {
 _KIND_OF: Final[dict[str | int | None, FailureKind]] = {
     sign: kind for kind, signs in _SIGNS.items() for sign in signs
 }
-_NO_ERROR: Final = Assistant(message=Message(content=""))
-_PASSING: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
-_SPENT: Final = "usage_limit_reached"
+_NO_ERROR: Final = AssistantFrame(message=ClaudeMessage(content=""))
+_TRANSIENT: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
+_USAGE_LIMIT: Final = "usage_limit_reached"
 _UNREACHABLE: Final = {"connection_failed", "server_error", "unknown"}
 """What an error without a status is called: no answer has come, or half of one."""
 # The conversation itself is what is too large, or gone: to go on with it would fail again.
@@ -45,7 +45,7 @@ _DIAGNOSTIC: Final = "[ede_diagnostic]"
 """What begins so is about Claude Code, and says nobody anything."""
 
 # What a start says on stderr that came to nothing.
-_COMPLAINTS: Final = (
+_STDERR_PATTERNS: Final = (
     ("No conversation found", FailureKind.SESSION_NOT_FOUND),
     ("already in use", FailureKind.SESSION_BUSY),
     ("root/sudo privileges", FailureKind.PERMISSION_REFUSED),
@@ -58,22 +58,22 @@ _COMPLAINTS: Final = (
 
 
 def failure_of(
-    result: Result, error: Assistant | None = None, limit: RateLimitInfo | None = None
+    result: ResultFrame, error: AssistantFrame | None = None, limit: RateLimitInfo | None = None
 ) -> Failure | None:
     """Return what went wrong in the turn that a result ends; None if nothing did."""
     if not result.is_error and not result.subtype.startswith("error"):
         return None
     error = error or _NO_ERROR
-    kind, code = _kind(result, error)
+    kind, code = _failure_kind(result, error)
     resets_at = _resets_at(error, limit) if kind is FailureKind.RATE_LIMITED else None
-    is_spent = _SPENT in {result.api_error, error.api_error}
+    is_spent = _USAGE_LIMIT in {result.api_error, error.api_error}
     if kind is FailureKind.RATE_LIMITED and is_spent and resets_at is None:
         kind = FailureKind.QUOTA_EXHAUSTED
     status = result.api_error_status or error.api_error_status or 0
     return Failure(
         kind=kind,
-        message=_message(result),
-        retryable=kind in _PASSING
+        message=_failure_message(result),
+        retryable=kind in _TRANSIENT
         or status >= _SERVERS_FAULT
         or (not status and kind is FailureKind.PROVIDER_ERROR and code in _UNREACHABLE),
         resumable=kind not in _UNRESUMABLE,
@@ -83,9 +83,9 @@ def failure_of(
     )
 
 
-def _kind(result: Result, error: Assistant) -> tuple[FailureKind, str | None]:
+def _failure_kind(result: ResultFrame, error: AssistantFrame) -> tuple[FailureKind, str | None]:
     if result.subtype != "success":
-        known = _KIND_OF.get(result.subtype) or complaint_kind(_message(result))
+        known = _KIND_OF.get(result.subtype) or stderr_failure_kind(_failure_message(result))
         if known is not None:
             return known, result.subtype
         return FailureKind.PROVIDER_ERROR, result.terminal_reason or result.subtype
@@ -98,14 +98,14 @@ def _kind(result: Result, error: Assistant) -> tuple[FailureKind, str | None]:
     return kind or FailureKind.PROVIDER_ERROR, code or result.terminal_reason
 
 
-def _message(result: Result) -> str:
+def _failure_message(result: ResultFrame) -> str:
     told = result.errors[0] if result.errors else result.result
     if told and not told.startswith(_DIAGNOSTIC):
         return told
     return f"the turn ended with {result.terminal_reason or result.subtype}"
 
 
-def _resets_at(error: Assistant, limit: RateLimitInfo | None) -> float | None:
+def _resets_at(error: AssistantFrame, limit: RateLimitInfo | None) -> float | None:
     match error.api_error_params:
         case {"rate_limit_info": {"resetsAt": int() | float() as at}}:
             return at
@@ -113,7 +113,7 @@ def _resets_at(error: Assistant, limit: RateLimitInfo | None) -> float | None:
             return limit.resets_at if limit is not None and limit.status == "rejected" else None
 
 
-def retry_failure(retry: System) -> Failure:
+def retry_failure(retry: SystemFrame) -> Failure:
     """Return what a retry is made for."""
     kind = _KIND_OF.get(retry.error_status) or _KIND_OF.get(retry.error)
     shown = "no answer" if retry.error_status is None else f"status {retry.error_status}"
@@ -127,6 +127,6 @@ def retry_failure(retry: System) -> Failure:
     )
 
 
-def complaint_kind(stderr: str) -> FailureKind | None:
+def stderr_failure_kind(stderr: str) -> FailureKind | None:
     """Return what a child's last words say it died of; None if nothing that is known."""
-    return next((kind for words, kind in _COMPLAINTS if words in stderr), None)
+    return next((kind for words, kind in _STDERR_PATTERNS if words in stderr), None)

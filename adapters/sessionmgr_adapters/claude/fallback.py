@@ -31,11 +31,11 @@ from sessionmgr.model import (
 )
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.escalation import Escalation
-from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.claude_process import version_failure
-from sessionmgr_adapters.claude.failures import complaint_kind
-from sessionmgr_adapters.claude.outgoing import misreading
-from sessionmgr_adapters.claude.phase import Phase
+from sessionmgr_adapters.claude.failures import stderr_failure_kind
+from sessionmgr_adapters.claude.outgoing import special_meaning
+from sessionmgr_adapters.claude.phase import ClaudePhase
+from sessionmgr_adapters.claude.tool_access import tool_access_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
-PATIENCE: Final = 25.0
+FIRST_FRAME_TIMEOUT: Final = 25.0
 """Seconds for a kept process to say its first word: less than the start timeout."""
 
-OF_FRAMES: Final = (
+STREAMING_OPTIONS: Final = (
     *("--output-format", "--input-format", "--replay-user-messages", "--include-partial-messages"),
     *("--permission-prompt-tool", "--verbose"),
 )
 """Flags that have a meaning only where frames are exchanged."""
-_KNOWS_NO_FRAMES: Final = re.compile(f"(unknown option|invalid).*({'|'.join(OF_FRAMES)})|"
-                                     f"({'|'.join(OF_FRAMES)}).*invalid")  # fmt: skip
+_KNOWS_NO_FRAMES: Final = re.compile(f"(unknown option|invalid).*({'|'.join(STREAMING_OPTIONS)})|"
+                                     f"({'|'.join(STREAMING_OPTIONS)}).*invalid")  # fmt: skip
 
 
 class StartFailure(Enum):
@@ -83,12 +83,12 @@ class LaunchStrategy(msgspec.Struct, kw_only=True):
 
 def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | None:
     """Return how a start failed; None if the agent has answered, or says what is wrong."""
-    if driver.failure is not None or driver.state.failure is not None or driver.is_heard:
+    if driver.failure is not None or driver.state.failure is not None or driver.has_answered:
         return None
     is_noise_alone = driver.reads > 0 and not driver.has_spoken
-    if driver.phase is Phase.SILENT:
+    if driver.phase is ClaudePhase.SILENT:
         return StartFailure.KNOWS_NO_FRAMES if is_noise_alone else StartFailure.HUNG
-    if driver.phase is not Phase.LOST:
+    if driver.phase is not ClaudePhase.LOST:
         return None
     if was_used:
         return StartFailure.WAS_DEAD
@@ -96,10 +96,10 @@ def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | 
     complaint = "" if connection.facts is None else connection.tail.text()
     if is_noise_alone or _KNOWS_NO_FRAMES.search(complaint):
         return StartFailure.KNOWS_NO_FRAMES
-    return None if complaint_kind(complaint) else StartFailure.DIED
+    return None if stderr_failure_kind(complaint) else StartFailure.DIED
 
 
-_TOLD: Final = {
+_NOTICES: Final = {
     StartFailure.HUNG: "Claude Code says nothing: the run has a process of its own",
     StartFailure.DIED: "Claude Code died as it started: the run has a process of its own",
     StartFailure.KNOWS_NO_FRAMES: "Claude Code does not speak stream-json: it is run for plain "
@@ -107,11 +107,11 @@ _TOLD: Final = {
 }
 
 
-def notice(missed: StartFailure) -> ErrorOccurred:
+def fallback_event(missed: StartFailure) -> ErrorOccurred:
     """Return the event that reports the fallback."""
     failure = Failure(
         kind=FailureKind.START_FAILED,
-        message=_TOLD[missed],
+        message=_NOTICES[missed],
         retryable=True,
         provider_code=f"fallback_{missed.name.lower()}",
         phase="start",
@@ -148,7 +148,7 @@ class PlainRun(ChildRun):
             ProcessError: It could not be started.
         """
         run, spec = self.run, self._spec
-        failure = _refused(run, self._options) or version_failure(
+        failure = _plain_refusal(run, self._options) or version_failure(
             await read_version(spec.launcher, self._options.command, spec.command)
         )
         if failure is not None:
@@ -156,13 +156,15 @@ class PlainRun(ChildRun):
             return
         with PrivateFiles() as files:
             command = spec.full_command(files)
-            plain = tuple(each for each in command.argv if each.partition("=")[0] not in OF_FRAMES)
+            plain = tuple(
+                each for each in command.argv if each.partition("=")[0] not in STREAMING_OPTIONS
+            )
             facts = await self.run_child(replace(command, argv=plain), run.prompt.encode())
         text = self._text.rstrip("\n")
         if text:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
-            await self._end(facts, text)
+            await self._finish(facts, text)
 
     def on_started(self) -> None:
         """Report the start."""
@@ -179,21 +181,21 @@ class PlainRun(ChildRun):
         else:
             self.run.alive()
 
-    async def _end(self, facts: ExitReport, text: str) -> None:
+    async def _finish(self, facts: ExitReport, text: str) -> None:
         if facts.exit_code == 0 and text:
             await self.run.finish(stop_reason="exit")
         elif facts.exit_code == 0:
             await self.run.fail(EMPTY)
         else:
             failure = exit_failure(facts, self.tail)
-            kind = complaint_kind(self.tail.text()) or failure.kind
+            kind = stderr_failure_kind(self.tail.text()) or failure.kind
             await self.run.fail(replace(failure, kind=kind, resumable=True))
 
 
-def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
+def _plain_refusal(run: RunContext, options: ClaudeOptions) -> Failure | None:
     """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
-    misread = misreading(run.prompt)
-    allowed = allowed_of(run.tools_allowed, options)
+    misread = special_meaning(run.prompt)
+    allowed = tool_access_of(run.tools_allowed, options)
     reasons = {
         "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
         is PermissionMode.ACCEPT_EDITS,

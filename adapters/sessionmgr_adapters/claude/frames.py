@@ -19,27 +19,27 @@ from sessionmgr.wire import Line, NoFrame, UntypedFrame, decode_frames
 Maybe: TypeAlias = str | None
 
 
-class Tagged(msgspec.Struct, frozen=True, tag_field="type"):
+class TaggedFrame(msgspec.Struct, frozen=True, tag_field="type"):
     """A frame or a block: its field `type` names its class."""
 
 
-class TextBlock(Tagged, frozen=True, tag="text"):
+class TextBlock(TaggedFrame, frozen=True, tag="text"):
     """Some text."""
 
     text: str = ""
 
 
-class ThinkingBlock(Tagged, frozen=True, tag="thinking"):
+class ThinkingBlock(TaggedFrame, frozen=True, tag="thinking"):
     """What the model lets us know of its reasoning."""
 
     thinking: str = ""
 
 
-class RedactedBlock(Tagged, frozen=True, tag="redacted_thinking"):
+class RedactedBlock(TaggedFrame, frozen=True, tag="redacted_thinking"):
     """Reasoning that is for the model's eyes only."""
 
 
-class ToolUse(Tagged, frozen=True, tag="tool_use"):
+class ToolUse(TaggedFrame, frozen=True, tag="tool_use"):
     """The model calls a tool."""
 
     id: str
@@ -51,7 +51,7 @@ class ServerToolUse(ToolUse, frozen=True, tag="server_tool_use"):
     """The model has called a tool that runs where the model does."""
 
 
-class ToolResult(Tagged, frozen=True, tag="tool_result"):
+class ToolResult(TaggedFrame, frozen=True, tag="tool_result"):
     """What came of a tool call."""
 
     tool_use_id: str
@@ -63,11 +63,11 @@ class ServerToolResult(ToolResult, frozen=True, tag="web_search_tool_result"):
     """What came of a tool that runs where the model does."""
 
 
-class ImageBlock(Tagged, frozen=True, tag="image"):
+class ImageBlock(TaggedFrame, frozen=True, tag="image"):
     """An image, which is not shown."""
 
 
-class DocumentBlock(Tagged, frozen=True, tag="document"):
+class DocumentBlock(TaggedFrame, frozen=True, tag="document"):
     """A document, which is not shown."""
 
 
@@ -77,7 +77,7 @@ Block: TypeAlias = (
 )  # fmt: skip
 
 
-class TokenCounts(msgspec.Struct, frozen=True):
+class ClaudeTokenCounts(msgspec.Struct, frozen=True):
     """What one call of the model, or a turn's calls, have used."""
 
     input_tokens: float | None = None
@@ -86,22 +86,22 @@ class TokenCounts(msgspec.Struct, frozen=True):
     cache_read_input_tokens: float | None = None
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class ClaudeMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message as the model's API has it."""
 
     content: str | list[Block]
     id: str = ""
     model: str = ""
-    usage: TokenCounts | None = None
+    usage: ClaudeTokenCounts | None = None
 
 
 # --- frames -------------------------------------------------------------------------------------
 
 
-class Assistant(Tagged, frozen=True, kw_only=True, tag="assistant"):
+class AssistantFrame(TaggedFrame, frozen=True, kw_only=True, tag="assistant"):
     """A block of a message, whole; or an error of the API, put as a message."""
 
-    message: Message
+    message: ClaudeMessage
     parent_tool_use_id: Maybe = None
     error: Maybe = None
     api_error_status: int | None = None
@@ -110,16 +110,16 @@ class Assistant(Tagged, frozen=True, kw_only=True, tag="assistant"):
     api_error_params: Json = None
 
 
-class User(Tagged, frozen=True, kw_only=True, tag="user"):
+class UserFrame(TaggedFrame, frozen=True, kw_only=True, tag="user"):
     """What the model was told: by tools, by Claude Code itself, or our own words again."""
 
-    message: Message
+    message: ClaudeMessage
     uuid: str = ""
     parent_tool_use_id: Maybe = None
     is_replay: bool = msgspec.field(default=False, name="isReplay")
 
 
-class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ClaudeDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """More of a block."""
 
     text: str = ""
@@ -132,19 +132,19 @@ class StreamedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str = ""
 
 
-class Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StreamedApiEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event of the model's API, as it came."""
 
     type: str
     index: int = 0
     message: StreamedMessage | None = None
-    delta: Delta | None = None
+    delta: ClaudeDelta | None = None
 
 
-class StreamEvent(Tagged, frozen=True, kw_only=True, gc=False, tag="stream_event"):
+class StreamEventFrame(TaggedFrame, frozen=True, kw_only=True, gc=False, tag="stream_event"):
     """A preview of what an `Assistant` will tell."""
 
-    event: Streamed
+    event: StreamedApiEvent
     parent_tool_use_id: Maybe = None
     api_message_id: Maybe = None
     abandoned_blocks: Json = None
@@ -162,14 +162,14 @@ class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
     context_window: float | None = None
 
 
-class Denial(msgspec.Struct, frozen=True, kw_only=True):
+class ToolDenial(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call that was not allowed."""
 
     tool_name: str
     tool_use_id: Maybe = None
 
 
-class Result(Tagged, frozen=True, kw_only=True, tag="result"):
+class ResultFrame(TaggedFrame, frozen=True, kw_only=True, tag="result"):
     """The end of a turn, for better or worse: `success` with `is_error` is none."""
 
     subtype: str = ""
@@ -184,14 +184,14 @@ class Result(Tagged, frozen=True, kw_only=True, tag="result"):
     api_error_type: Maybe = None
     api_error: Maybe = None
     total_cost_usd: float | None = None
-    usage: TokenCounts | None = None
+    usage: ClaudeTokenCounts | None = None
     model_usage: dict[str, ModelUsage] = msgspec.field(
         default_factory=dict[str, ModelUsage], name="modelUsage"
     )
     since_last: dict[str, ModelUsage] | None = msgspec.field(
         default=None, name="model_usage_since_last_result"
     )
-    permission_denials: list[Denial] = msgspec.field(default_factory=list[Denial])
+    permission_denials: list[ToolDenial] = msgspec.field(default_factory=list[ToolDenial])
     structured_output: Json | msgspec.UnsetType = msgspec.UNSET
     user_message_uuids: list[str] | None = None
     origin: Json = None
@@ -203,13 +203,13 @@ class Result(Tagged, frozen=True, kw_only=True, tag="result"):
         return self.stop_reason or self.terminal_reason
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class BackgroundTask(msgspec.Struct, frozen=True, kw_only=True):
     """Work that goes on beside the turn."""
 
     task_id: str
 
 
-class TaskPatch(msgspec.Struct, frozen=True, kw_only=True):
+class BackgroundTaskPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed about a task."""
 
     status: Maybe = None
@@ -231,7 +231,7 @@ SystemKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class System(Tagged, frozen=True, kw_only=True, tag="system"):
+class SystemFrame(TaggedFrame, frozen=True, kw_only=True, tag="system"):
     """What Claude Code tells of itself; which fields are there depends on the subtype."""
 
     subtype: SystemKind
@@ -266,11 +266,11 @@ class System(Tagged, frozen=True, kw_only=True, tag="system"):
     # tasks
     task_id: Maybe = None
     is_backgrounded: bool | None = None
-    patch: TaskPatch | None = None
-    tasks: list[Task] = msgspec.field(default_factory=list[Task])
+    patch: BackgroundTaskPatch | None = None
+    tasks: list[BackgroundTask] = msgspec.field(default_factory=list[BackgroundTask])
 
 
-class Lifecycle(Tagged, frozen=True, kw_only=True, tag="command_lifecycle"):
+class MessageLifecycle(TaggedFrame, frozen=True, kw_only=True, tag="command_lifecycle"):
     """What became of a message of ours: queued, started, completed, cancelled, discarded."""
 
     command_uuid: str
@@ -286,23 +286,23 @@ class RateLimitInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     utilization: float | None = None
 
 
-class RateLimit(Tagged, frozen=True, kw_only=True, tag="rate_limit_event"):
+class RateLimitFrame(TaggedFrame, frozen=True, kw_only=True, tag="rate_limit_event"):
     """A limit of a subscription has come nearer, or was hit."""
 
     rate_limit_info: RateLimitInfo
 
 
-class ConversationReset(Tagged, frozen=True, kw_only=True, tag="conversation_reset"):
+class ConversationReset(TaggedFrame, frozen=True, kw_only=True, tag="conversation_reset"):
     """The session begins anew, under another id."""
 
     new_conversation_id: str
 
 
-class KeepAlive(Tagged, frozen=True, tag="keep_alive"):
+class KeepAliveFrame(TaggedFrame, frozen=True, tag="keep_alive"):
     """It lives."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class HostRequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """What Claude Code wants of its host; which fields are there depends on the subtype."""
 
     subtype: str
@@ -319,20 +319,20 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     message: Json = None
 
 
-class HostRequest(Tagged, frozen=True, kw_only=True, tag="control_request"):
+class HostRequest(TaggedFrame, frozen=True, kw_only=True, tag="control_request"):
     """A question to its host."""
 
     request_id: str
-    request: Ask
+    request: HostRequestBody
 
 
-class HostRequestWithdrawn(Tagged, frozen=True, kw_only=True, tag="control_cancel_request"):
+class HostRequestWithdrawn(TaggedFrame, frozen=True, kw_only=True, tag="control_cancel_request"):
     """The question wants no answer any more."""
 
     request_id: str
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class ControlReplyBody(msgspec.Struct, frozen=True, kw_only=True):
     """What it answers to a request of ours."""
 
     subtype: str
@@ -342,21 +342,21 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     error_code: Maybe = None
 
 
-class ControlReply(Tagged, frozen=True, kw_only=True, tag="control_response"):
+class ControlReplyFrame(TaggedFrame, frozen=True, kw_only=True, tag="control_response"):
     """An answer."""
 
-    response: Reply
+    response: ControlReplyBody
 
 
-Frame: TypeAlias = (
-    Assistant | User | StreamEvent | Result | System | Lifecycle | RateLimit | ConversationReset
-    | KeepAlive | HostRequest | HostRequestWithdrawn | ControlReply
+ClaudeFrame: TypeAlias = (
+    AssistantFrame | UserFrame | StreamEventFrame | ResultFrame | SystemFrame | MessageLifecycle | RateLimitFrame | ConversationReset
+    | KeepAliveFrame | HostRequest | HostRequestWithdrawn | ControlReplyFrame
 )  # fmt: skip
 
-DECODER: Final = msgspec.json.Decoder[Frame](Frame)
+DECODER: Final = msgspec.json.Decoder[ClaudeFrame](ClaudeFrame)
 
 
-def _mended(frame: UntypedFrame) -> Frame | UntypedFrame:
+def _repair_result(frame: UntypedFrame) -> ClaudeFrame | UntypedFrame:
     """Read a result field by field: without it a turn would never end."""
     value = frame.value
     if not isinstance(value, dict) or value.get("type") != "result":
@@ -364,14 +364,14 @@ def _mended(frame: UntypedFrame) -> Frame | UntypedFrame:
     fields: dict[str, Json] = {"type": "result"}
     for name, each in value.items():
         try:
-            msgspec.convert({"type": "result", name: each}, Result)
+            msgspec.convert({"type": "result", name: each}, ResultFrame)
         except msgspec.ValidationError:
             continue
         fields[name] = each
-    return msgspec.convert(fields, Result)
+    return msgspec.convert(fields, ResultFrame)
 
 
-read: Final[Callable[[Sequence[Line]], list[Frame | NoFrame]]] = partial(
-    decode_frames, decoder=DECODER, mend=_mended
+decode_lines: Final[Callable[[Sequence[Line]], list[ClaudeFrame | NoFrame]]] = partial(
+    decode_frames, decoder=DECODER, mend=_repair_result
 )
 """Returns what each line of a read is."""

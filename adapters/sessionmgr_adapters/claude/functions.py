@@ -16,13 +16,13 @@ from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, s
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
-    from sessionmgr_adapters.claude.allowed import Allowed
+    from sessionmgr_adapters.claude.tool_access import ToolAccess
 
-SERVER: Final = "sessionmgr"
+FUNCTION_SERVER: Final = "sessionmgr"
 """What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
-PREFIX: Final = f"mcp__{SERVER}__"
-BOUNDS: Final = "bounds"
-PLANS: Final = "plans"
+FUNCTION_PREFIX: Final = f"mcp__{FUNCTION_SERVER}__"
+TOOL_ACCESS_HOOK: Final = "bounds"
+PLAN_MODE_HOOK: Final = "plans"
 """What our own hooks are called."""
 
 HookEvent: TypeAlias = Literal[
@@ -50,15 +50,15 @@ class ClaudeHook:
 
 
 _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
-AnyHook = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
+HookParameter = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
 @dataclass(frozen=True)
-class Functions(FunctionTools):
+class ClaudeFunctions(FunctionTools):
     """All functions that one child may call."""
 
     hooks: tuple[ClaudeHook, ...] = ()
-    allowed: Allowed | None = None
+    allowed: ToolAccess | None = None
     """What may be used at all of servers' tools; None is all."""
     plans: bool = False
     """Whether it serves runs that only plan."""
@@ -66,51 +66,55 @@ class Functions(FunctionTools):
     @property
     def introduction(self) -> dict[str, Json]:
         """What Claude Code is told of them when it is greeted."""
-        told: dict[str, Json] = {"sdkMcpServers": [SERVER]} if self.tools else {}
+        told: dict[str, Json] = {"sdkMcpServers": [FUNCTION_SERVER]} if self.tools else {}
         hooks: dict[str, list[Json]] = {}
         if self.plans:
-            _add(hooks, "PreToolUse", PLANS, matcher="")
+            _add_hook(hooks, "PreToolUse", PLAN_MODE_HOOK, matcher="")
         if self.allowed is not None:
-            _add(hooks, "PreToolUse", BOUNDS, matcher="mcp__.*")
+            _add_hook(hooks, "PreToolUse", TOOL_ACCESS_HOOK, matcher="mcp__.*")
         for number, each in enumerate(self.hooks):
-            _add(hooks, each.event, str(number), matcher=each.matcher, timeout=each.timeout)
+            _add_hook(hooks, each.event, str(number), matcher=each.matcher, timeout=each.timeout)
         if hooks:
             told["hooks"] = dict(hooks)
         return told
 
-    def called(self, name: str) -> ClaudeTool | None:
+    def find_called(self, name: str) -> ClaudeTool | None:
         """Return the tool of a name, as the model calls it: a tool of its own may be a namesake."""
-        return self.find_tool(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return (
+            self.find_tool(name.removeprefix(FUNCTION_PREFIX))
+            if name.startswith(FUNCTION_PREFIX)
+            else None
+        )
 
-    async def hook(self, callback_id: str, event: Json) -> dict[str, Json]:
+    async def call_hook(self, callback_id: str, event: Json) -> dict[str, Json]:
         """Call a hook.
 
         Raises:
             LookupError: There is none of this name.
         """
-        if callback_id == BOUNDS:
-            return self._bound(event)
+        if callback_id == TOOL_ACCESS_HOOK:
+            return self._enforce_tool_access(event)
         if not callback_id.isdecimal() or int(callback_id) >= len(self.hooks):
             raise LookupError(f"there is no hook {callback_id!r}")
         return await self.hooks[int(callback_id)].call(event if isinstance(event, dict) else {})
 
-    def _bound(self, event: Json) -> dict[str, Json]:
+    def _enforce_tool_access(self, event: Json) -> dict[str, Json]:
         """Deny what may not be used of a server that is there for other tools of it."""
         name = event.get("tool_name") if isinstance(event, dict) else None
-        if self.allowed is None or self.allowed.permits(str(name)):
+        if self.allowed is None or self.allowed.is_permitted(str(name)):
             return {}
-        return deny_call(f"{name} is none of the tools that this run may use.")
+        return denial_reply(f"{name} is none of the tools that this run may use.")
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
-        return await serve_mcp_message(SERVER, self, message)
+        return await serve_mcp_message(FUNCTION_SERVER, self, message)
 
 
-def _add(hooks: dict[str, list[Json]], event: str, name: str, **fields: Json) -> None:
+def _add_hook(hooks: dict[str, list[Json]], event: str, name: str, **fields: Json) -> None:
     hooks.setdefault(event, []).append({"hookCallbackIds": [name], **fields})
 
 
-def deny_call(reason: str) -> dict[str, Json]:
+def denial_reply(reason: str) -> dict[str, Json]:
     """Return the answer of a hook that denies a call."""
     denied: dict[str, Json] = {
         "hookEventName": "PreToolUse",

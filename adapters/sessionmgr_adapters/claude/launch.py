@@ -14,8 +14,13 @@ from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, ConditionalNames, EnvironmentSpec, validate_session_id
 from sessionmgr.process.private_files import LARGEST_ARGUMENT
-from sessionmgr_adapters.claude.allowed import allowed_of, server_name, unknown_tool, workspace_of
-from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
+from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX, FUNCTION_SERVER, ClaudeFunctions
+from sessionmgr_adapters.claude.tool_access import (
+    mcp_server_prefix,
+    read_workspace_permissions,
+    tool_access_of,
+    unknown_tool_fault,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,12 +28,12 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr.process import PrivateFiles
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr_adapters.claude.allowed import Workspace
     from sessionmgr_adapters.claude.options import ClaudeOptions
+    from sessionmgr_adapters.claude.tool_access import WorkspacePermissions
 
 BYPASS: Final = "bypassPermissions"
 
-ENVIRONMENT: Final = EnvironmentSpec(
+CLAUDE_ENVIRONMENT: Final = EnvironmentSpec(
     names=(
         *("ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
         *("API_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT", "BASH_*_TIMEOUT_MS"),
@@ -47,21 +52,21 @@ ENVIRONMENT: Final = EnvironmentSpec(
     secret=("ANTHROPIC_CUSTOM_HEADERS",),
 )
 
-FRAMES: Final = (
+STREAMING_FLAGS: Final = (
     *("--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose"),
     *("--replay-user-messages", "--permission-prompt-tool=stdio"),
 )
 # Whatever asks, schedules or notifies somewhere that is not us.
-NOT_FOR_US: Final = (
+DISALLOWED_TOOLS: Final = (
     *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
     *("RemoteTrigger", "PushNotification"),
 )
-ASKS_THE_USER: Final = "AskUserQuestion"
+ASK_USER_TOOL: Final = "AskUserQuestion"
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 """The levels of effort; a model that lacks one thinks as hard as it can below that."""
 
 
-def refusal(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
+def start_fault(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
     """Say why a run is not begun, naming the field; None if nothing is against it."""
     schema = schema_fault(run.schema)
     if schema is not None:
@@ -70,9 +75,13 @@ def refusal(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
         return "options.allow_rules: a run that only plans is allowed nothing by rules"
     if run.effort is not None and run.effort not in EFFORTS:
         return f"effort: unknown level {run.effort!r}; Claude Code has {', '.join(EFFORTS)}"
-    if options.tools and server_name(SERVER) in map(server_name, options.mcp_servers):
-        return f"options.mcp_servers: {SERVER!r} is the name of the server of options.tools"
-    return unknown_tool(run.tools_allowed, run.tools_denied, options)
+    if options.tools and mcp_server_prefix(FUNCTION_SERVER) in map(
+        mcp_server_prefix, options.mcp_servers
+    ):
+        return (
+            f"options.mcp_servers: {FUNCTION_SERVER!r} is the name of the server of options.tools"
+        )
+    return unknown_tool_fault(run.tools_allowed, run.tools_denied, options)
 
 
 class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +98,7 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     effort: str | None = None
     mode: str = "default"
-    functions: Functions = Functions()
+    functions: ClaudeFunctions = ClaudeFunctions()
     """What it may call of ours."""
     schema: Json = None
     """The output schema, if it is too long for a command line."""
@@ -143,14 +152,14 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.resumes is not None and self.resumes != self.session
 
 
-def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSpec:
+def make_claude_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSpec:
     """Say what a run needs; `session` is the name of a new session, if it begins one.
 
     Raises:
         ProcessError: What it needs cannot be started.
         WorkspaceInvalidError: What its directory says of itself cannot be understood.
     """
-    workspace = workspace_of(run.cwd)
+    workspace = read_workspace_permissions(run.cwd)
     resumes = run.provider_session_id
     if resumes is not None:
         validate_session_id(resumes)
@@ -162,11 +171,15 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         env["CLAUDE_CONFIG_DIR"] = options.home
     if not options.background:
         env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
-    allowed = allowed_of(run.tools_allowed, options)
+    allowed = tool_access_of(run.tools_allowed, options)
     plans = run.permission.asked is PermissionMode.PLAN
     given = options.tools
-    tools = (each for each in given if allowed is None or allowed.permits(PREFIX + each.name))
-    functions = Functions(tuple(tools), options.hooks, allowed, plans)
+    tools = (
+        each
+        for each in given
+        if allowed is None or allowed.is_permitted(FUNCTION_PREFIX + each.name)
+    )
+    functions = ClaudeFunctions(tuple(tools), options.hooks, allowed, plans)
     return ClaudeSpec(
         launcher=run.launcher,
         command=Command(argv=_argv(run, options, workspace, functions), cwd=run.cwd, env=env),
@@ -182,16 +195,19 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
 
 
 def _argv(
-    run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
+    run: RunContext,
+    options: ClaudeOptions,
+    workspace: WorkspacePermissions,
+    functions: ClaudeFunctions,
 ) -> tuple[str, ...]:
     allowed = functions.allowed
-    tools = workspace.cut(None if allowed is None else allowed.own)
-    reading = (PREFIX + each.name for each in functions.tools if each.reads_only)
+    tools = workspace.restrict(None if allowed is None else allowed.own)
+    reading = (FUNCTION_PREFIX + each.name for each in functions.tools if each.reads_only)
     rules = (*options.allow_rules, *reading)
     schema, sources = run.schema, options.setting_sources
     is_in_line = schema is not None and _is_short(schema)
     asks = options.ask_user and run.attended
-    denied = [*NOT_FOR_US, *run.tools_denied, *(() if asks else (ASKS_THE_USER,))]
+    denied = [*DISALLOWED_TOOLS, *run.tools_denied, *(() if asks else (ASK_USER_TOOL,))]
     values = (
         ("--disallowedTools", ",".join(denied)),
         ("--tools", None if tools is None else ",".join(tools)),
@@ -209,7 +225,7 @@ def _argv(
     is_strict = options.strict_mcp or workspace.is_narrow or allowed is not None
     return (
         *options.command,
-        *FRAMES,
+        *STREAMING_FLAGS,
         *(["--include-partial-messages"] if options.partial_messages else []),
         *_flags(values),
         *(["--strict-mcp-config"] if is_strict else []),
@@ -232,7 +248,10 @@ def _is_json(settings: str | None) -> bool:
 
 
 def _files(
-    run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
+    run: RunContext,
+    options: ClaudeOptions,
+    workspace: WorkspacePermissions,
+    functions: ClaudeFunctions,
 ) -> tuple[tuple[str, str], ...]:
     """Return what nobody should read on a command line, or is too long for one."""
     added = [each for each in (options.append_system_prompt, workspace.note) if each]
@@ -240,7 +259,7 @@ def _files(
     given = options.mcp_servers.items()
     servers = {name: each for name, each in given if allowed is None or allowed.needs(name)}
     if functions.tools:
-        servers[SERVER] = {"type": "sdk", "name": SERVER}
+        servers[FUNCTION_SERVER] = {"type": "sdk", "name": FUNCTION_SERVER}
     texts = (
         ("--system-prompt-file", run.system_prompt),
         ("--append-system-prompt-file", "\n\n".join(added) or None),

@@ -35,7 +35,7 @@ _CLOUDS: Final = (
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
 )
 # Ways to log in whose outcome only Claude Code itself can determine.
-_UNTOLD: Final = (
+_UNDETECTABLE: Final = (
     *("ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_PROFILE", "ANTHROPIC_IDENTITY_TOKEN"),
     *("ANTHROPIC_IDENTITY_TOKEN_FILE", "CLAUDE_CODE_USE_GATEWAY"),
     *("CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR", "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR"),
@@ -43,7 +43,7 @@ _UNTOLD: Final = (
 _ON: Final = frozenset({"1", "true", "yes", "on"})
 
 
-def health_of(
+def claude_health(
     options: ClaudeOptions, env: Mapping[str, str], cwd: str, *, platform: str = sys.platform
 ) -> Health:
     """Report whether Claude Code is installed and logged in, judging by files and variables."""
@@ -81,15 +81,15 @@ def _login(
             return f"{name} is set"
     if any(each.get("apiKeyHelper") for each in settings):
         return "apiKeyHelper is set"
-    unknown += [f"{name} is set" for name in _UNTOLD if variables.get(name)]
+    unknown += [f"{name} is set" for name in _UNDETECTABLE if variables.get(name)]
     if directory is None or home is None:
         unknown.append("HOME is not set")
         return None
     account = directory if named else home
-    return _stored(directory / ".credentials.json", account / ".claude.json", unknown)
+    return _stored_login(directory / ".credentials.json", account / ".claude.json", unknown)
 
 
-def _stored(credentials: Path, account: Path, unknown: list[str]) -> str | None:
+def _stored_login(credentials: Path, account: Path, unknown: list[str]) -> str | None:
     oauth = _read(credentials, unknown).get("claudeAiOauth")
     if isinstance(oauth, dict) and (oauth.get("accessToken") or oauth.get("refreshToken")):
         return f"{credentials}"

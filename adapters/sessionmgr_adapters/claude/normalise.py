@@ -38,22 +38,22 @@ from sessionmgr.model import (
 )
 from sessionmgr_adapters.claude.failures import failure_of, retry_failure
 from sessionmgr_adapters.claude.frames import (
-    Assistant,
-    ControlReply,
+    AssistantFrame,
+    ControlReplyFrame,
     ConversationReset,
     HostRequest,
     HostRequestWithdrawn,
-    KeepAlive,
-    Lifecycle,
-    RateLimit,
-    Result,
-    StreamEvent,
-    System,
+    KeepAliveFrame,
+    MessageLifecycle,
+    RateLimitFrame,
+    ResultFrame,
+    StreamEventFrame,
+    SystemFrame,
     TextBlock,
     ThinkingBlock,
     ToolResult,
     ToolUse,
-    User,
+    UserFrame,
 )
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Event
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.claude.frames import Block, Frame
-    from sessionmgr_adapters.claude.state import State
+    from sessionmgr_adapters.claude.frames import Block, ClaudeFrame
+    from sessionmgr_adapters.claude.state import ClaudeState
 
 Parent: TypeAlias = str | UnsetType
 
@@ -70,7 +70,7 @@ Parent: TypeAlias = str | UnsetType
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 
 
-def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
+def normalise(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
     events = list(_events(frame, state))
     if not state.started and any(each.type not in _INCIDENTS for each in events):
@@ -85,19 +85,19 @@ def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
     return events
 
 
-def _events(frame: Frame | NoFrame, state: State) -> Iterable[Event]:
+def _events(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> Iterable[Event]:
     match frame:
-        case StreamEvent():
-            return _streamed(frame, state)
-        case Assistant():
+        case StreamEventFrame():
+            return _stream_event(frame, state)
+        case AssistantFrame():
             return _assistant(frame, state)
-        case User():
+        case UserFrame():
             return _user(frame, state)
-        case System():
+        case SystemFrame():
             return _system(frame, state)
-        case Result():
+        case ResultFrame():
             return _result(frame, state)
-        case RateLimit(rate_limit_info=info):
+        case RateLimitFrame(rate_limit_info=info):
             state.limit = info
             return [
                 RateLimitUpdated(
@@ -114,7 +114,7 @@ def _events(frame: Frame | NoFrame, state: State) -> Iterable[Event]:
             if ask.tool_use_id is not None and ask.subtype == "can_use_tool":
                 state.judge(ask.tool_use_id)
             return ()  # the adapter's business
-        case Lifecycle() | KeepAlive() | ControlReply() | HostRequestWithdrawn():
+        case MessageLifecycle() | KeepAliveFrame() | ControlReplyFrame() | HostRequestWithdrawn():
             return ()
         case _:
             return [undecoded_event(frame)]
@@ -123,7 +123,7 @@ def _events(frame: Frame | NoFrame, state: State) -> Iterable[Event]:
 # --- what is said --------------------------------------------------------------------------------
 
 
-def _streamed(frame: StreamEvent, state: State) -> Iterable[Event]:
+def _stream_event(frame: StreamEventFrame, state: ClaudeState) -> Iterable[Event]:
     event = frame.event
     delta, parent = event.delta, _parent(frame.parent_tool_use_id)
     if delta is not None and delta.text:
@@ -140,7 +140,7 @@ def _streamed(frame: StreamEvent, state: State) -> Iterable[Event]:
     return ()
 
 
-def _assistant(frame: Assistant, state: State) -> Iterator[Event]:
+def _assistant(frame: AssistantFrame, state: ClaudeState) -> Iterator[Event]:
     if frame.error is not None:
         state.error = frame  # the result says what that comes to
         return
@@ -150,10 +150,10 @@ def _assistant(frame: Assistant, state: State) -> Iterator[Event]:
     message = frame.message
     content = [TextBlock(message.content)] if isinstance(message.content, str) else message.content
     for block in content:
-        yield from _block(block, state.name(message.id), parent, state)
+        yield from _block_events(block, state.name(message.id), parent, state)
 
 
-def _block(block: Block, name: str, parent: Parent, state: State) -> Iterator[Event]:
+def _block_events(block: Block, name: str, parent: Parent, state: ClaudeState) -> Iterator[Event]:
     match block:
         case TextBlock(text=text) if text:
             yield MessageReceived(content=text, message_id=name, parent_tool_call_id=parent)
@@ -172,14 +172,14 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> Iterator[Ev
             pass
 
 
-def _user(frame: User, state: State) -> Iterator[Event]:
+def _user(frame: UserFrame, state: ClaudeState) -> Iterator[Event]:
     content = frame.message.content
     for each in () if isinstance(content, str) else content:
         if isinstance(each, ToolResult):
             yield from _tool_ended(each, _parent(frame.parent_tool_use_id), state)
 
 
-def _tool_ended(block: ToolResult, parent: Parent, state: State) -> Iterator[Event]:
+def _tool_ended(block: ToolResult, parent: Parent, state: ClaudeState) -> Iterator[Event]:
     if not state.end(block.tool_use_id):
         return
     call = state.tools.pop(block.tool_use_id, None)
@@ -198,7 +198,7 @@ def _tool_ended(block: ToolResult, parent: Parent, state: State) -> Iterator[Eve
 # --- what Claude Code says of itself -------------------------------------------------------------
 
 
-def _system(frame: System, state: State) -> Iterator[Event]:
+def _system(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
     match frame.subtype:
         case "init":
             yield from _init(frame, state)
@@ -228,7 +228,7 @@ def _system(frame: System, state: State) -> Iterator[Event]:
         case "permission_denied" if frame.tool_use_id is not None:
             said = frame.message if isinstance(frame.message, str) else None
             reason = frame.decision_reason or said
-            yield from _denied(frame.tool_name or "", frame.tool_use_id, reason, state)
+            yield from _denial_event(frame.tool_name or "", frame.tool_use_id, reason, state)
         case "background_tasks_changed":
             state.tasks.clear()
             state.tasks.update(each.task_id for each in frame.tasks)
@@ -238,7 +238,7 @@ def _system(frame: System, state: State) -> Iterator[Event]:
             pass
 
 
-def _init(frame: System, state: State) -> Iterator[Event]:
+def _init(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
     renamed = state.session_id not in (None, frame.session_id)
     state.session_id = frame.session_id
     state.version = frame.version or state.version
@@ -256,7 +256,7 @@ def _init(frame: System, state: State) -> Iterator[Event]:
         yield ProviderSessionUpdated(provider_session_id=frame.session_id)
 
 
-def _note_task(frame: System, state: State) -> None:
+def _note_task(frame: SystemFrame, state: ClaudeState) -> None:
     """Follow what is in the background, also where nobody lists it: older ones do not."""
     if frame.task_id is None:
         return
@@ -269,7 +269,9 @@ def _note_task(frame: System, state: State) -> None:
         state.tasks.add(frame.task_id)
 
 
-def _denied(tool: str, tool_use_id: str, reason: str | None, state: State) -> Iterator[Event]:
+def _denial_event(
+    tool: str, tool_use_id: str, reason: str | None, state: ClaudeState
+) -> Iterator[Event]:
     """Tell of a call that was denied without a question."""
     if not state.judge(tool_use_id):
         return
@@ -292,13 +294,13 @@ def _denied(tool: str, tool_use_id: str, reason: str | None, state: State) -> It
     )
 
 
-def _result(frame: Result, state: State) -> Iterator[Event]:
+def _result(frame: ResultFrame, state: ClaudeState) -> Iterator[Event]:
     state.failure = failure_of(frame, state.error, state.limit)
     state.error = None
     for each in frame.permission_denials:
         if each.tool_use_id is not None:
-            yield from _denied(each.tool_name, each.tool_use_id, None, state)
-    spent = state.spending.book(frame)
+            yield from _denial_event(each.tool_name, each.tool_use_id, None, state)
+    spent = state.spending.add_result(frame)
     if spent is not None:
         yield spent
     model, usage = next(iter((frame.since_last or frame.model_usage).items()), (None, None))

@@ -9,7 +9,7 @@ import msgspec
 from sessionmgr.adapter import Options
 from sessionmgr.adapter.kit.function_tools import AnyTool
 from sessionmgr.model import Json
-from sessionmgr_adapters.claude.functions import AnyHook
+from sessionmgr_adapters.claude.functions import HookParameter
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 
@@ -60,7 +60,7 @@ class ClaudeOptions(Options, frozen=True, kw_only=True):
     """Tokens of context that are never exceeded: it is made shorter before."""
     tools: tuple[AnyTool, ...] = ()
     """Functions of the caller's that the model may call: in Python only."""
-    hooks: tuple[AnyHook, ...] = ()
+    hooks: tuple[HookParameter, ...] = ()
     """Functions of the caller's that are called when something happens: in Python only."""
     debug_file: str | None = None
     """Where Claude Code writes what it does."""

@@ -34,7 +34,7 @@ _FILE: Final = re.compile(r"(?<![!-~])@(?:\"[^\"]*\"|[^\s@]\S*)")
 _SHOWN: Final = 80
 
 
-class UserMessage(msgspec.Struct, frozen=True, kw_only=True):
+class ClaudeUserMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt, or another message while a turn is on. The agent refers to it by its uuid."""
 
     content: Json
@@ -52,7 +52,7 @@ class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
 
 
-class RefusedError(Exception):
+class ControlRefusedError(Exception):
     """Claude Code refuses a request without which the run cannot go on."""
 
     def __init__(self, failure: Failure) -> None:
@@ -68,17 +68,17 @@ class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-Outgoing: TypeAlias = UserMessage | ControlRequest | ControlResponse
+ClaudeOutgoing: TypeAlias = ClaudeUserMessage | ControlRequest | ControlResponse
 
 
-def encode(told: Outgoing) -> bytes:
+def encode_outgoing(told: ClaudeOutgoing) -> bytes:
     """Return the line that says it."""
     return encode_json(_line(told)) + b"\n"
 
 
-def _line(told: Outgoing) -> dict[str, Json]:
+def _line(told: ClaudeOutgoing) -> dict[str, Json]:
     match told:
-        case UserMessage():
+        case ClaudeUserMessage():
             message: dict[str, Json] = {"role": "user", "content": told.content}
             line: dict[str, Json] = {"type": "user", "message": message, "uuid": told.uuid}
             if told.priority is not None:
@@ -101,7 +101,7 @@ def _line(told: Outgoing) -> dict[str, Json]:
 # --- prompts -------------------------------------------------------------------------------------
 
 
-async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
+async def content_blocks(prompt: str, paths: Sequence[str], cwd: str) -> Json:
     """Return the content of a prompt with images.
 
     Raises:
@@ -119,14 +119,14 @@ def _block(image: PromptImage) -> Json:
     return {"type": "image", "source": source}
 
 
-def is_command(text: str) -> bool:
+def is_slash_command(text: str) -> bool:
     """Whether a text would run a command."""
     return text.lstrip().startswith("/")
 
 
-def misreading(text: str) -> str | None:
+def special_meaning(text: str) -> str | None:
     """Return how a text would be interpreted; None if it is plain words."""
-    if is_command(text):
+    if is_slash_command(text):
         return "begins with '/', which is taken for a command"
     file = _FILE.search(text)
     if file is not None:
@@ -134,10 +134,10 @@ def misreading(text: str) -> str | None:
     return None
 
 
-def literal_failure(text: str, version: str | None) -> Failure | None:
+def prompt_syntax_failure(text: str, version: str | None) -> Failure | None:
     """Return the failure of a prompt that this version would interpret."""
     found = version_numbers(version)
-    wrong = misreading(text)
+    wrong = special_meaning(text)
     if wrong is None or (found is not None and found >= LITERAL_SINCE):
         return None
     since = ".".join(map(str, LITERAL_SINCE))

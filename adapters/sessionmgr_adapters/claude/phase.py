@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Phase(StrEnum):
+class ClaudePhase(StrEnum):
     """How far the run has come on its process."""
 
     CONFIGURING = "configuring"
@@ -28,7 +28,7 @@ class Phase(StrEnum):
     """The run gave up on an agent that said nothing."""
 
 
-class Step(StrEnum):
+class ClaudeStep(StrEnum):
     """What moves a run from phase to phase."""
 
     REFUSE = "refuse"
@@ -51,49 +51,53 @@ class Step(StrEnum):
     GIVE_UP = "give_up"
 
 
-_LOST: Final = {Step.LOSE: Phase.LOST}
-_UNANSWERED: Final = {Step.GIVE_UP: Phase.SILENT, **_LOST}
-_SETTLED: Final = {Step.SETTLE: Phase.STOPPED, Step.QUIET: Phase.STOPPED}
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.CONFIGURING: {
-        Step.PROMPT: Phase.PROMPTED,
-        Step.REFUSE: Phase.DONE,
-        Step.INTERRUPT: Phase.STOPPED,
+_LOST: Final = {ClaudeStep.LOSE: ClaudePhase.LOST}
+_UNANSWERED: Final = {ClaudeStep.GIVE_UP: ClaudePhase.SILENT, **_LOST}
+_SETTLED: Final = {ClaudeStep.SETTLE: ClaudePhase.STOPPED, ClaudeStep.QUIET: ClaudePhase.STOPPED}
+TRANSITIONS: Final[dict[ClaudePhase, dict[ClaudeStep, ClaudePhase]]] = {
+    ClaudePhase.CONFIGURING: {
+        ClaudeStep.PROMPT: ClaudePhase.PROMPTED,
+        ClaudeStep.REFUSE: ClaudePhase.DONE,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPED,
         **_UNANSWERED,
     },
-    Phase.PROMPTED: {Step.HEAR: Phase.WORKING, Step.INTERRUPT: Phase.STOPPING, **_UNANSWERED},
-    Phase.WORKING: {
-        Step.TASKS: Phase.BACKGROUND,
-        Step.SETTLE: Phase.DONE,
-        Step.QUIET: Phase.DONE,
-        Step.INTERRUPT: Phase.STOPPING,
+    ClaudePhase.PROMPTED: {
+        ClaudeStep.HEAR: ClaudePhase.WORKING,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
+        **_UNANSWERED,
+    },
+    ClaudePhase.WORKING: {
+        ClaudeStep.TASKS: ClaudePhase.BACKGROUND,
+        ClaudeStep.SETTLE: ClaudePhase.DONE,
+        ClaudeStep.QUIET: ClaudePhase.DONE,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
         **_LOST,
     },
-    Phase.BACKGROUND: {
-        Step.WORK: Phase.WORKING,
+    ClaudePhase.BACKGROUND: {
+        ClaudeStep.WORK: ClaudePhase.WORKING,
         # An agent that is idle is not done: it may take up what a task has come to.
-        Step.SETTLE: Phase.BACKGROUND,
-        Step.QUIET: Phase.DONE,
-        Step.INTERRUPT: Phase.STOPPING,
+        ClaudeStep.SETTLE: ClaudePhase.BACKGROUND,
+        ClaudeStep.QUIET: ClaudePhase.DONE,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
         **_LOST,
     },
-    Phase.STOPPING: {
-        Step.CONFIRM: Phase.ENDING,
-        Step.INTERRUPT: Phase.STOPPING,
+    ClaudePhase.STOPPING: {
+        ClaudeStep.CONFIRM: ClaudePhase.ENDING,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
         **_SETTLED,
         **_UNANSWERED,
     },
     # Its turn ends with a result: `idle` comes a while later, and says no more than that.
-    Phase.ENDING: {
-        Step.WORK: Phase.STOPPING,
-        Step.INTERRUPT: Phase.STOPPING,
+    ClaudePhase.ENDING: {
+        ClaudeStep.WORK: ClaudePhase.STOPPING,
+        ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
         **_SETTLED,
         **_UNANSWERED,
     },
-    Phase.DONE: {},
-    Phase.STOPPED: {},
-    Phase.LOST: {},
-    Phase.SILENT: {},
+    ClaudePhase.DONE: {},
+    ClaudePhase.STOPPED: {},
+    ClaudePhase.LOST: {},
+    ClaudePhase.SILENT: {},
 }
-MINOR: Final = frozenset({Step.HEAR, Step.WORK, Step.TASKS, Step.CONFIRM})
+MINOR: Final = frozenset({ClaudeStep.HEAR, ClaudeStep.WORK, ClaudeStep.TASKS, ClaudeStep.CONFIRM})
 """Steps that change nothing where the table does not name them."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.kit.program_version import version_numbers
 from sessionmgr.model import FailureKind
-from sessionmgr_adapters.claude.allowed import HARMLESS, effect_of
-from sessionmgr_adapters.claude.functions import deny_call
+from sessionmgr_adapters.claude.functions import denial_reply
+from sessionmgr_adapters.claude.tool_access import HARMLESS_TOOLS, tool_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
     from sessionmgr_adapters.claude.driver import ClaudeDriver
-    from sessionmgr_adapters.claude.functions import Functions
+    from sessionmgr_adapters.claude.functions import ClaudeFunctions
 
 PLAN: Final = "plan"
 ASKS_BELOW_SINCE: Final = (2, 1, 327)
 """The first version in which hooks of sub-agents are known to allow nothing that must be asked."""
 _ALWAYS: Final = ("Write", "Edit", "NotebookEdit", "mcp__*")
-_DECIDES: Final = ("PreToolUse", "PermissionRequest")
+_DECIDING_HOOKS: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
-async def keep_to_plan(driver: ClaudeDriver) -> None:
+async def enforce_plan_mode(driver: ClaudeDriver) -> None:
     """Have the process ask before each change.
 
     Raises:
@@ -39,54 +39,56 @@ async def keep_to_plan(driver: ClaudeDriver) -> None:
     kind, how = FailureKind.PERMISSION_REFUSED, "cannot be kept to a plan, because it refused"
     reply = await driver.request("get_settings", {}, kind, how)
     found = reply.get("effective") if isinstance(reply, dict) else None
-    driver.process.denies_in_plan = not isinstance(found, dict) or _may_allow_by_hook(found)
+    driver.process.denies_in_plan = not isinstance(found, dict) or _has_allowing_hook(found)
     settings: dict[str, Json] = {
         # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
         "useAutoModeDuringPlan": False,
-        "permissions": {"ask": [*_ALWAYS, *_to_ask(found)]},
+        "permissions": {"ask": [*_ALWAYS, *_rules_to_ask(found)]},
         "sandbox": {"autoAllowBashIfSandboxed": False},
     }
     await driver.request("apply_flag_settings", {"settings": settings}, kind, how)
 
 
-def _may_allow_by_hook(settings: dict[str, Json]) -> bool:
+def _has_allowing_hook(settings: dict[str, Json]) -> bool:
     hooks, plugins = settings.get("hooks"), settings.get("enabledPlugins")
-    decides = isinstance(hooks, dict) and any(hooks.get(each) for each in _DECIDES)
+    decides = isinstance(hooks, dict) and any(hooks.get(each) for each in _DECIDING_HOOKS)
     return decides or (isinstance(plugins, dict) and any(plugins.values()))
 
 
-def _to_ask(settings: Json) -> Iterable[str]:
+def _rules_to_ask(settings: Json) -> Iterable[str]:
     """Return the rules of the user that allow more than to read."""
     match settings:
         case {"permissions": {"allow": list(allowed)}}:
             rules = [each for each in allowed if isinstance(each, str)]
         case _:
             rules = []
-    return [each for each in rules if effect_of(each.partition("(")[0]) not in {"read", "network"}]
+    return [
+        each for each in rules if tool_effect(each.partition("(")[0]) not in {"read", "network"}
+    ]
 
 
-def denies(event: Json, process: ClaudeProcess) -> bool:
+def is_hook_needed(event: Json, process: ClaudeProcess) -> bool:
     """Whether Claude Code might not ask about a call that it must ask about."""
     version = version_numbers(process.version) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
     return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 
 
-def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str, Json]:
+def plan_verdict(event: Json, functions: ClaudeFunctions, *, denies: bool) -> dict[str, Json]:
     """Return the answer to the hook: deny what Claude Code would not ask about."""
     match event:
         case {"tool_name": str(name), "permission_mode": str(mode)}:
             pass
         case _:
             name, mode = "a call of no name", ""
-    ours = functions.called(name)
-    effect = effect_of(name)
+    ours = functions.find_called(name)
+    effect = tool_effect(name)
     is_asked = effect in {"edit", "command"} or name.startswith("mcp__")
     if (
         effect in {"read", "network"}
-        or name in HARMLESS
+        or name in HARMLESS_TOOLS
         or (ours is not None and ours.reads_only)
         or (is_asked and mode == PLAN and not denies)
     ):
         return {}
-    return deny_call("the run only plans: nothing may be changed")
+    return denial_reply("the run only plans: nothing may be changed")

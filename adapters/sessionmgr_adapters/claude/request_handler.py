@@ -14,17 +14,17 @@ from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.paths import is_protected, resolve_within
 from sessionmgr.adapter.kit.request_handler import TOO_MANY_REQUESTS
-from sessionmgr_adapters.claude.allowed import effect_of
-from sessionmgr_adapters.claude.functions import PLANS
+from sessionmgr_adapters.claude.functions import PLAN_MODE_HOOK
 from sessionmgr_adapters.claude.outgoing import ControlResponse
-from sessionmgr_adapters.claude.plan_mode import denies, plan_verdict
+from sessionmgr_adapters.claude.plan_mode import is_hook_needed, plan_verdict
+from sessionmgr_adapters.claude.tool_access import tool_effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.driver import ClaudeDriver
-    from sessionmgr_adapters.claude.frames import Ask, HostRequest
+    from sessionmgr_adapters.claude.frames import HostRequest, HostRequestBody
 
 log: Final = logging.getLogger("sessionmgr.claude")
 
@@ -33,15 +33,15 @@ SAFETY_CHECK: Final = "safetyCheck"
 """Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
 
 
-def handle(driver: ClaudeDriver, request: HostRequest) -> None:
+def handle_request(driver: ClaudeDriver, request: HostRequest) -> None:
     """Answer a request in a task of its own."""
     name, ask = request.request_id, request.request
-    answer = _approve if ask.subtype == "can_use_tool" else _call
+    answer = _approve if ask.subtype == "can_use_tool" else _call_function
     refuse = partial(driver.conversation.send, ControlResponse(id=name, error=TOO_MANY_REQUESTS))
     driver.requests.serve(name, partial(answer, driver, name, ask), refuse)
 
 
-async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
+async def _call_function(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
     """Call a function of the caller's: the run goes on without what it raises."""
     functions = driver.process.spec.functions
     response: Json
@@ -49,11 +49,11 @@ async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
         match ask.subtype:
             case "mcp_message":
                 response = {"mcp_response": await functions.serve(ask.message)}
-            case "hook_callback" if ask.callback_id == PLANS:
-                is_denied = denies(ask.input, driver.process)
+            case "hook_callback" if ask.callback_id == PLAN_MODE_HOOK:
+                is_denied = is_hook_needed(ask.input, driver.process)
                 response = plan_verdict(ask.input, functions, denies=is_denied)
             case "hook_callback":
-                response = await functions.hook(ask.callback_id, ask.input)
+                response = await functions.call_hook(ask.callback_id, ask.input)
             case _:
                 raise LookupError(f"this host does not serve {ask.subtype!r}")
         answer = ControlResponse(id=request_id, response=response)
@@ -63,22 +63,22 @@ async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
     await driver.conversation.send(answer)
 
 
-async def _approve(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
+async def _approve(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
     run, functions = driver.run, driver.process.spec.functions
     question = approval_request(ask, (run.cwd, *run.directories))
-    decision = await functions.decide(run, functions.called(ask.tool_name), question)
+    decision = await functions.decide(run, functions.find_called(ask.tool_name), question)
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
         decision = replace(decision, tool_input=ask.input)  # older versions need it again
     await driver.conversation.answer(request_id, decision)
 
 
-def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
+def approval_request(ask: HostRequestBody, directories: Sequence[str]) -> ApprovalRequest:
     """Return the request whether a run that may work in `directories` may use a tool.
 
     The first of `directories` is the run's own: relative paths are resolved against it.
     """
-    effect = effect_of(ask.tool_name)
-    said = _paths(ask.input)
+    effect = tool_effect(ask.tool_name)
+    said = _named_paths(ask.input)
     paths = tuple(resolve_within(directories, each) for each in said)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
@@ -97,6 +97,6 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     )
 
 
-def _paths(tool_input: Json) -> list[str]:
+def _named_paths(tool_input: Json) -> list[str]:
     given = tool_input if isinstance(tool_input, dict) else {}
     return [each for name in _PATHS if isinstance(each := given.get(name), str)]

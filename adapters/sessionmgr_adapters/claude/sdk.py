@@ -17,8 +17,13 @@ from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.process import PrivateFiles
 from sessionmgr.wire import NoFrame
-from sessionmgr_adapters.claude.frames import Frame, HostRequest, System, read
-from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, Outgoing, encode
+from sessionmgr_adapters.claude.frames import ClaudeFrame, HostRequest, SystemFrame, decode_lines
+from sessionmgr_adapters.claude.outgoing import (
+    ClaudeOutgoing,
+    ControlRequest,
+    ControlResponse,
+    encode_outgoing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def connect(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
+async def connect_claude(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
     """Start Claude Code, and own it for the length of the block.
 
     Raises:
@@ -42,11 +47,11 @@ async def connect(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
             yield connection
 
 
-class ClaudeConnection(StdioConnection[Outgoing, Frame | NoFrame]):
+class ClaudeConnection(StdioConnection[ClaudeOutgoing, ClaudeFrame | NoFrame]):
     """One Claude Code. It has one conversation after the other, all of the same session."""
 
     def __init__(self) -> None:
-        super().__init__(read, encode)
+        super().__init__(decode_lines, encode_outgoing)
 
     async def aclose(self) -> None:
         """Have it end, and wait until nothing of it is left."""
@@ -55,27 +60,29 @@ class ClaudeConnection(StdioConnection[Outgoing, Frame | NoFrame]):
         )
         await super().aclose()
 
-    async def open(self, spec: ClaudeSpec, driver: Driver[Frame | NoFrame]) -> ClaudeConversation:
+    async def open(
+        self, spec: ClaudeSpec, driver: Driver[ClaudeFrame | NoFrame]
+    ) -> ClaudeConversation:
         """Open a conversation; its frames are pushed into the driver from now on."""
         await trio.lowlevel.checkpoint()
         self.attach(driver)
         return ClaudeConversation(self, driver)
 
-    def on_unhandled_frames(self, frames: Sequence[Frame | NoFrame]) -> None:
+    def on_unhandled_frames(self, frames: Sequence[ClaudeFrame | NoFrame]) -> None:
         """Use a process no more that begins something for which no run has asked."""
         if any(map(_begins_something, frames)):
             self.retire()
 
 
-def _begins_something(frame: Frame | NoFrame) -> bool:
+def _begins_something(frame: ClaudeFrame | NoFrame) -> bool:
     match frame:
-        case System(state=state):
+        case SystemFrame(state=state):
             return state in {"running", "requires_action"}
         case _:
             return isinstance(frame, HostRequest)
 
 
-class ClaudeConversation(StdioConversation[Outgoing, Frame | NoFrame]):
+class ClaudeConversation(StdioConversation[ClaudeOutgoing, ClaudeFrame | NoFrame]):
     """One run's use of a Claude Code."""
 
     _interrupts = 0

@@ -20,18 +20,18 @@ import trio
 from sessionmgr.adapter.kit.file_follower import MEGABYTE, GrowingFile
 from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr_adapters.claude.frames import (
-    Assistant,
+    AssistantFrame,
     ToolResult,
     ToolUse,
-    User,
-    read,
+    UserFrame,
+    decode_lines,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from sessionmgr.wire import Line, NoFrame
-    from sessionmgr_adapters.claude.frames import Frame
+    from sessionmgr_adapters.claude.frames import ClaudeFrame
 
 SILENCE: Final = 5.0
 """Seconds without a word after which the file is looked at, and how often then."""
@@ -41,7 +41,7 @@ _A_PROMPT: Final = b'"type":"user"'
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9]")
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SessionFileEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a line says of itself."""
 
     type: str = ""
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_sidechain: bool = False
 
 
-def path_of(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
+def session_path(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
     """Return where a session is written down; None if that cannot be known."""
     home = env.get("CLAUDE_CONFIG_DIR") or (f"{env['HOME']}/.claude" if "HOME" in env else None)
     if home is None:
@@ -59,7 +59,7 @@ def path_of(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
     )
 
 
-def _found(path: Path) -> Path:
+def _find_directory(path: Path) -> Path:
     """Return where a record is in truth: the names of directories are shortened that are long."""
     named = path.parent.name
     if len(named) <= LONGEST:
@@ -75,20 +75,20 @@ def _found(path: Path) -> Path:
     return next((each for each in alike if each.exists()), path)
 
 
-async def is_kept(path: Path | None) -> bool:
+async def is_session_stored(path: Path | None) -> bool:
     """Whether a session can be gone on with: what was asked first is on disk.
 
     One that is killed in its first turn may have written nothing yet.
     """
-    if path is None or not _found(path).exists():  # that takes no thread
+    if path is None or not _find_directory(path).exists():  # that takes no thread
         await trio.lowlevel.checkpoint()
         return False
-    return await trio.to_thread.run_sync(_holds_a_prompt, path)
+    return await trio.to_thread.run_sync(_has_prompt, path)
 
 
-def _holds_a_prompt(path: Path) -> bool:
+def _has_prompt(path: Path) -> bool:
     try:
-        with _found(path).open("rb") as file:
+        with _find_directory(path).open("rb") as file:
             return _A_PROMPT in file.read(MEGABYTE)
     except OSError:
         return False
@@ -98,27 +98,27 @@ class SessionFile(GrowingFile["Assistant | User"]):
     """A session's record, from its present end on."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(partial(_found, path), self._about_tools)
+        super().__init__(partial(_find_directory, path), self._tool_entries)
         self._since: Final = format_timestamp(time.time())
 
-    def _about_tools(self, lines: Sequence[Line]) -> Iterator[Assistant | User]:
+    def _tool_entries(self, lines: Sequence[Line]) -> Iterator[AssistantFrame | UserFrame]:
         fresh = [line for line in lines if isinstance(line, bytes) and self._is_fresh(line)]
-        for frame in read(fresh):
-            about_tools = _tools_alone(frame)
+        for frame in decode_lines(fresh):
+            about_tools = _tool_blocks_only(frame)
             if about_tools is not None:
                 yield about_tools
 
     def _is_fresh(self, line: bytes) -> bool:
         try:
-            entry = msgspec.json.decode(line, type=Entry)
+            entry = msgspec.json.decode(line, type=SessionFileEntry)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
         is_message = entry.type in {"assistant", "user"} and not entry.is_sidechain
         return is_message and entry.timestamp >= self._since
 
 
-def _tools_alone(frame: Frame | NoFrame) -> Assistant | User | None:
-    if not isinstance(frame, Assistant | User) or isinstance(frame.message.content, str):
+def _tool_blocks_only(frame: ClaudeFrame | NoFrame) -> AssistantFrame | UserFrame | None:
+    if not isinstance(frame, AssistantFrame | UserFrame) or isinstance(frame.message.content, str):
         return None
     kept = [block for block in frame.message.content if isinstance(block, ToolUse | ToolResult)]
     message = msgspec.structs.replace(frame.message, content=kept, usage=None)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Failure
     from sessionmgr_adapters.claude.frames import (
-        Assistant,
+        AssistantFrame,
+        ClaudeTokenCounts,
         RateLimitInfo,
-        Result,
-        StreamEvent,
-        TokenCounts,
+        ResultFrame,
+        StreamEventFrame,
         ToolUse,
     )
 
 
-class Spending:
+class ProcessUsage:
     """Books the results of one child, in their order."""
 
     def __init__(self, *, resumed: bool = False) -> None:
@@ -42,7 +42,7 @@ class Spending:
         """All that was booked."""
         return self._ledger.total
 
-    def book(self, result: Result) -> TokenUsageUpdated | None:
+    def add_result(self, result: ResultFrame) -> TokenUsageUpdated | None:
         """Return what a result adds; None if nothing."""
         report = self._report(result)
         self._ledger, booking = self._ledger.book(report)
@@ -56,7 +56,7 @@ class Spending:
             provenance=booking.provenance,
         )
 
-    def _report(self, result: Result) -> UsageReport:
+    def _report(self, result: ResultFrame) -> UsageReport:
         if result.since_last is not None:
             return UsageReport(
                 kind="delta",
@@ -77,11 +77,11 @@ class Spending:
         total = self._ledger
         read, _ = self._ledger.book(meters)
         self._ledger = UsageLedger(total=total.total, cost=total.cost, meters=read.meters)
-        turn = usage_of(result.usage) if result.usage else Usage()
+        turn = model_usage_of(result.usage) if result.usage else Usage()
         return UsageReport(kind="delta", provider_session_id=result.session_id, usage=turn)
 
 
-def usage_of(counts: ModelUsage | TokenCounts) -> Usage:
+def model_usage_of(counts: ModelUsage | ClaudeTokenCounts) -> Usage:
     """Return what a model was used for."""
     return Usage(
         input=int(counts.input_tokens or 0),
@@ -93,7 +93,7 @@ def usage_of(counts: ModelUsage | TokenCounts) -> Usage:
 
 
 def _sum(models: Mapping[str, ModelUsage]) -> Usage:
-    return sum(map(usage_of, models.values()), Usage())
+    return sum(map(model_usage_of, models.values()), Usage())
 
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
@@ -101,11 +101,11 @@ Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 SYNTHETIC: Final = "<synthetic>"
 
 
-class State:
+class ClaudeState:
     """What is known so far."""
 
-    def __init__(self, spending: Spending | None = None) -> None:
-        self.spending: Final = spending or Spending()
+    def __init__(self, spending: ProcessUsage | None = None) -> None:
+        self.spending: Final = spending or ProcessUsage()
         self.session_id: str | None = None
         self.version: str | None = None
         self.credential: Credential = "unknown"
@@ -120,7 +120,7 @@ class State:
         """What goes on in the background."""
         self.sent_away: Final[set[str]] = set()
         """Calls that were to go on there from the first."""
-        self.error: Assistant | None = None
+        self.error: AssistantFrame | None = None
         """What the API said last, if that was an error, in the turn that is on."""
         self.limit: RateLimitInfo | None = None
         self.failure: Failure | None = None
@@ -138,17 +138,17 @@ class State:
         self._blocks[message_id] = place + 1
         return f"{message_id}/{place}"
 
-    def streamed_name(self, frame: StreamEvent) -> str:
+    def streamed_name(self, frame: StreamEventFrame) -> str:
         """Return the name of the block of which more is streamed."""
         return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
     def judge(self, tool_use_id: str) -> bool:
         """Note that a call was ruled upon; False if that was known."""
-        return _add(tool_use_id, self._judged)
+        return _add_name(tool_use_id, self._judged)
 
     def begin(self, call: ToolUse) -> bool:
         """Note a call of a tool; False if that was known."""
-        is_new = _add(call.id, self._called)
+        is_new = _add_name(call.id, self._called)
         if is_new:
             self.tools[call.id] = call
             if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
@@ -157,22 +157,22 @@ class State:
 
     def end(self, tool_use_id: str) -> bool:
         """Note that a call has its result; False if that was known."""
-        return _add(tool_use_id, self._ended)
+        return _add_name(tool_use_id, self._ended)
 
     @property
     def used_tools(self) -> bool:
         """Whether a tool was called."""
         return bool(self._called)
 
-    def fill(self, frame: Assistant) -> None:
+    def fill(self, frame: AssistantFrame) -> None:
         """Note how full the context is."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:
-            read = usage_of(usage)
+            read = model_usage_of(usage)
             self.context = read.input + read.cached_input + read.cache_write
 
 
-def _add(name: str, known: set[str]) -> bool:
+def _add_name(name: str, known: set[str]) -> bool:
     """Add a name, and return whether it is new."""
     is_new = name not in known
     known.add(name)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import ToolCallFailed
-from sessionmgr_adapters.codex.items import CommandExecution, is_call, shown
-from sessionmgr_adapters.codex.normalise import parent_of
+from sessionmgr_adapters.codex.items import CommandItem, describe_tool_call, is_call
+from sessionmgr_adapters.codex.normalise import parent_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
     from sessionmgr_adapters.codex.driver import CodexDriver
 
-CLEANING: Final = 2.0
+CLEANUP_TIMEOUT: Final = 2.0
 """Seconds for each kind of what is left to be ended."""
-SETTLING: Final = 1.0
+AGENT_START_WAIT: Final = 1.0
 """Seconds for an agent that was told something to begin a turn for that, if it does."""
 
 
-class Cleanup:
+class TurnCleanup:
     """Waits for what is left of a run's turn, and ends it."""
 
     def __init__(self, driver: CodexDriver) -> None:
@@ -32,7 +32,7 @@ class Cleanup:
         self._until: Final = driver.changes.wait_until
 
     @property
-    def is_there(self) -> bool:
+    def has_running_work(self) -> bool:
         """Whether something of it runs still."""
         return bool(self._state.tools or self._state.agents.working)
 
@@ -40,44 +40,46 @@ class Cleanup:
     def is_needed(self) -> bool:
         """Whether there is anything to wait for, to end or to give back."""
         agents = self._state.agents
-        return self.is_there or bool(agents.loaded or agents.addressed)
+        return self.has_running_work or bool(agents.loaded or agents.addressed)
 
-    async def agents_are_done(self) -> None:
+    async def wait_for_agents(self) -> None:
         """Wait until no agent works any more, nor the run itself, or nobody wants it."""
-        await self._until(lambda: not (self._driver.is_settling and self._is_work_on))
+        await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
         addressed = self._state.agents.addressed
-        while addressed and self._driver.is_settling:
-            with trio.move_on_after(SETTLING) as patience:
+        while addressed and self._driver.is_waiting_for_agents:
+            with trio.move_on_after(AGENT_START_WAIT) as patience:
                 await self._until(
-                    lambda: not self._driver.is_settling or self._is_work_on or not addressed
+                    lambda: (
+                        not self._driver.is_waiting_for_agents or self._is_working or not addressed
+                    )
                 )
             if patience.cancelled_caught:
                 break
-            await self._until(lambda: not (self._driver.is_settling and self._is_work_on))
+            await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
         addressed.clear()
 
     @property
-    def _is_work_on(self) -> bool:
+    def _is_working(self) -> bool:
         return bool(self._state.agents.working) or self._state.is_turning
 
-    async def end(self) -> None:
+    async def end_work(self) -> None:
         """End what agents do, and the commands of all; and give the agents' threads back."""
         await trio.lowlevel.checkpoint()
-        with trio.move_on_after(CLEANING):
+        with trio.move_on_after(CLEANUP_TIMEOUT):
             await self._stop_agents()
-        with trio.move_on_after(CLEANING):
+        with trio.move_on_after(CLEANUP_TIMEOUT):
             for thread in dict.fromkeys(self._commands()):
-                await self._tell("thread/backgroundTerminals/clean", thread)
+                await self._call_for_thread("thread/backgroundTerminals/clean", thread)
             await self._until(lambda: not self._commands())
 
-    async def give_back(self) -> None:
+    async def release_agent_threads(self) -> None:
         """Give the agents' threads back: they cost memory, and could go on."""
         await trio.lowlevel.checkpoint()
         loaded = self._state.agents.loaded
         if loaded:
-            with trio.move_on_after(CLEANING):
+            with trio.move_on_after(CLEANUP_TIMEOUT):
                 for thread in list(loaded):
-                    await self._tell("thread/unsubscribe", thread)
+                    await self._call_for_thread("thread/unsubscribe", thread)
                 await self._until(lambda: not loaded)
 
     def told(self) -> list[Event]:
@@ -85,9 +87,9 @@ class Cleanup:
         return [
             ToolCallFailed(
                 tool_call_id=item.id,
-                tool_name=shown(item)[0],
-                tool_input=shown(item)[1],
-                parent_tool_call_id=parent_of(self._state.threads[item.id], self._state),
+                tool_name=describe_tool_call(item)[0],
+                tool_input=describe_tool_call(item)[1],
+                parent_tool_call_id=parent_tool_call(self._state.threads[item.id], self._state),
                 synthetic=True,
             )
             for item in list(self._state.tools.values())
@@ -103,20 +105,22 @@ class Cleanup:
                     if turn and turn not in stopped:
                         stopped.add(turn)
                         nursery.start_soon(
-                            partial(self._tell, "turn/interrupt", thread, turnId=turn)
+                            partial(self._call_for_thread, "turn/interrupt", thread, turnId=turn)
                         )
-                await self._until(lambda: not working or not stopped.issuperset(_turns(working)))
+                await self._until(
+                    lambda: not working or not stopped.issuperset(_agent_turns(working))
+                )
             nursery.cancel_scope.cancel()
 
     def _commands(self) -> list[str]:
         """Return the threads of the commands that run."""
         tools, threads = self._state.tools, self._state.threads
-        return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandExecution)]
+        return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandItem)]
 
-    async def _tell(self, method: str, thread: str, **more: Json) -> None:
+    async def _call_for_thread(self, method: str, thread: str, **more: Json) -> None:
         await self._driver.caller.call(method, {"threadId": thread, **more})
 
 
-def _turns(working: Mapping[str, str]) -> Iterator[str]:
+def _agent_turns(working: Mapping[str, str]) -> Iterator[str]:
     """Return the turns of agents that have begun."""
     return filter(None, working.values())

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr.wire import Line, NoFrame, RpcErrorResponse, RpcResponse
     from sessionmgr.wire.json_rpc import RpcMessage
-    from sessionmgr_adapters.codex.frames import Frame, Notice
+    from sessionmgr_adapters.codex.frames import CodexFrame, Notice
 
 T = TypeVar("T")
 
-_QUIET: Final = (
+_SILENT_METHODS: Final = (
     *("thread/readState/changed", "thread/archived", "thread/deleted", "thread/unarchived"),
     *("thread/reverted", "thread/name/updated", "thread/section/changed", "thread/goal/updated"),
     *("thread/goal/cleared", "thread/attachment/updated", "thread/prediction/updated"),
@@ -47,26 +47,26 @@ _QUIET: Final = (
     *("model/safetyBuffering/updated", "thread/status/changed"),
 )
 _NOTICES: Final[dict[str, type[Notice]]] = {
-    "error": frames.Failing,
-    "turn/started": frames.TurnStarted,
-    "turn/completed": frames.TurnEnded,
-    "turn/plan/updated": frames.PlanChanged,
-    "thread/started": frames.ThreadStarted,
-    "thread/closed": frames.ThreadClosed,
-    "thread/tokenUsage/updated": frames.TokensUsed,
-    "thread/settings/updated": frames.SettingsChanged,
-    "item/agentMessage/delta": frames.MessageDelta,
-    "item/reasoning/summaryTextDelta": frames.ReasoningDelta,
-    "item/reasoning/textDelta": frames.ReasoningDelta,
-    "item/commandExecution/outputDelta": frames.OutputDelta,
-    "serverRequest/resolved": frames.Resolved,
-    "account/rateLimits/updated": frames.LimitsChanged,
-    "model/rerouted": frames.Rerouted,
-    "warning": frames.Warned,
-    "guardianWarning": frames.Warned,
-    "configWarning": frames.Warned,
-    "deprecationNotice": frames.Warned,
-    **dict.fromkeys(_QUIET, frames.Quiet),
+    "error": frames.ErrorNotice,
+    "turn/started": frames.TurnStartedNotice,
+    "turn/completed": frames.TurnEndedNotice,
+    "turn/plan/updated": frames.PlanNotice,
+    "thread/started": frames.ThreadStartedNotice,
+    "thread/closed": frames.ThreadClosedNotice,
+    "thread/tokenUsage/updated": frames.TokenUsageNotice,
+    "thread/settings/updated": frames.ThreadSettingsNotice,
+    "item/agentMessage/delta": frames.CodexMessageDelta,
+    "item/reasoning/summaryTextDelta": frames.CodexReasoningDelta,
+    "item/reasoning/textDelta": frames.CodexReasoningDelta,
+    "item/commandExecution/outputDelta": frames.CodexOutputDelta,
+    "serverRequest/resolved": frames.RequestResolvedNotice,
+    "account/rateLimits/updated": frames.LimitsNotice,
+    "model/rerouted": frames.ModelReroutedNotice,
+    "warning": frames.WarningNotice,
+    "guardianWarning": frames.WarningNotice,
+    "configWarning": frames.WarningNotice,
+    "deprecationNotice": frames.WarningNotice,
+    **dict.fromkeys(_SILENT_METHODS, frames.SilentNotice),
 }
 
 
@@ -83,13 +83,13 @@ class _KnownItemNotice(msgspec.Struct, rename="camel"):
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODERS: Final = {method: msgspec.json.Decoder(of) for method, of in _NOTICES.items()}
 _ITEM: Final = msgspec.json.Decoder(_ItemNotice)
-_ITEMS: Final[dict[str, type[frames.ItemStarted | frames.ItemEnded]]] = {
-    "item/started": frames.ItemStarted,
-    "item/completed": frames.ItemEnded,
+_ITEMS: Final[dict[str, type[frames.ItemStartedNotice | frames.ItemEndedNotice]]] = {
+    "item/started": frames.ItemStartedNotice,
+    "item/completed": frames.ItemEndedNotice,
 }
 
 
-class _Envelope(Protocol):
+class _NoticeEnvelope(Protocol):
     @property
     def params(self) -> Notice: ...
 
@@ -99,11 +99,13 @@ class _SaidOfItem(Protocol):
     def told(self) -> _KnownItemNotice: ...
 
 
-def _with_item(of: type[frames.ItemStarted | frames.ItemEnded], said: _SaidOfItem) -> Notice:
+def _with_item(
+    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], said: _SaidOfItem
+) -> Notice:
     return of(thread_id=said.told.thread_id, item=said.told.item)
 
 
-def _one_pass() -> msgspec.json.Decoder[_Envelope]:
+def _line_decoder() -> msgspec.json.Decoder[_NoticeEnvelope]:
     """Return the decoder of whole lines, by their method."""
     envelopes = [
         msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
@@ -123,7 +125,7 @@ def _one_pass() -> msgspec.json.Decoder[_Envelope]:
     return cast("msgspec.json.Decoder[_Envelope]", msgspec.json.Decoder(union))
 
 
-_ONE_PASS: Final = _one_pass()
+_LINE_DECODER: Final = _line_decoder()
 _params: Final = cast("Callable[[_Envelope], Notice]", attrgetter("params"))
 
 
@@ -134,13 +136,13 @@ def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
     while len(found) < len(lines):
         try:
             # Without a step of Python for each; what was read before a refusal stays in the list.
-            found.extend(map(_params, map(_ONE_PASS.decode, rest)))
+            found.extend(map(_params, map(_LINE_DECODER.decode, rest)))
         except (*_REFUSALS, TypeError):  # a line that was too long is a TypeError
             found.append(None)
     return found
 
 
-def notice_of(message: RpcNotification) -> Notice | UntypedFrame:
+def decode_notice(message: RpcNotification) -> Notice | UntypedFrame:
     """Return what a notification says."""
     method, params = message.method, message.params or b"{}"
     try:
@@ -154,27 +156,27 @@ def notice_of(message: RpcNotification) -> Notice | UntypedFrame:
         value: dict[str, Json] = {"method": method, "params": _json(params)}
         return UntypedFrame(value, str(refusal))
     value_ = _json(params)
-    return frames.Unknown(method=method, params=value_, thread_id=thread_of(value_) or "")
+    return frames.UnknownNotice(method=method, params=value_, thread_id=params_thread(value_) or "")
 
 
-def frame_of(message: RpcMessage | NoFrame) -> Frame | RpcResponse | RpcErrorResponse:
+def decode_frame(message: RpcMessage | NoFrame) -> CodexFrame | RpcResponse | RpcErrorResponse:
     """Return the frame that a message is; an answer is one for whoever has asked."""
     match message:
         case RpcNotification():
-            return notice_of(message)
+            return decode_notice(message)
         case RpcRequest():
             return asking_of(message)
         case _:
             return message
 
 
-def thread_in(frame: Frame | RpcResponse | RpcErrorResponse) -> str:
+def frame_thread(frame: CodexFrame | RpcResponse | RpcErrorResponse) -> str:
     """Return which thread a frame is about; "" if it is about none, or says nothing of it."""
     match frame:
-        case frames.ThreadStarted(thread=thread):
+        case frames.ThreadStartedNotice(thread=thread):
             return thread.id
         case PeerRequest(params=params) | UntypedFrame(value={"params": params}):
-            return thread_of(params) or ""
+            return params_thread(params) or ""
         case frames.Notice():
             return frame.thread_id
         case _:
@@ -188,7 +190,7 @@ def asking_of(message: RpcRequest) -> PeerRequest:
     return PeerRequest(id_, message.method, params if isinstance(params, dict) else {})
 
 
-def thread_of(params: Json) -> str | None:
+def params_thread(params: Json) -> str | None:
     """Return which thread something is about."""
     match params:
         case {"threadId": str(name)} | {"conversationId": str(name)}:
@@ -197,7 +199,7 @@ def thread_of(params: Json) -> str | None:
             return None
 
 
-def decoded(data: bytes, of: type[T]) -> T | None:
+def decode_result(data: bytes, of: type[T]) -> T | None:
     """Return the result of a call as the type it should have; None if it has another shape."""
     try:
         return msgspec.json.decode(data, type=of)

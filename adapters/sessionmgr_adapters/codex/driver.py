@@ -25,47 +25,47 @@ from sessionmgr.adapter.kit.json_rpc_caller import (
 from sessionmgr.adapter.kit.run_end import finish_with_output, parse_output
 from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
-from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.failures import failure_of_end, is_passing, refused
-from sessionmgr_adapters.codex.frames import Delta, Frame, MessageDelta
-from sessionmgr_adapters.codex.items import UserMessage
-from sessionmgr_adapters.codex.launch import OPENING, text_input, turn_params
-from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, Phase, Step
-from sessionmgr_adapters.codex.policy import FULL, POLICIES
-from sessionmgr_adapters.codex.preparation import Preparation
-from sessionmgr_adapters.codex.questions import question_of
+from sessionmgr_adapters.codex.approvals import request_name
+from sessionmgr_adapters.codex.cleanup import CLEANUP_TIMEOUT, TurnCleanup
+from sessionmgr_adapters.codex.configure import ThreadPreparation
+from sessionmgr_adapters.codex.decode import decode_result
+from sessionmgr_adapters.codex.failures import call_failure, failure_of_end, is_transient_refusal
+from sessionmgr_adapters.codex.frames import CodexDelta, CodexFrame, CodexMessageDelta
+from sessionmgr_adapters.codex.items import UserMessageItem
+from sessionmgr_adapters.codex.launch import OPENING_METHODS, text_input, turn_params
+from sessionmgr_adapters.codex.normalise import normalise, start_events
+from sessionmgr_adapters.codex.permissions import FULL_ACCESS, POLICIES
+from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, CodexPhase, CodexStep
 from sessionmgr_adapters.codex.request_handler import CodexRequestHandler
-from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.state import CodexState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.model import Event, Failure, Json
-    from sessionmgr_adapters.codex.configured import ConfigCache
-    from sessionmgr_adapters.codex.frames import Turn
-    from sessionmgr_adapters.codex.preparation import Asked
+    from sessionmgr_adapters.codex.config import ConfigCache
+    from sessionmgr_adapters.codex.configure import CodexRunRequest
+    from sessionmgr_adapters.codex.frames import CodexTurn
 
 
-class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
+class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, CodexStep]):
     """One run on a thread of an app-server."""
 
-    def __init__(self, run: RunContext, asked: Asked, configs: ConfigCache) -> None:
-        super().__init__(run, TRANSITIONS, Phase.CONNECTING, lost=Step.LOST, minor=MINOR)
+    def __init__(self, run: RunContext, asked: CodexRunRequest, configs: ConfigCache) -> None:
+        super().__init__(run, TRANSITIONS, CodexPhase.CONNECTING, lost=CodexStep.LOST, minor=MINOR)
         is_resumed = run.provider_session_id is not None
-        self.state: Final = State(is_resumed=is_resumed, warned=asked.warned)
-        self.last_turn: Turn | None = None
+        self.state: Final = CodexState(is_resumed=is_resumed, warned=asked.warned)
+        self.last_turn: CodexTurn | None = None
         """How the last turn has ended; None while one is on."""
         self.failure: Failure | None = None
         """Why it comes to nothing, whatever Codex says."""
         self.changes: Final = ChangeSignal()
-        self.caller: Final = JsonRpcCaller(self._send, is_passing)
+        self.caller: Final = JsonRpcCaller(self._send, is_transient_refusal)
         self._asked: Final = asked
-        self._preparation: Final = Preparation(self, asked, configs)
+        self._preparation: Final = ThreadPreparation(self, asked, configs)
         self._handler: Final = CodexRequestHandler(self, asked.options)
-        self._cleanup: Final = Cleanup(self)
+        self._cleanup: Final = TurnCleanup(self)
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
         """Our names of the messages that were offered to the turn that is on."""
@@ -78,17 +78,17 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
     @property
     def is_lost(self) -> bool:
         """Whether the app-server was lost before the run was over."""
-        return self.phase in (Phase.LOST, Phase.UNREACHED)
+        return self.phase in (CodexPhase.LOST, CodexPhase.UNREACHED)
 
     @property
-    def is_deaf(self) -> bool:
+    def is_unresponsive(self) -> bool:
         """Whether a call was not answered in time."""
         return self.caller.is_deaf
 
     @property
-    def is_settling(self) -> bool:
+    def is_waiting_for_agents(self) -> bool:
         """Whether what its agents do is still waited for."""
-        return self.phase is Phase.SETTLING
+        return self.phase is CodexPhase.SETTLING
 
     async def _send(self, message: RpcOutgoing) -> None:
         await self.conversation.send(message)
@@ -102,24 +102,24 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
             return
         if failure is not None or self.run.cancelling is not None:
             self.failure = failure
-            self.take_step(Step.REFUSED)
+            self.take_step(CodexStep.REFUSED)
             return
-        await self._ask(self._asked.content, f"prompt of {self.run.run_id}")
+        await self._start_turn(self._asked.content, f"prompt of {self.run.run_id}")
 
-    async def _ask(self, content: list[Json], message_id: str) -> None:
-        self.take_step(Step.ASK)
+    async def _start_turn(self, content: list[Json], message_id: str) -> None:
+        self.take_step(CodexStep.ASK)
         self.last_turn = None
         params = turn_params(self.run, self.state.thread, content, message_id)
         answer = await self.caller.call("turn/start", params)
         if answer.refusal is not None and not self.is_over:
-            self.failure = refused(answer)
-            self.take_step(Step.REFUSED)
+            self.failure = call_failure(answer)
+            self.take_step(CodexStep.REFUSED)
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; its frames come until it has."""
-        self.take_step(Step.INTERRUPT)
+        self.take_step(CodexStep.INTERRUPT)
         self.changes.notify()
-        is_on = self.phase is Phase.STOPPING or self.state.is_turning
+        is_on = self.phase is CodexPhase.STOPPING or self.state.is_turning
         if is_on and not self.is_over:
             await self.conversation.interrupt()
         else:
@@ -128,7 +128,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it is a matter of this run now."""
         await trio.lowlevel.checkpoint()
-        is_on = self.phase is Phase.RUNNING and bool(self.state.turn)
+        is_on = self.phase is CodexPhase.RUNNING and bool(self.state.turn)
         if not is_on or self._asked.options.follow_up == "later":
             return False
         params: dict[str, Json] = {
@@ -156,7 +156,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def handle_frames(self, frames: Sequence[Frame]) -> None:
+    def handle_frames(self, frames: Sequence[CodexFrame]) -> None:
         """Take the frames of one read."""
         state = self.state
         events: list[Event] = []
@@ -164,42 +164,42 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
         item = name = ""  # whose text streams, under which name
         for frame in frames:
             # Nearly all frames are such, so they do not take the long way.
-            if type(frame) is MessageDelta and frame.thread_id == own:
+            if type(frame) is CodexMessageDelta and frame.thread_id == own:
                 if frame.item_id != item:
                     item, name = frame.item_id, state.name(frame.item_id)
                 events.append(MessageStreamed(delta=frame.delta, message_id=name))
                 continue
             events += normalise(frame, state)
-            if not isinstance(frame, Delta):
-                events += self._heed(frame)
+            if not isinstance(frame, CodexDelta):
+                events += self._handle_frame(frame)
             own, item = state.thread if state.started else None, ""
         self.emit(*events)
         self.changes.notify()
 
-    def _heed(self, frame: Frame) -> list[Event]:
+    def _handle_frame(self, frame: CodexFrame) -> list[Event]:
         """Do what a frame calls for beside its events."""
-        if isinstance(frame, frames.Hello):
+        if isinstance(frame, frames.ServerInfo):
             self.state.hello = frame
             return []
         if not (isinstance(frame, RpcAnswer) and frame.is_remembered):
-            self.take_step(Step.HEARD)
+            self.take_step(CodexStep.HEARD)
         match frame:
             case RpcAnswer():
                 return self._answered(frame)
             case PeerRequest():
                 self._handler.handle(frame)
-            case frames.Resolved(request_id=id_):
-                self._handler.withdraw(question_of(id_))
-            case frames.ItemStarted(item=UserMessage(client_id=str(name))):
+            case frames.RequestResolvedNotice(request_id=id_):
+                self._handler.withdraw(request_name(id_))
+            case frames.ItemStartedNotice(item=UserMessageItem(client_id=str(name))):
                 self._follow_ups.mark_heard(name)
-            case frames.SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
+            case frames.ThreadSettingsNotice(thread_id=self.state.thread, thread_settings=settings):
                 self.state.settings = settings
-            case frames.TurnStarted(thread_id=self.state.thread, turn=turn):
+            case frames.TurnStartedNotice(thread_id=self.state.thread, turn=turn):
                 self.state.turn = turn.id
-            case frames.TurnEnded(thread_id=self.state.thread, turn=turn) if (
+            case frames.TurnEndedNotice(thread_id=self.state.thread, turn=turn) if (
                 turn.id == self.state.turn
             ):
-                self._ended(turn)
+                self._turn_ended(turn)
             case _:
                 pass
         return []
@@ -208,51 +208,53 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
         # At once, and not by who waits: what comes next may be about the same thread and turn.
         self.caller.resolve(answer)
         if answer.refusal is None:
-            if answer.method in OPENING:
-                opened = decoded(answer.result, frames.Opened)
+            if answer.method in OPENING_METHODS:
+                opened = decode_result(answer.result, frames.ThreadOpenResult)
                 if opened is not None:
                     self.state.open(opened)
             elif answer.method == "turn/start":
-                begun = decoded(answer.result, frames.TurnBegun)
+                begun = decode_result(answer.result, frames.TurnStartResult)
                 if begun is not None:
                     self.state.turn = begun.turn.id
-                return [] if self.state.started else started(self.state)
+                return [] if self.state.started else start_events(self.state)
         return []
 
     # --- its end ---------------------------------------------------------------------------------
 
-    def _ended(self, turn: Turn) -> None:
+    def _turn_ended(self, turn: CodexTurn) -> None:
         before, self.last_turn = self.phase, turn
-        self.take_step(Step.TURN_ENDED)
+        self.take_step(CodexStep.TURN_ENDED)
         if self.phase is not before:
             if self._steered or self._cleanup.is_needed or self._is_loose:
-                self.start(self._wind_up)
+                self.start(self._finish_turn)
             else:
-                self.take_step(Step.DONE)
+                self.take_step(CodexStep.DONE)
 
-    async def _wind_up(self) -> None:
+    async def _finish_turn(self) -> None:
         """Go on with what was added and not answered; or end what still runs, and be over."""
-        with trio.move_on_after(CLEANING):
+        with trio.move_on_after(CLEANUP_TIMEOUT):
             # Codex may take a message in the last moment.
             await self.changes.wait_until(lambda: not self._follow_ups.offered)
         unheard = self._follow_ups.undelivered
         # What it took in the last moment is in the thread already, and is not said again.
         is_more = bool(unheard) or not self.state.unanswered.isdisjoint(self._steered)
-        if is_more and self._has_completed and self.phase is Phase.SETTLING:
+        if is_more and self._has_completed and self.phase is CodexPhase.SETTLING:
             for name in unheard:
                 self._follow_ups.mark_heard(name)
             self._steered.clear()
-            await self._ask([*map(text_input, unheard.values())], f"more of {self.run.run_id}")
+            await self._start_turn(
+                [*map(text_input, unheard.values())], f"more of {self.run.run_id}"
+            )
             return
         if self._has_completed:
-            await self._cleanup.agents_are_done()
-        await self._cleanup.end()
+            await self._cleanup.wait_for_agents()
+        await self._cleanup.end_work()
         if self._is_loose:
-            with trio.move_on_after(CLEANING):
+            with trio.move_on_after(CLEANUP_TIMEOUT):
                 await self.conversation.discard()
-        await self._cleanup.give_back()
+        await self._cleanup.release_agent_threads()
         self.emit(*self._cleanup.told())
-        self.take_step(Step.DONE)
+        self.take_step(CodexStep.DONE)
 
     @property
     def _has_completed(self) -> bool:
@@ -261,8 +263,8 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
     @property
     def _is_loose(self) -> bool:
         """Whether commands outside of a sandbox may go on, because the turn was cut short."""
-        is_free = POLICIES[self.run.permission.effective].sandbox == FULL
-        was_cut = self.phase is Phase.CLEARING or not self._has_completed
+        is_free = POLICIES[self.run.permission.effective].sandbox == FULL_ACCESS
+        was_cut = self.phase is CodexPhase.CLEARING or not self._has_completed
         return is_free and was_cut and self.state.has_commanded
 
     def on_leave(self) -> None:
@@ -277,12 +279,12 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, Frame, Phase, Step]):
         As long as a thread is loaded, an agent that it has called may do what it might do when it
         was called, whatever the thread itself may do since.
         """
-        is_well = self.phase is Phase.OVER and self._has_completed and not self.is_deaf
-        is_odd = self._cleanup.is_there or self.state.agents.were_called
+        is_well = self.phase is CodexPhase.OVER and self._has_completed and not self.is_unresponsive
+        is_odd = self._cleanup.has_running_work or self.state.agents.add
         return self._asked.options.keep and is_well and not is_odd
 
 
-async def end_of(run: RunContext, turn: Turn, state: State) -> None:
+async def finish_by_last_turn(run: RunContext, turn: CodexTurn, state: CodexState) -> None:
     """Tell how a run ended, by its last turn."""
     failure = failure_of_end(turn, state)
     if failure is not None:

@@ -19,26 +19,26 @@ from sessionmgr.process import StderrTail
 if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer, RpcRefusal
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.frames import Turn
-    from sessionmgr_adapters.codex.state import State
+    from sessionmgr_adapters.codex.frames import CodexTurn
+    from sessionmgr_adapters.codex.state import CodexState
 
 _QUOTED: Final = re.compile(r"""(["'`])~?/[^"'`\n]*/(?=[^"'`/\n]+\1)""")
 # Not within an address, nor of two words with a stroke between them.
 _PLAIN: Final = re.compile(r"""(?<![\w:/.\]])(?:file://|~)?(?:/[^\s/"'`:,;]+)+/(?=[^\s/"'`:,;])""")
 
 
-def without_places(text: str) -> str:
+def strip_directories(text: str) -> str:
     """Return a text in which files have their names, and not where they are."""
     return _PLAIN.sub("", _QUOTED.sub(r"\1", text))
 
 
-def placeless(failure: Failure) -> Failure:
+def without_directories(failure: Failure) -> Failure:
     """Return a failure that says nothing of where files are."""
     tail = failure.stderr_tail
     return replace(
         failure,
-        message=without_places(failure.message),
-        stderr_tail=None if tail is None else without_places(tail),
+        message=strip_directories(failure.message),
+        stderr_tail=None if tail is None else strip_directories(tail),
     )
 
 
@@ -66,21 +66,21 @@ _BY_STATUS: Final = {
     503: FailureKind.OVERLOADED,
     529: FailureKind.OVERLOADED,
 }
-_OF_THE_LINE: Final = {
+_CONNECTION_ERRORS: Final = {
     "httpConnectionFailed",
     "responseStreamConnectionFailed",
     "responseStreamDisconnected",
     "responseTooManyFailedAttempts",
 }
 """Classes that are about the way to the server; without a status no answer has come over it."""
-_PASSING: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.SESSION_BUSY}
-_SPENT: Final = "usageLimitExceeded"
+_TRANSIENT: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.SESSION_BUSY}
+_USAGE_LIMIT: Final = "usageLimitExceeded"
 _SERVERS_FAULT: Final = 500
 _STATUS: Final = "httpStatusCode"
 
 # What an answer to a request says where its code does not tell, and `codex exec` on stderr where
 # no turn has come of it. These are Codex's own words.
-_COMPLAINTS: Final = (
+_STDERR_PATTERNS: Final = (
     ("no rollout found", FailureKind.SESSION_NOT_FOUND),
     ("no thread found", FailureKind.SESSION_NOT_FOUND),
     ("thread not found", FailureKind.SESSION_NOT_FOUND),
@@ -98,7 +98,9 @@ _COMPLAINTS: Final = (
     ("error: unexpected argument", FailureKind.CONFIG_INVALID),
     ("error: invalid value", FailureKind.CONFIG_INVALID),
 )
-_CHATTER: Final = re.compile(r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE)
+_IRRELEVANT_STDERR: Final = re.compile(
+    r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE
+)
 _NOT_UNDERSTOOD: Final = {-32600, -32601, -32602, -32700}
 
 
@@ -110,19 +112,19 @@ def failure_of(
     `info` is its `codexErrorInfo`, `before` that of the turn's last error that was tried again,
     and `resets_at` when the limit that is hit begins anew, if that was told.
     """
-    name, status = _read(info)
+    name, status = _error_class(info)
     kind = _BY_CLASS.get(name) or _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)
-    if name == _SPENT and resets_at is not None:
+    if name == _USAGE_LIMIT and resets_at is not None:
         kind = FailureKind.RATE_LIMITED
-    broke_off = name in _OF_THE_LINE and status is None
+    broke_off = name in _CONNECTION_ERRORS and status is None
     if name == "other":
-        earlier, earlier_status = _read(before)
-        broke_off = earlier in _OF_THE_LINE and earlier_status is None
+        earlier, earlier_status = _error_class(before)
+        broke_off = earlier in _CONNECTION_ERRORS and earlier_status is None
     at = resets_at if kind is FailureKind.RATE_LIMITED else None
     return Failure(
         kind=kind,
-        message=without_places(message) or f"the turn failed with {name}",
-        retryable=kind in _PASSING
+        message=strip_directories(message) or f"the turn failed with {name}",
+        retryable=kind in _TRANSIENT
         or broke_off
         or name == "internalServerError"
         or (status or 0) >= _SERVERS_FAULT,
@@ -138,22 +140,22 @@ def retry_failure(info: Json, message: str) -> Failure:
     return replace(failure_of(info, message), retryable=True, resumable=True)
 
 
-def refused(answer: RpcAnswer, kind: FailureKind | None = None) -> Failure:
+def call_failure(answer: RpcAnswer, kind: FailureKind | None = None) -> Failure:
     """Return the failure that it is that a call was refused."""
     assert answer.refusal is not None
     failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
     return failure if kind is None else replace(failure, kind=kind)
 
 
-def kind_of_words(complaint: str) -> FailureKind | None:
+def stderr_failure_kind(complaint: str) -> FailureKind | None:
     """Return the kind of what Codex complains of in words that are known."""
     said = complaint.lower()
-    return next((kind for words, kind in _COMPLAINTS if words in said), None)
+    return next((kind for words, kind in _STDERR_PATTERNS if words in said), None)
 
 
 def request_failure(method: str, code: int, message: str) -> Failure:
     """Return what it means that Codex answers a request with an error."""
-    kind = kind_of_words(message)
+    kind = stderr_failure_kind(message)
     if kind is None and code == BUSY:
         kind = FailureKind.OVERLOADED
     elif kind is None:
@@ -162,21 +164,21 @@ def request_failure(method: str, code: int, message: str) -> Failure:
     return Failure(
         kind=kind,
         message=f"Codex refused {method}: {message or 'without a reason'}",
-        retryable=kind in _PASSING,
-        resumable=kind in _PASSING,
+        retryable=kind in _TRANSIENT,
+        resumable=kind in _TRANSIENT,
         provider_code=str(code),
         phase="start",
     )
 
 
-def last_words(said: StderrTail) -> StderrTail:
+def stderr_tail_message(said: StderrTail) -> StderrTail:
     """Return what it complained last, without what it always complains of."""
     words = StderrTail()
-    words.feed(_CHATTER.sub("", said.text()).encode())
+    words.feed(_IRRELEVANT_STDERR.sub("", said.text()).encode())
     return words
 
 
-def failure_of_end(turn: Turn, state: State) -> Failure | None:
+def failure_of_end(turn: CodexTurn, state: CodexState) -> Failure | None:
     """Return the failure that the end of a turn is, if it is one."""
     if turn.status == "completed":
         return None
@@ -193,7 +195,7 @@ def failure_of_end(turn: Turn, state: State) -> Failure | None:
     )
 
 
-def unreadable(method: str) -> Failure:
+def unreadable_reply_failure(method: str) -> Failure:
     """Return what it is that Codex answers a request in a shape that nobody knows."""
     return Failure(
         kind=FailureKind.PROTOCOL_ERROR,
@@ -202,7 +204,7 @@ def unreadable(method: str) -> Failure:
     )
 
 
-def _read(info: Json) -> tuple[str, int | None]:
+def _error_class(info: Json) -> tuple[str, int | None]:
     """Return the class of an error, and the server's status if it tells one."""
     match info:
         case str() if info:
@@ -220,40 +222,40 @@ def _read(info: Json) -> tuple[str, int | None]:
 # Codex's databases are made by whoever is there first, and some versions give up when somebody else
 # is at it: as a whole, or on a thread that is begun or gone on with. Nothing has been asked then,
 # and the next start finds all of it made.
-TRIES: Final = 5
-_WORDS: Final = (
+MAX_STARTS: Final = 5
+_START_RACE_MESSAGES: Final = (
     ("failed to initialize", "state runtime"),
     ("failed to migrate", "DB"),
     ("database is locked",),
     ("thread history projection", "is behind"),
 )
-_AGAIN: Final = ("is closing", "already has an active writer")
+_TRANSIENT_MESSAGES: Final = ("is closing", "already has an active writer")
 
 
-def is_half_made(complaint: str) -> bool:
+def is_home_unfinished(complaint: str) -> bool:
     """Whether Codex complains of a home that somebody else is making."""
-    return any(all(each in complaint for each in words) for words in _WORDS)
+    return any(all(each in complaint for each in words) for words in _START_RACE_MESSAGES)
 
 
-def is_passing(refusal: RpcRefusal) -> bool:
+def is_transient_refusal(refusal: RpcRefusal) -> bool:
     """Whether a call was refused only for the moment."""
-    if refusal.code == BUSY or is_half_made(refusal.message):
+    if refusal.code == BUSY or is_home_unfinished(refusal.message):
         return True
-    return any(each in refusal.message for each in _AGAIN)
+    return any(each in refusal.message for each in _TRANSIENT_MESSAGES)
 
 
-def has_lost(stderr: str, tries: int) -> bool:
+def lost_start_race(stderr: str, tries: int) -> bool:
     """Whether that is what it died of, and it makes sense to start it again."""
-    return tries < TRIES and is_half_made(stderr)
+    return tries < MAX_STARTS and is_home_unfinished(stderr)
 
 
-def pause_before(tries: int) -> float:
+def retry_delay(tries: int) -> float:
     """Return for how many seconds others may come to an end with it, before the next start."""
     return 0.1 * 2.0 ** (tries - 1)
 
 
-def start_retried(tries: int) -> ErrorOccurred:
+def start_retry_event(tries: int) -> ErrorOccurred:
     """Return what is told of a start that is made again."""
-    message = f"Codex found its home half made, and is started again ({tries}/{TRIES - 1})"
+    message = f"Codex found its home half made, and is started again ({tries}/{MAX_STARTS - 1})"
     failure = Failure(kind=FailureKind.START_FAILED, message=message, retryable=True, phase="start")
     return ErrorOccurred(failure=failure, severity="warning")

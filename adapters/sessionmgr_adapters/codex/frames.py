@@ -14,14 +14,14 @@ import msgspec
 from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcAnswer, RpcRefusal
 from sessionmgr.model import Json
 from sessionmgr.wire import NoFrame, RpcId
-from sessionmgr_adapters.codex.items import Item
+from sessionmgr_adapters.codex.items import TurnItem
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 _CREDENTIALS: Final[dict[str, Credential]] = {"apiKey": "api_key", "chatgpt": "subscription"}
 _VERSION: Final = re.compile(r"/(\d+\.\d+\.\d+)")
 
 
-class Hello(msgspec.Struct, frozen=True, rename="camel"):
+class ServerInfo(msgspec.Struct, frozen=True, rename="camel"):
     """What the app-server says of itself, once; or that it does not want to talk."""
 
     user_agent: str = ""
@@ -50,7 +50,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     thread_id: str = ""
 
 
-class TokenCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CodexTokenCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How many tokens."""
 
     input_tokens: int = 0
@@ -64,12 +64,12 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a thread has used: in all, and for the last answer of the model."""
 
-    total: TokenCounts
-    last: TokenCounts
+    total: CodexTokenCounts
+    last: CodexTokenCounts
     model_context_window: int | None = None
 
 
-class TokensUsed(Notice, frozen=True, kw_only=True):
+class TokenUsageNotice(Notice, frozen=True, kw_only=True):
     """The model has answered, or a thread was taken up again."""
 
     turn_id: str = ""
@@ -83,7 +83,7 @@ class TurnError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     codex_error_info: Json = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class CodexTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn, as far as it has come."""
 
     id: str
@@ -91,27 +91,27 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: TurnError | None = None
 
 
-class TurnBegun(msgspec.Struct, frozen=True):
+class TurnStartResult(msgspec.Struct, frozen=True):
     """The result of `turn/start`."""
 
-    turn: Turn
+    turn: CodexTurn
 
 
-class TurnStarted(Notice, frozen=True, kw_only=True):
+class TurnStartedNotice(Notice, frozen=True, kw_only=True):
     """A turn has begun."""
 
-    turn: Turn
+    turn: CodexTurn
 
 
-class TurnEnded(Notice, frozen=True, kw_only=True):
+class TurnEndedNotice(Notice, frozen=True, kw_only=True):
     """A turn is over."""
 
-    turn: Turn
-    usage: TokenCounts | None = None
+    turn: CodexTurn
+    usage: CodexTokenCounts | None = None
     """What its thread has used, by `codex exec`."""
 
 
-class Failing(Notice, frozen=True, kw_only=True):
+class ErrorNotice(Notice, frozen=True, kw_only=True):
     """Something went wrong; with `will_retry`, it is tried again."""
 
     error: TurnError
@@ -120,73 +120,73 @@ class Failing(Notice, frozen=True, kw_only=True):
     """Which one follows, by `codex exec`."""
 
 
-class ItemStarted(Notice, frozen=True, kw_only=True):
+class ItemStartedNotice(Notice, frozen=True, kw_only=True):
     """An item has begun."""
 
-    item: Item
+    item: TurnItem
 
 
-class ItemEnded(Notice, frozen=True, kw_only=True):
+class ItemEndedNotice(Notice, frozen=True, kw_only=True):
     """An item is whole."""
 
-    item: Item
+    item: TurnItem
 
 
-class Delta(Notice, frozen=True, kw_only=True, gc=False):
+class CodexDelta(Notice, frozen=True, kw_only=True, gc=False):
     """More of something that streams."""
 
     item_id: str = ""
     delta: str = ""
 
 
-class MessageDelta(Delta, frozen=True, kw_only=True, gc=False):
+class CodexMessageDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
     """More of a message."""
 
 
-class ReasoningDelta(Delta, frozen=True, kw_only=True, gc=False):
+class CodexReasoningDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
     """More of what the model thinks."""
 
 
-class OutputDelta(Delta, frozen=True, kw_only=True, gc=False):
+class CodexOutputDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
     """More of what a command prints; not all of it is told."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class PlanStep(msgspec.Struct, frozen=True):
     """A step of a plan."""
 
     step: str
     status: str = "pending"
 
 
-class PlanChanged(Notice, frozen=True, kw_only=True):
+class PlanNotice(Notice, frozen=True, kw_only=True):
     """The plan, as it now is."""
 
-    plan: list[Step] = []
+    plan: list[PlanStep] = []
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class LimitWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How much of a limit is used up."""
 
     used_percent: float = 0
     resets_at: float | None = None
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AccountLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How near the account's limits are."""
 
     limit_id: str | None = None
-    primary: Window | None = None
-    secondary: Window | None = None
+    primary: LimitWindow | None = None
+    secondary: LimitWindow | None = None
     rate_limit_reached_type: str | None = None
 
 
-class LimitsChanged(Notice, frozen=True, kw_only=True):
+class LimitsNotice(Notice, frozen=True, kw_only=True):
     """It has come nearer to a limit, or farther away."""
 
-    rate_limits: Limits
+    rate_limits: AccountLimits
 
 
-class Warned(Notice, frozen=True, kw_only=True):
+class WarningNotice(Notice, frozen=True, kw_only=True):
     """Something is not as it should be."""
 
     message: str = ""
@@ -194,14 +194,14 @@ class Warned(Notice, frozen=True, kw_only=True):
     details: str | None = None
 
 
-class Rerouted(Notice, frozen=True, kw_only=True):
+class ModelReroutedNotice(Notice, frozen=True, kw_only=True):
     """Another model answers than was asked for."""
 
     from_model: str = ""
     to_model: str = ""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ThreadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is in force for a thread."""
 
     approval_policy: Json = None
@@ -209,13 +209,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sandbox_policy: Json = None
 
 
-class SettingsChanged(Notice, frozen=True, kw_only=True):
+class ThreadSettingsNotice(Notice, frozen=True, kw_only=True):
     """Something else is in force now."""
 
-    thread_settings: Settings
+    thread_settings: ThreadSettings
 
 
-class Resolved(Notice, frozen=True, kw_only=True):
+class RequestResolvedNotice(Notice, frozen=True, kw_only=True):
     """A request of theirs needs no answer any more."""
 
     request_id: RpcId
@@ -230,13 +230,13 @@ class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Where Codex records it."""
 
 
-class ThreadRead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ThreadResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of a call that is about a thread, as far as it names that."""
 
     thread: ThreadRef
 
 
-class Opened(ThreadRead, frozen=True, kw_only=True):
+class ThreadOpenResult(ThreadResult, frozen=True, kw_only=True):
     """The result of opening a thread."""
 
     model: str | None = None
@@ -246,34 +246,34 @@ class Opened(ThreadRead, frozen=True, kw_only=True):
     sandbox: Json = None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ThreadSettings:
         """What is in force for the thread."""
-        return Settings(
+        return ThreadSettings(
             approval_policy=self.approval_policy,
             approvals_reviewer=self.approvals_reviewer,
             sandbox_policy=self.sandbox,
         )
 
 
-class ThreadStarted(Notice, frozen=True, kw_only=True):
+class ThreadStartedNotice(Notice, frozen=True, kw_only=True):
     """A thread is there; perhaps that of an agent which another one has called."""
 
     thread: ThreadRef
 
 
-class ThreadClosed(Notice, frozen=True, kw_only=True):
+class ThreadClosedNotice(Notice, frozen=True, kw_only=True):
     """A thread is no longer loaded."""
 
 
-class Quiet(Notice, frozen=True, kw_only=True):
+class SilentNotice(Notice, frozen=True, kw_only=True):
     """A sign of life that says nothing of what happens."""
 
 
-class Unknown(Notice, frozen=True, kw_only=True):
+class UnknownNotice(Notice, frozen=True, kw_only=True):
     """What we do not know, as it came."""
 
     method: str
     params: Json = None
 
 
-Frame: TypeAlias = Hello | RpcAnswer | PeerRequest | Notice | NoFrame
+CodexFrame: TypeAlias = ServerInfo | RpcAnswer | PeerRequest | Notice | NoFrame

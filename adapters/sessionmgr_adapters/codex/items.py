@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 
-class _Item(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
+class _TurnItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
     id: str
 
 
-class UserMessage(_Item, frozen=True, kw_only=True, tag="userMessage"):
+class UserMessageItem(_TurnItem, frozen=True, kw_only=True, tag="userMessage"):
     """What we have said."""
 
     client_id: str | None = None
 
 
-class AgentMessage(_Item, frozen=True, kw_only=True, tag="agentMessage"):
+class AgentMessageItem(_TurnItem, frozen=True, kw_only=True, tag="agentMessage"):
     """A message of the model's."""
 
     text: str = ""
 
 
-class Reasoning(_Item, frozen=True, kw_only=True, tag="reasoning"):
+class ReasoningItem(_TurnItem, frozen=True, kw_only=True, tag="reasoning"):
     """What the model has thought, or a summary of it."""
 
     summary: list[str] = []
     content: list[str] = []
 
 
-class Plan(_Item, frozen=True, kw_only=True, tag="plan"):
+class PlanItem(_TurnItem, frozen=True, kw_only=True, tag="plan"):
     """A plan, put forward as a text."""
 
     text: str = ""
 
 
-class CommandExecution(_Item, frozen=True, kw_only=True, tag="commandExecution"):
+class CommandItem(_TurnItem, frozen=True, kw_only=True, tag="commandExecution"):
     """A command."""
 
     command: str = ""
@@ -66,7 +66,7 @@ class FileUpdate(msgspec.Struct, frozen=True):
     diff: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class FileChange(_Item, frozen=True, kw_only=True, tag="fileChange"):
+class FileChangeItem(_TurnItem, frozen=True, kw_only=True, tag="fileChange"):
     """A patch."""
 
     changes: list[FileUpdate] = []
@@ -79,7 +79,7 @@ class ToolError(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class McpToolCall(_Item, frozen=True, kw_only=True, tag="mcpToolCall"):
+class McpToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="mcpToolCall"):
     """A call of an MCP server's tool."""
 
     server: str = ""
@@ -90,7 +90,7 @@ class McpToolCall(_Item, frozen=True, kw_only=True, tag="mcpToolCall"):
     error: ToolError | None = None
 
 
-class DynamicToolCall(_Item, frozen=True, kw_only=True, tag="dynamicToolCall"):
+class DynamicToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="dynamicToolCall"):
     """A call of a function of ours."""
 
     tool: str = ""
@@ -99,7 +99,7 @@ class DynamicToolCall(_Item, frozen=True, kw_only=True, tag="dynamicToolCall"):
     content_items: Json = None
 
 
-class CollabAgentToolCall(_Item, frozen=True, kw_only=True, tag="collabAgentToolCall"):
+class CollabToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="collabAgentToolCall"):
     """What is done with other agents, in threads of their own."""
 
     tool: str = ""
@@ -110,7 +110,7 @@ class CollabAgentToolCall(_Item, frozen=True, kw_only=True, tag="collabAgentTool
     agents_states: Json = None
 
 
-class WebSearch(_Item, frozen=True, kw_only=True, tag="webSearch"):
+class WebSearchItem(_TurnItem, frozen=True, kw_only=True, tag="webSearch"):
     """A search of the web."""
 
     query: str = ""
@@ -118,30 +118,30 @@ class WebSearch(_Item, frozen=True, kw_only=True, tag="webSearch"):
     results: Json = None
 
 
-class ImageView(_Item, frozen=True, kw_only=True, tag="imageView"):
+class ImageViewItem(_TurnItem, frozen=True, kw_only=True, tag="imageView"):
     """An image that the model has looked at."""
 
     path: str = ""
 
 
-class ImageGeneration(_Item, frozen=True, kw_only=True, tag="imageGeneration"):
+class ImageGenerationItem(_TurnItem, frozen=True, kw_only=True, tag="imageGeneration"):
     """An image that the model has made."""
 
     status: str = ""
     revised_prompt: str | None = None
 
 
-class Sleep(_Item, frozen=True, kw_only=True, tag="sleep"):
+class SleepItem(_TurnItem, frozen=True, kw_only=True, tag="sleep"):
     """The model waits."""
 
     duration_ms: float = 0
 
 
-class ContextCompaction(_Item, frozen=True, kw_only=True, tag="contextCompaction"):
+class ContextCompactionItem(_TurnItem, frozen=True, kw_only=True, tag="contextCompaction"):
     """The context is made shorter."""
 
 
-class SubAgentActivity(_Item, frozen=True, kw_only=True, tag="subAgentActivity"):
+class SubAgentItem(_TurnItem, frozen=True, kw_only=True, tag="subAgentActivity"):
     """Something was done with another agent, or it has come to its end."""
 
     kind: str = ""
@@ -160,27 +160,34 @@ class UnknownItem(msgspec.Struct, frozen=True):
     value: Json
 
 
-Call: TypeAlias = (
-    CommandExecution
-    | FileChange
-    | McpToolCall
-    | DynamicToolCall
-    | CollabAgentToolCall
-    | WebSearch
-    | ImageView
-    | ImageGeneration
-    | Sleep
-    | SubAgentActivity
+ToolCallItem: TypeAlias = (
+    CommandItem
+    | FileChangeItem
+    | McpToolCallItem
+    | DynamicToolCallItem
+    | CollabToolCallItem
+    | WebSearchItem
+    | ImageViewItem
+    | ImageGenerationItem
+    | SleepItem
+    | SubAgentItem
 )
-KnownItem: TypeAlias = UserMessage | AgentMessage | Reasoning | Plan | ContextCompaction | Call
-Item: TypeAlias = KnownItem | SilentItem | UnknownItem
+KnownItem: TypeAlias = (
+    UserMessageItem
+    | AgentMessageItem
+    | ReasoningItem
+    | PlanItem
+    | ContextCompactionItem
+    | ToolCallItem
+)
+TurnItem: TypeAlias = KnownItem | SilentItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
 _SILENT: Final = ("hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode")
 """A tuple: the type that an item names may be unhashable."""
 
 
-def read_item(data: bytes) -> Item:
+def read_item(data: bytes) -> TurnItem:
     """Return what an item is."""
     try:
         item: KnownItem = _DECODER.decode(data)
@@ -192,23 +199,23 @@ def read_item(data: bytes) -> Item:
     return item
 
 
-def agents_in(item: Item) -> list[str]:
+def item_agents(item: TurnItem) -> list[str]:
     """Return the threads of the agents that an item is about."""
     match item:
-        case CollabAgentToolCall(receiver_thread_ids=threads):
+        case CollabToolCallItem(receiver_thread_ids=threads):
             return threads
-        case SubAgentActivity(agent_thread_id=thread) if thread:
+        case SubAgentItem(agent_thread_id=thread) if thread:
             return [thread]
         case _:
             return []
 
 
-def begins_agents(item: Item) -> bool:
+def starts_agents(item: TurnItem) -> bool:
     """Whether the agents that an item is about begin to work by it."""
     match item:
-        case CollabAgentToolCall(tool=tool):
+        case CollabToolCallItem(tool=tool):
             return tool == "spawnAgent"
-        case SubAgentActivity(kind=kind):
+        case SubAgentItem(kind=kind):
             return kind == "started"
         case _:
             return False
@@ -216,10 +223,10 @@ def begins_agents(item: Item) -> bool:
 
 # --- calls of tools ------------------------------------------------------------------------------
 
-SHELL: Final = "shell"
-PATCH: Final = "apply_patch"
+SHELL_TOOL: Final = "shell"
+PATCH_TOOL: Final = "apply_patch"
 # What Codex tells of agents says what was done, and not by which tool.
-_DONE_WITH_AGENTS: Final = {
+_AGENT_ACTIONS: Final = {
     "started": "spawn_agent",
     "interacted": "message_agent",
     "interrupted": "interrupt_agent",
@@ -229,56 +236,60 @@ _SYSTEM_SHELLS: Final = frozenset(
     for directory in ("/bin", "/usr/bin")
     for name in ("sh", "bash", "dash", "ksh", "zsh")
 )
-_ENDED_BADLY: Final = frozenset({"failed", "declined"})
+_FAILED_STATUSES: Final = frozenset({"failed", "declined"})
 
 
-def is_call(item: Item) -> TypeGuard[Call]:
+def is_call(item: TurnItem) -> TypeGuard[ToolCallItem]:
     """Whether an item is a call of a tool; that an agent has come to its end is none."""
-    if isinstance(item, SubAgentActivity):
-        return item.kind in _DONE_WITH_AGENTS
-    return isinstance(item, Call)
+    if isinstance(item, SubAgentItem):
+        return item.kind in _AGENT_ACTIONS
+    return isinstance(item, ToolCallItem)
 
 
-def started_call(item: Call) -> ToolCallStarted:
+def tool_started_event(item: ToolCallItem) -> ToolCallStarted:
     """Return the event that a call begins."""
-    name, given, _ = shown(item)
+    name, given, _ = describe_tool_call(item)
     return ToolCallStarted(tool_call_id=item.id, tool_name=name, tool_input=given)
 
 
-def ended_call(item: Call) -> ToolCallCompleted | ToolCallFailed:
+def tool_ended_event(item: ToolCallItem) -> ToolCallCompleted | ToolCallFailed:
     """Return the event that a call is over."""
-    name, given, output = shown(item)
-    ended = ToolCallFailed if getattr(item, "status", "") in _ENDED_BADLY else ToolCallCompleted
+    name, given, output = describe_tool_call(item)
+    ended = ToolCallFailed if getattr(item, "status", "") in _FAILED_STATUSES else ToolCallCompleted
     return ended(tool_call_id=item.id, tool_name=name, tool_input=given, tool_output=output)
 
 
-def shown(item: Call) -> tuple[str, Json, Json]:
+def describe_tool_call(item: ToolCallItem) -> tuple[str, Json, Json]:
     """Return what the tool of a call is called, what it is given, and what it gives back."""
     match item:
-        case CommandExecution():
-            given = {"command": bare(item.command), **_known(cwd=item.cwd)}
-            return SHELL, given, {"output": item.aggregated_output, "exit_code": item.exit_code}
-        case FileChange():
-            return PATCH, {"changes": [*map(msgspec.to_builtins, item.changes)]}, item.status
-        case McpToolCall():
+        case CommandItem():
+            given = {"command": bare_script(item.command), **_known(cwd=item.cwd)}
+            return (
+                SHELL_TOOL,
+                given,
+                {"output": item.aggregated_output, "exit_code": item.exit_code},
+            )
+        case FileChangeItem():
+            return PATCH_TOOL, {"changes": [*map(msgspec.to_builtins, item.changes)]}, item.status
+        case McpToolCallItem():
             output = item.result if item.error is None else item.error.message
             return f"mcp__{item.server}__{item.tool}", item.arguments, output
-        case DynamicToolCall():
+        case DynamicToolCallItem():
             return item.tool, item.arguments, item.content_items
-        case CollabAgentToolCall():
+        case CollabToolCallItem():
             threads = _known(threads=[*item.receiver_thread_ids])
             given = {"prompt": item.prompt, "model": item.model, **threads}
             return item.tool, given, item.agents_states
-        case WebSearch():
+        case WebSearchItem():
             return "web_search", {"query": item.query, **_known(action=item.action)}, item.results
-        case ImageView():
+        case ImageViewItem():
             return "view_image", {"path": item.path}, None
-        case ImageGeneration():
+        case ImageGenerationItem():
             return "image_generation", {"prompt": item.revised_prompt}, item.status
-        case Sleep():
+        case SleepItem():
             return "sleep", {"seconds": item.duration_ms / 1000}, None
-        case SubAgentActivity():
-            name = _DONE_WITH_AGENTS[item.kind]
+        case SubAgentItem():
+            name = _AGENT_ACTIONS[item.kind]
             return name, {"agent": item.agent_path, "model": item.model}, None
 
 
@@ -287,7 +298,7 @@ def _known(**given: Json) -> dict[str, Json]:
     return {name: value for name, value in given.items() if value}
 
 
-def bare(command: str) -> str:
+def bare_script(command: str) -> str:
     """Return the script of a system shell's `-c` or `-lc`, and any other command as a whole.
 
     The model chooses the argv. A name without a directory, or a path that the model may write to,

@@ -14,17 +14,23 @@ from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.function_tools import tool_description
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, EnvironmentSpec, PrivateFiles, validate_session_id
-from sessionmgr_adapters.codex.configured import (
-    ConfigUnreadableError,
-    all_asked,
-    hidden_in,
-    keys_in,
-    of_projects,
-    put_together,
+from sessionmgr_adapters.codex.config import (
+    ConfigFileError,
+    ask_for_all_tools,
+    config_hidden_variables,
+    config_key_variables,
+    merge_overrides,
     read_config,
+    read_project_configs,
 )
-from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
-from sessionmgr_adapters.codex.rules import loose_rules
+from sessionmgr_adapters.codex.exec_rules import loose_rules
+from sessionmgr_adapters.codex.permissions import (
+    FULL_ACCESS,
+    POLICIES,
+    READ_ONLY,
+    REVIEWER,
+    SandboxBounds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -32,32 +38,32 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.kit.function_tools import FunctionTool
     from sessionmgr.adapter.kit.images import PromptImage
-    from sessionmgr_adapters.codex.configured import Configured
+    from sessionmgr_adapters.codex.config import CodexConfig
     from sessionmgr_adapters.codex.options import CodexOptions
 
-ENVIRONMENT: Final = EnvironmentSpec(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
-OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
+CODEX_ENVIRONMENT: Final = EnvironmentSpec(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
+OPENING_METHODS: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
 """What a run's thread is opened by."""
-EXCLUDES: Final = "shell_environment_policy.ignore_default_excludes"
+DEFAULT_EXCLUDES_KEY: Final = "shell_environment_policy.ignore_default_excludes"
 """Whether commands see what looks like a secret."""
-HIDDEN: Final = "shell_environment_policy.exclude"
+HIDDEN_VARIABLES_KEY: Final = "shell_environment_policy.exclude"
 """Which variables commands do not see."""
-PLACE: Final = "shell_environment_policy.set.TMPDIR"
+TMPDIR_KEY: Final = "shell_environment_policy.set.TMPDIR"
 """Where commands put what is temporary."""
 NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
 
 
-def declared(environ: Mapping[str, str]) -> EnvironmentSpec:
+def declared_variables(environ: Mapping[str, str]) -> EnvironmentSpec:
     """Add to what Codex is always given the keys that the user's configuration names."""
     try:
-        names = read_config(home_in(environ)).keys
-    except ConfigUnreadableError:
+        names = read_config(environment_home(environ)).key_variables
+    except ConfigFileError:
         names = ()  # a run that needs it fails by it
-    return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
+    return replace(CODEX_ENVIRONMENT, names=(*CODEX_ENVIRONMENT.names, *names), secret=names)
 
 
-def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
+def make_server_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
     """Say which app-server a run needs.
 
     Raises:
@@ -69,30 +75,30 @@ def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
     argv = (*options.command, "app-server", "-c", "thread_unload_delay_secs=0")
     return ConnectionSpec(
         launcher=run.launcher,
-        command=Command(argv=argv, cwd=NOWHERE, env=env_of(run, options)),
+        command=Command(argv=argv, cwd=NOWHERE, env=codex_environment(run, options)),
         any_directory=True,
     )
 
 
-def loose(run: RunContext, options: CodexOptions) -> Path | None:
+def loose_rules_file(run: RunContext, options: CodexOptions) -> Path | None:
     """Return a file of rules by which commands would get out of a run's sandbox unasked."""
     policy = POLICIES[run.permission.effective]
-    if options.rules or policy.approval != "never" or policy.sandbox == FULL:
+    if options.rules or policy.approval != "never" or policy.sandbox == FULL_ACCESS:
         return None
-    return loose_rules(home_of(run, options), Path(run.cwd))
+    return loose_rules(codex_home(run, options), Path(run.cwd))
 
 
-def home_of(run: RunContext, options: CodexOptions) -> Path:
+def codex_home(run: RunContext, options: CodexOptions) -> Path:
     """Return where Codex has its configuration and its record of threads."""
-    return home_in(env_of(run, options))
+    return environment_home(codex_environment(run, options))
 
 
-def home_in(environ: Mapping[str, str]) -> Path:
+def environment_home(environ: Mapping[str, str]) -> Path:
     """Return where Codex has its configuration in an environment."""
     return Path(environ.get("CODEX_HOME") or Path(environ.get("HOME", "/")) / ".codex")
 
 
-def env_of(run: RunContext, options: CodexOptions) -> dict[str, str]:
+def codex_environment(run: RunContext, options: CodexOptions) -> dict[str, str]:
     """Return the environment of a run's Codex."""
     env = dict(run.env)
     if options.home is not None:
@@ -101,12 +107,12 @@ def env_of(run: RunContext, options: CodexOptions) -> dict[str, str]:
 
 
 @contextmanager
-def bounds(run: RunContext, options: CodexOptions) -> Generator[Bounds, None, None]:
+def sandbox_bounds(run: RunContext, options: CodexOptions) -> Generator[SandboxBounds, None, None]:
     """Say how far a run's commands may go, and have a TMPDIR for them where they need one."""
     policy, temporary = POLICIES[run.permission.effective], options.temporary
     if temporary is None:
         temporary = policy.shares_temporary
-    found = Bounds(directories=run.directories, network=options.network, temporary=temporary)
+    found = SandboxBounds(directories=run.directories, network=options.network, temporary=temporary)
     if temporary or not policy.is_confined:
         yield found
         return
@@ -115,8 +121,8 @@ def bounds(run: RunContext, options: CodexOptions) -> Generator[Bounds, None, No
         yield replace(found, directories=(*run.directories, place), scratch=place)
 
 
-def opening(
-    run: RunContext, options: CodexOptions, limits: Bounds, configured: Configured
+def thread_opening(
+    run: RunContext, options: CodexOptions, limits: SandboxBounds, configured: CodexConfig
 ) -> tuple[str, dict[str, Json]]:
     """Return what is to be called to begin a run's thread, or to go on with one.
 
@@ -135,7 +141,7 @@ def opening(
         # A thread remembers where it might write on the other way, and would add it to that.
         "runtimeWorkspaceRoots": [run.cwd],
     }
-    params |= given(
+    params |= set_fields(
         model=run.model,
         modelProvider=options.model_provider,
         developerInstructions=run.system_prompt,
@@ -150,43 +156,46 @@ def opening(
 
 
 def _config(
-    run: RunContext, options: CodexOptions, limits: Bounds, configured: Configured
+    run: RunContext, options: CodexOptions, limits: SandboxBounds, configured: CodexConfig
 ) -> dict[str, Json]:
-    config = put_together(
-        own_servers(options),
+    config = merge_overrides(
+        mcp_server_config(options),
         options.config,
         {"features.instant_interrupt": options.follow_up == "now"},
-        {} if limits.scratch is None else {PLACE: limits.scratch},
+        {} if limits.scratch is None else {TMPDIR_KEY: limits.scratch},
     )
     # What Codex has told of projects is right, unless the run itself says which it trusts.
-    projects = of_projects(Path(run.cwd)) if "projects" in config else ()
-    config = put_together(config, secrecy(options, (configured, *projects)))
+    projects = read_project_configs(Path(run.cwd)) if "projects" in config else ()
+    config = merge_overrides(config, hidden_variable_config(options, (configured, *projects)))
     if run.permission.asked is not PermissionMode.PLAN:
         return config
-    return all_asked(config, configured.servers, projects)
+    return ask_for_all_tools(config, configured.mcp_server_names, projects)
 
 
-def own_servers(options: CodexOptions) -> dict[str, Json]:
+def mcp_server_config(options: CodexOptions) -> dict[str, Json]:
     """Return the MCP servers of a run as configuration."""
     return {"mcp_servers": options.mcp_servers} if options.mcp_servers else {}
 
 
-def secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Json]:
+def hidden_variable_config(options: CodexOptions, known: Sequence[CodexConfig]) -> dict[str, Json]:
     """Say which variables commands do not see: those with keys, and whatever else was hidden."""
     if options.secrets:
         return {}
-    keys = [key for each in known for key in each.keys]
-    keys += (*keys_in(own_servers(options)), *keys_in(options.config))
-    hidden = hidden_in(put_together(options.config))
+    keys = [key for each in known for key in each.key_variables]
+    keys += (
+        *config_key_variables(mcp_server_config(options)),
+        *config_key_variables(options.config),
+    )
+    hidden = config_hidden_variables(merge_overrides(options.config))
     if hidden is None:
-        hidden = tuple(name for each in known for name in each.hidden or ())
-    said: dict[str, Json] = {EXCLUDES: False}
+        hidden = tuple(name for each in known for name in each.hidden_variables or ())
+    said: dict[str, Json] = {DEFAULT_EXCLUDES_KEY: False}
     if keys:
-        said[HIDDEN] = list(dict.fromkeys((*hidden, *keys)))
+        said[HIDDEN_VARIABLES_KEY] = list(dict.fromkeys((*hidden, *keys)))
     return said
 
 
-def given(**wishes: Json) -> dict[str, Json]:
+def set_fields(**wishes: Json) -> dict[str, Json]:
     """Return those wishes of a run that it has."""
     return {name: value for name, value in wishes.items() if value is not None}
 
@@ -204,11 +213,11 @@ def turn_params(
         "threadId": thread,
         "input": content,
         "clientUserMessageId": message_id,
-        **given(effort=run.effort, outputSchema=run.schema),
+        **set_fields(effort=run.effort, outputSchema=run.schema),
     }
 
 
-def content_of(prompt: str, images: Sequence[PromptImage]) -> list[Json]:
+def prompt_content(prompt: str, images: Sequence[PromptImage]) -> list[Json]:
     """Return what is said to the model: a prompt, and the images that go with it."""
     content = [text_input(prompt)]
     for image in images:

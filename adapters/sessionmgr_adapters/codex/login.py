@@ -19,7 +19,13 @@ from sessionmgr.adapter.kit.bounded_file import (
 )
 from sessionmgr.adapter.kit.program_version import missing_program_reason
 from sessionmgr.model.json_codec import Json
-from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM, found_in, put_together
+from sessionmgr_adapters.codex.config import (
+    CONFIG_FILE,
+    PROJECT,
+    SYSTEM_CONFIG_DIR,
+    merge_overrides,
+    value_at_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +41,7 @@ LOG_IN: Final = (
 OPENAI: Final = "openai"
 
 
-def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health:
+def codex_health(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health:
     """Report whether Codex is installed and logged in, judging by files and variables."""
     missing = missing_program_reason(options.command, env, cwd, INSTALL)
     if missing is not None:
@@ -53,33 +59,35 @@ def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health
 
 
 def _health(options: CodexOptions, env: Mapping[str, str], cwd: Path, home: Path) -> Health:
-    config = put_together(
-        _toml(SYSTEM / FILE),
-        _toml(home / FILE),
+    config = merge_overrides(
+        _toml(SYSTEM_CONFIG_DIR / CONFIG_FILE),
+        _toml(home / CONFIG_FILE),
         {} if options.model_provider is None else {"model_provider": options.model_provider},
         options.config,
     )
     profile = config.get("profile")
     if options.model_provider is None and isinstance(profile, str):
-        inner = found_in(config, "profiles", profile)
-        config = put_together(config, inner if isinstance(inner, dict) else {})
+        inner = value_at_path(config, "profiles", profile)
+        config = merge_overrides(config, inner if isinstance(inner, dict) else {})
     for directory in (cwd, *cwd.parents):
         own = directory / PROJECT
-        if own != home and _toml(own / FILE).keys() & {"model_provider", "model_providers"}:
-            return _unknown(f"{own / FILE} may name another model provider")
+        if own != home and _toml(own / CONFIG_FILE).keys() & {"model_provider", "model_providers"}:
+            return _unknown(f"{own / CONFIG_FILE} may name another model provider")
     name = config.get("model_provider", OPENAI)
     if name != OPENAI:
-        provider = found_in(config, "model_providers", str(name))
+        provider = value_at_path(config, "model_providers", str(name))
         if not isinstance(provider, dict):
-            return _unknown(f"the model provider {name!r} is not configured in {home / FILE}")
+            return _unknown(
+                f"the model provider {name!r} is not configured in {home / CONFIG_FILE}"
+            )
         if provider.get("requires_openai_auth") is not True:
-            return _of_provider(str(name), provider, env)
+            return _provider_login(str(name), provider, env)
     elif config.get("openai_base_url") or env.get("OPENAI_BASE_URL"):
         return _unknown("requests go to another address than OpenAI's")
-    return _of_openai(options, env, config, home)
+    return _openai_login(options, env, config, home)
 
 
-def _of_provider(name: str, provider: dict[str, Json], env: Mapping[str, str]) -> Health:
+def _provider_login(name: str, provider: dict[str, Json], env: Mapping[str, str]) -> Health:
     key = provider.get("env_key")
     if not isinstance(key, str):
         return Health(detail=f"Codex is installed; the model provider {name!r} needs no login")
@@ -89,7 +97,7 @@ def _of_provider(name: str, provider: dict[str, Json], env: Mapping[str, str]) -
     return Health(state="fail", detail=f"{why}; set {key}")
 
 
-def _of_openai(
+def _openai_login(
     options: CodexOptions, env: Mapping[str, str], config: dict[str, Json], home: Path
 ) -> Health:
     if options.exec and env.get("CODEX_API_KEY", "").strip():

@@ -38,33 +38,33 @@ from sessionmgr.model import (
 from sessionmgr_adapters.codex import frames, items
 from sessionmgr_adapters.codex.failures import failure_of, retry_failure
 from sessionmgr_adapters.codex.items import (
-    agents_in,
-    begins_agents,
-    ended_call,
     is_call,
-    started_call,
+    item_agents,
+    starts_agents,
+    tool_ended_event,
+    tool_started_event,
 )
-from sessionmgr_adapters.codex.state import limits_told
+from sessionmgr_adapters.codex.state import limit_events
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
-    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.frames import CodexFrame
     from sessionmgr_adapters.codex.items import KnownItem
-    from sessionmgr_adapters.codex.state import State
+    from sessionmgr_adapters.codex.state import CodexState
 
 Parent: TypeAlias = str | UnsetType
 
 WARNINGS: Final = 100
 """Maximum number of warnings that are remembered."""
-NOTHING: Final = frames.TokenCounts()
+NO_TOKENS: Final = frames.CodexTokenCounts()
 # What is no sign of a run's beginning: it is told after that.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 
 
-def normalise(frame: Frame, state: State) -> list[Event]:
+def normalise(frame: CodexFrame, state: CodexState) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
-    parent = parent_of(frame.thread_id, state) if isinstance(frame, frames.Notice) else UNSET
+    parent = parent_tool_call(frame.thread_id, state) if isinstance(frame, frames.Notice) else UNSET
     events = _events(frame, state)
     if parent is not UNSET:
         events = [replace(each, parent_tool_call_id=parent) for each in events]
@@ -73,14 +73,14 @@ def normalise(frame: Frame, state: State) -> list[Event]:
     if all(each.type in _INCIDENTS for each in events):
         state.early += events
         return []
-    return [*started(state), *events]
+    return [*start_events(state), *events]
 
 
-def started(state: State) -> list[Event]:
+def start_events(state: CodexState) -> list[Event]:
     """Return the event that a run has begun, and what was held back until then."""
     state.started = True
     early, state.early = state.early, []
-    hello = state.hello or frames.Hello()
+    hello = state.hello or frames.ServerInfo()
     begun = RunStarted(
         provider_session_id=state.thread or None,
         model=state.model,
@@ -92,51 +92,51 @@ def started(state: State) -> list[Event]:
     return [begun, *early]
 
 
-def _events(frame: Frame, state: State) -> list[Event]:
+def _events(frame: CodexFrame, state: CodexState) -> list[Event]:
     match frame:
-        case frames.Delta():
-            return _streamed(frame, state)
-        case frames.ItemStarted():
-            return _begun(frame, state)
-        case frames.ItemEnded():
-            return _ended(frame, state)
-        case frames.TurnStarted() | frames.TurnEnded():
-            return _turn(frame, state)
-        case frames.TokensUsed():
-            return _used(frame, state)
-        case frames.Failing():
-            return _failing(frame, state)
-        case frames.PlanChanged():
-            return _planned(frame)
-        case frames.LimitsChanged(rate_limits=limits):
-            return limits_told(limits, state)
-        case frames.Warned():
+        case frames.CodexDelta():
+            return _delta_event(frame, state)
+        case frames.ItemStartedNotice():
+            return _item_started(frame, state)
+        case frames.ItemEndedNotice():
+            return _item_ended(frame, state)
+        case frames.TurnStartedNotice() | frames.TurnEndedNotice():
+            return _turn_events(frame, state)
+        case frames.TokenUsageNotice():
+            return _usage_events(frame, state)
+        case frames.ErrorNotice():
+            return _error_events(frame, state)
+        case frames.PlanNotice():
+            return _plan_event(frame)
+        case frames.LimitsNotice(rate_limits=limits):
+            return limit_events(limits, state)
+        case frames.WarningNotice():
             return _warning(frame, state)
-        case frames.Rerouted():
+        case frames.ModelReroutedNotice():
             return _rerouted(frame, state)
-        case frames.ThreadStarted() | frames.ThreadClosed():
+        case frames.ThreadStartedNotice() | frames.ThreadClosedNotice():
             _note_thread(frame, state)
             return []
-        case frames.Unknown():
+        case frames.UnknownNotice():
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
-        case frames.Hello() | RpcAnswer() | PeerRequest() | frames.Notice():
+        case frames.ServerInfo() | RpcAnswer() | PeerRequest() | frames.Notice():
             return []
         case _:
             return [undecoded_event(frame)]
 
 
-def _streamed(frame: frames.Delta, state: State) -> list[Event]:
+def _delta_event(frame: frames.CodexDelta, state: CodexState) -> list[Event]:
     item, delta = frame.item_id, frame.delta
     match frame:
-        case frames.MessageDelta():
+        case frames.CodexMessageDelta():
             return [MessageStreamed(delta=delta, message_id=state.name(item))]
-        case frames.ReasoningDelta():
+        case frames.CodexReasoningDelta():
             return [ReasoningStreamed(delta=delta)]
         case _:
             return [ToolCallUpdated(tool_call_id=item, output_delta=delta)]
 
 
-def _planned(frame: frames.PlanChanged) -> list[Event]:
+def _plan_event(frame: frames.PlanNotice) -> list[Event]:
     entries = tuple(
         PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
         for each in frame.plan
@@ -144,14 +144,14 @@ def _planned(frame: frames.PlanChanged) -> list[Event]:
     return [PlanUpdated(entries=entries)]
 
 
-def parent_of(thread_id: str, state: State) -> Parent:
+def parent_tool_call(thread_id: str, state: CodexState) -> Parent:
     """Return the call by which a thread was begun that is not the run's own."""
     if _is_own(thread_id, state):
         return UNSET
     return state.agents.caller(thread_id) or thread_id
 
 
-def _is_own(thread_id: str, state: State) -> bool:
+def _is_own(thread_id: str, state: CodexState) -> bool:
     """Whether a thread is the run's own, and not that of an agent that it has called."""
     return thread_id in ("", state.thread)
 
@@ -159,22 +159,22 @@ def _is_own(thread_id: str, state: State) -> bool:
 # --- items ---------------------------------------------------------------------------------------
 
 
-def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
+def _item_started(frame: frames.ItemStartedNotice, state: CodexState) -> list[Event]:
     item = frame.item
     if _is_own(frame.thread_id, state) and not isinstance(
-        item, items.UserMessage | items.ContextCompaction
+        item, items.UserMessageItem | items.ContextCompactionItem
     ):
         state.unanswered.clear()
         state.retried = None
     match item:
-        case items.AgentMessage():
+        case items.AgentMessageItem():
             state.begin(item.id)
             return []
-        case items.UserMessage(client_id=name):
+        case items.UserMessageItem(client_id=name):
             if name is not None:
                 state.unanswered.add(name)
             return []
-        case items.ContextCompaction():
+        case items.ContextCompactionItem():
             state.compacting[item.id] = frame.thread_id
             return [CompactionStarted()]
         case items.UnknownItem(value=value):
@@ -183,28 +183,28 @@ def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
             _note_agents(item, state)
             state.tools[item.id] = item
             state.threads[item.id] = frame.thread_id
-            if isinstance(item, items.CommandExecution):
+            if isinstance(item, items.CommandItem):
                 state.has_commanded = True
-            return [started_call(item)]
+            return [tool_started_event(item)]
         case _:
             return []
 
 
-def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
+def _item_ended(frame: frames.ItemEndedNotice, state: CodexState) -> list[Event]:
     item = frame.item
     match item:
-        case items.AgentMessage(text=text):
+        case items.AgentMessageItem(text=text):
             if not text:
                 return []
             if _is_own(frame.thread_id, state):
                 state.text, state.retried = text, None
             return [MessageReceived(content=text, message_id=state.name(item.id))]
-        case items.Reasoning():
+        case items.ReasoningItem():
             text = "\n\n".join(item.summary or item.content)
             return [ReasoningReceived(content=text)] if text else []
-        case items.Plan(text=text):
+        case items.PlanItem(text=text):
             return [PlanUpdated(entries=(PlanEntry(content=text),))]
-        case items.ContextCompaction():
+        case items.ContextCompactionItem():
             state.compacting.pop(item.id, None)
             return [CompactionCompleted()]
         case items.UnknownItem(value=value):
@@ -213,41 +213,43 @@ def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
             _note_agents(item, state)
             begun = state.tools.pop(item.id, None)
             state.threads.pop(item.id, None)
-            first: list[Event] = [] if begun else [started_call(item)]
-            return [*first, ended_call(item)]
+            first: list[Event] = [] if begun else [tool_started_event(item)]
+            return [*first, tool_ended_event(item)]
         case _:
             return []
 
 
-def _note_agents(item: KnownItem, state: State) -> None:
-    for thread in agents_in(item):
+def _note_agents(item: KnownItem, state: CodexState) -> None:
+    for thread in item_agents(item):
         if thread != state.thread:  # an agent may turn to whoever has called it
-            state.agents.call(thread, item.id, works=begins_agents(item))
-            if isinstance(item, items.SubAgentActivity) and item.kind == "interacted":
+            state.agents.call(thread, item.id, works=starts_agents(item))
+            if isinstance(item, items.SubAgentItem) and item.kind == "interacted":
                 state.agents.addressed.add(thread)
 
 
 # --- turns ---------------------------------------------------------------------------------------
 
 
-def _turn(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Event]:
+def _turn_events(
+    frame: frames.TurnStartedNotice | frames.TurnEndedNotice, state: CodexState
+) -> list[Event]:
     if not _is_own(frame.thread_id, state):
-        return _turn_of_an_agent(frame, state)
-    if isinstance(frame, frames.TurnStarted):
+        return _agent_turn_events(frame, state)
+    if isinstance(frame, frames.TurnStartedNotice):
         state.is_turning, state.retried = True, None
-        return [] if state.started else started(state)
+        return [] if state.started else start_events(state)
     if frame.turn.id != state.turn:
         return []  # of a run before this one
     state.is_turning = False
     state.retries.pop(frame.thread_id, None)
-    events = _not_compacted(frame.thread_id, state)
+    events = _compaction_failure(frame.thread_id, state)
     if state.usage is not None:
         events.append(
             SessionStatsUpdated(
                 model=state.model,
                 context_window=state.usage.model_context_window,
                 context_used=state.usage.last.total_tokens,
-                usage=usage_of(state.usage.total),
+                usage=token_usage(state.usage.total),
             )
         )
     own = sum(_is_own(each, state) for each in state.threads.values())
@@ -256,28 +258,32 @@ def _turn(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Ev
     return events
 
 
-def _note_thread(frame: frames.ThreadStarted | frames.ThreadClosed, state: State) -> None:
-    if isinstance(frame, frames.ThreadClosed):
-        state.agents.close(frame.thread_id)
+def _note_thread(
+    frame: frames.ThreadStartedNotice | frames.ThreadClosedNotice, state: CodexState
+) -> None:
+    if isinstance(frame, frames.ThreadClosedNotice):
+        state.agents.thread_closed(frame.thread_id)
     elif frame.thread.parent_thread_id is not None and frame.thread.id != state.thread:
         state.agents.call(frame.thread.id)
 
 
-def _turn_of_an_agent(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Event]:
+def _agent_turn_events(
+    frame: frames.TurnStartedNotice | frames.TurnEndedNotice, state: CodexState
+) -> list[Event]:
     """Note whether an agent works; that it could not is told, because the run goes on."""
     thread, turn = frame.thread_id, frame.turn
-    if isinstance(frame, frames.TurnStarted):
-        state.agents.begin(thread, turn.id)
+    if isinstance(frame, frames.TurnStartedNotice):
+        state.agents.turn_started(thread, turn.id)
         return []
     state.retries.pop(thread, None)
-    events = _not_compacted(thread, state)
-    if state.agents.end(thread, turn.id) and turn.error is not None:
+    events = _compaction_failure(thread, state)
+    if state.agents.turn_ended(thread, turn.id) and turn.error is not None:
         failure = failure_of(turn.error.codex_error_info, turn.error.message)
         events.append(ErrorOccurred(failure=failure, severity="warning"))
     return events
 
 
-def _not_compacted(thread_id: str, state: State) -> list[Event]:
+def _compaction_failure(thread_id: str, state: CodexState) -> list[Event]:
     """Return that the context of a thread was not made shorter, where that was begun."""
     open_ = [name for name, thread in state.compacting.items() if thread == thread_id]
     for name in open_:
@@ -285,7 +291,7 @@ def _not_compacted(thread_id: str, state: State) -> list[Event]:
     return [CompactionFailed() for _ in open_]
 
 
-def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
+def _usage_events(frame: frames.TokenUsageNotice, state: CodexState) -> list[Event]:
     """Book what is new: a thread that is taken up again tells once more what was used before."""
     used = frame.token_usage
     known = state.booked.get(frame.thread_id)
@@ -297,24 +303,30 @@ def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
             return []
         state.unanswered.clear()
     if known is None:
-        known = _minus(used.total, used.last) if state.is_resumed or not is_own else NOTHING
-    delta = usage_of(used.total, known)
+        known = (
+            _token_difference(used.total, used.last)
+            if state.is_resumed or not is_own
+            else NO_TOKENS
+        )
+    delta = token_usage(used.total, known)
     if delta == Usage():
         return []
     state.retries.pop(frame.thread_id, None)
     if is_own:
         state.retried = None
-    return [TokenUsageUpdated(usage=delta, total=usage_of(used.total))]
+    return [TokenUsageUpdated(usage=delta, total=token_usage(used.total))]
 
 
-def _minus(total: frames.TokenCounts, last: frames.TokenCounts) -> frames.TokenCounts:
-    names = frames.TokenCounts.__struct_fields__
-    return frames.TokenCounts(
+def _token_difference(
+    total: frames.CodexTokenCounts, last: frames.CodexTokenCounts
+) -> frames.CodexTokenCounts:
+    names = frames.CodexTokenCounts.__struct_fields__
+    return frames.CodexTokenCounts(
         **{name: getattr(total, name) - getattr(last, name) for name in names}
     )
 
 
-def usage_of(now: frames.TokenCounts, before: frames.TokenCounts = NOTHING) -> Usage:
+def token_usage(now: frames.CodexTokenCounts, before: frames.CodexTokenCounts = NO_TOKENS) -> Usage:
     """Return what was used in between; Codex counts what was cached as part of the input."""
     cached = max(0, now.cached_input_tokens - before.cached_input_tokens)
     written_ = max(0, now.cache_write_input_tokens - before.cache_write_input_tokens)
@@ -331,7 +343,7 @@ def usage_of(now: frames.TokenCounts, before: frames.TokenCounts = NOTHING) -> U
 # --- what goes wrong, or may ---------------------------------------------------------------------
 
 
-def _failing(frame: frames.Failing, state: State) -> list[Event]:
+def _error_events(frame: frames.ErrorNotice, state: CodexState) -> list[Event]:
     if not frame.will_retry:
         return []  # the end of the turn says it again
     thread = frame.thread_id
@@ -342,24 +354,24 @@ def _failing(frame: frames.Failing, state: State) -> list[Event]:
     return [RetryScheduled(by="provider", attempt=attempt, failure=failure)]
 
 
-def _rerouted(frame: frames.Rerouted, state: State) -> list[Event]:
-    odd = _odd(f"{frame.to_model} answers in the stead of {frame.from_model}")
+def _rerouted(frame: frames.ModelReroutedNotice, state: CodexState) -> list[Event]:
+    odd = _unknown_event(f"{frame.to_model} answers in the stead of {frame.from_model}")
     is_own = _is_own(frame.thread_id, state)
     return [odd, SessionStatsUpdated(model=frame.to_model)] if is_own else [odd]
 
 
-def _warning(frame: frames.Warned, state: State) -> list[Event]:
+def _warning(frame: frames.WarningNotice, state: CodexState) -> list[Event]:
     said = frame.message or frame.summary
     said = f"{said}: {frame.details}" if frame.details else said
     if frame.thread_id:
-        return [_odd(said)]
+        return [_unknown_event(said)]
     if said in state.warned:
         return []
     if len(state.warned) < WARNINGS:
         state.warned.add(said)
-    return [_odd(said)]
+    return [_unknown_event(said)]
 
 
-def _odd(message: str) -> Event:
+def _unknown_event(message: str) -> Event:
     failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message)
     return ErrorOccurred(failure=failure, severity="warning")

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Phase(StrEnum):
+class CodexPhase(StrEnum):
     """What a run is doing."""
 
     CONNECTING = "connecting"
@@ -31,7 +31,7 @@ class Phase(StrEnum):
     """The app-server was lost before it took the prompt."""
 
 
-class Step(StrEnum):
+class CodexStep(StrEnum):
     """What happens to a run."""
 
     HEARD = "heard"
@@ -48,30 +48,50 @@ class Step(StrEnum):
     """The connection has ended."""
 
 
-_UNASKED: Final = {Step.REFUSED: Phase.OVER, Step.INTERRUPT: Phase.OVER, Step.LOST: Phase.UNREACHED}
-_ENDS: Final = {Step.REFUSED: Phase.OVER, Step.LOST: Phase.LOST}
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.CONNECTING: {Step.HEARD: Phase.OPENING, Step.ASK: Phase.ASKED, **_UNASKED},
-    Phase.OPENING: {Step.ASK: Phase.RUNNING, **_UNASKED},
-    Phase.ASKED: {Step.HEARD: Phase.RUNNING, **_UNASKED, Step.INTERRUPT: Phase.STOPPING},
-    Phase.RUNNING: {Step.TURN_ENDED: Phase.SETTLING, Step.INTERRUPT: Phase.STOPPING, **_ENDS},
-    Phase.STOPPING: {Step.TURN_ENDED: Phase.CLEARING, Step.INTERRUPT: Phase.STOPPING, **_ENDS},
-    Phase.SETTLING: {
-        Step.ASK: Phase.RUNNING,
-        Step.TURN_ENDED: Phase.SETTLING,
-        Step.INTERRUPT: Phase.CLEARING,
-        Step.DONE: Phase.OVER,
-        **_ENDS,
-    },
-    Phase.CLEARING: {
-        Step.TURN_ENDED: Phase.CLEARING,
-        Step.INTERRUPT: Phase.CLEARING,
-        Step.DONE: Phase.OVER,
-        **_ENDS,
-    },
-    Phase.OVER: {},
-    Phase.LOST: {},
-    Phase.UNREACHED: {},
+_UNASKED: Final = {
+    CodexStep.REFUSED: CodexPhase.OVER,
+    CodexStep.INTERRUPT: CodexPhase.OVER,
+    CodexStep.LOST: CodexPhase.UNREACHED,
 }
-MINOR: Final = frozenset({Step.HEARD})
+_ENDS: Final = {CodexStep.REFUSED: CodexPhase.OVER, CodexStep.LOST: CodexPhase.LOST}
+TRANSITIONS: Final[dict[CodexPhase, dict[CodexStep, CodexPhase]]] = {
+    CodexPhase.CONNECTING: {
+        CodexStep.HEARD: CodexPhase.OPENING,
+        CodexStep.ASK: CodexPhase.ASKED,
+        **_UNASKED,
+    },
+    CodexPhase.OPENING: {CodexStep.ASK: CodexPhase.RUNNING, **_UNASKED},
+    CodexPhase.ASKED: {
+        CodexStep.HEARD: CodexPhase.RUNNING,
+        **_UNASKED,
+        CodexStep.INTERRUPT: CodexPhase.STOPPING,
+    },
+    CodexPhase.RUNNING: {
+        CodexStep.TURN_ENDED: CodexPhase.SETTLING,
+        CodexStep.INTERRUPT: CodexPhase.STOPPING,
+        **_ENDS,
+    },
+    CodexPhase.STOPPING: {
+        CodexStep.TURN_ENDED: CodexPhase.CLEARING,
+        CodexStep.INTERRUPT: CodexPhase.STOPPING,
+        **_ENDS,
+    },
+    CodexPhase.SETTLING: {
+        CodexStep.ASK: CodexPhase.RUNNING,
+        CodexStep.TURN_ENDED: CodexPhase.SETTLING,
+        CodexStep.INTERRUPT: CodexPhase.CLEARING,
+        CodexStep.DONE: CodexPhase.OVER,
+        **_ENDS,
+    },
+    CodexPhase.CLEARING: {
+        CodexStep.TURN_ENDED: CodexPhase.CLEARING,
+        CodexStep.INTERRUPT: CodexPhase.CLEARING,
+        CodexStep.DONE: CodexPhase.OVER,
+        **_ENDS,
+    },
+    CodexPhase.OVER: {},
+    CodexPhase.LOST: {},
+    CodexPhase.UNREACHED: {},
+}
+MINOR: Final = frozenset({CodexStep.HEARD})
 """Steps that change nothing where the table does not name them."""

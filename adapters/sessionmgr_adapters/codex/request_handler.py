@@ -16,16 +16,16 @@ from sessionmgr.model import (
     FailureKind,
     PolicyViolation,
 )
-from sessionmgr_adapters.codex.frames import Frame
-from sessionmgr_adapters.codex.policy import POLICIES
-from sessionmgr_adapters.codex.questions import (
+from sessionmgr_adapters.codex.approvals import (
     APPROVALS,
     CALL,
     USER,
     approval_request,
-    can_be_told,
-    question_of,
+    is_expressible,
+    request_name,
 )
+from sessionmgr_adapters.codex.frames import CodexFrame
+from sessionmgr_adapters.codex.permissions import POLICIES
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
+class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
     def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
@@ -46,7 +46,7 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
 
     def handle(self, asking: PeerRequest) -> None:
         """Have a request answered, beside the reading: it may be withdrawn."""
-        name = question_of(asking.id)
+        name = request_name(asking.id)
         refuse = partial(self._reply, PeerReply(asking.id, error=TOO_MANY_REQUESTS))
         if asking.method in APPROVALS:
             refuse = partial(
@@ -58,7 +58,7 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
         if asking.method in APPROVALS:
             await self._approve(name, asking)
         elif asking.method == CALL:
-            await self._reply(PeerReply(asking.id, await self._called(asking)))
+            await self._reply(PeerReply(asking.id, await self._call_function(asking)))
         else:
             log.warning("event=not_served method=%s", asking.method)
             error = f"this host does not serve {asking.method!r}"
@@ -70,25 +70,25 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
     async def _approve(self, name: str, asking: PeerRequest) -> None:
         directories = (self._run.cwd, *self._run.directories)
         question = approval_request(asking, self._codex.state.tools, self._run.cwd, directories)
-        if asking.method != USER and self._leads_out():
+        if asking.method != USER and self._leaves_sandbox():
             message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))
             await self._codex.conversation.answer(name, Deny(reason=message))
             return
         decision = await self._run.ask(question)
-        if not can_be_told(asking, question, decision):
+        if not is_expressible(asking, question, decision):
             message = f"{question.tool_name} cannot be done otherwise than Codex has asked"
             failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=f"{message}: denied")
             self._run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
             decision = Deny(reason=message)
         await self._codex.conversation.answer(name, decision)
 
-    def _leads_out(self) -> bool:
+    def _leaves_sandbox(self) -> bool:
         """Whether what is asked for is more than the sandbox of a run that nobody is asked in."""
         policy = POLICIES[self._run.permission.effective]
         return policy.approval == "never" and policy.is_confined
 
-    async def _called(self, asking: PeerRequest) -> Json:
+    async def _call_function(self, asking: PeerRequest) -> Json:
         """Call a function of the caller's, and return what Codex is told of it."""
         name, arguments = asking.params.get("tool"), asking.params.get("arguments")
         tool = self._tools.find_tool(name)
@@ -101,11 +101,13 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, Frame]):
             )
             decision = await self._tools.decide(self._run, tool, question)
             if isinstance(decision, Deny):
-                return told(ToolOutcome(decision.reason or "It was not allowed.", failed=True))
-        return told(await self._tools.call(name, arguments))
+                return tool_reply(
+                    ToolOutcome(decision.reason or "It was not allowed.", failed=True)
+                )
+        return tool_reply(await self._tools.call(name, arguments))
 
 
-def told(outcome: ToolOutcome) -> Json:
+def tool_reply(outcome: ToolOutcome) -> Json:
     """Return what Codex is told of a call."""
     return {
         "contentItems": [{"type": "inputText", "text": outcome.text}],

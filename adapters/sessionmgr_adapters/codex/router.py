@@ -17,29 +17,29 @@ from sessionmgr.adapter.kit.stdio_connection import read_size
 from sessionmgr.wire import RpcErrorResponse, RpcResponse
 from sessionmgr.wire.json_rpc import decode_rpc
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.decode import frame_of, read_notices, thread_in
-from sessionmgr_adapters.codex.items import AgentMessage, Reasoning, agents_in
+from sessionmgr_adapters.codex.decode import decode_frame, frame_thread, read_notices
+from sessionmgr_adapters.codex.items import AgentMessageItem, ReasoningItem, item_agents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from sessionmgr.wire import Line
-    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.frames import CodexFrame
     from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation
 
-    Routed: TypeAlias = list[tuple[CodexConversation, Frame]]
+    Routed: TypeAlias = list[tuple[CodexConversation, CodexFrame]]
 
-_DELTAS: Final = {frames.MessageDelta, frames.ReasoningDelta, frames.OutputDelta}
-_SAID: Final = {*_DELTAS, frames.ItemStarted, frames.ItemEnded}
+_DELTAS: Final = {frames.CodexMessageDelta, frames.CodexReasoningDelta, frames.CodexOutputDelta}
+_OUTPUT_NOTICES: Final = {*_DELTAS, frames.ItemStartedNotice, frames.ItemEndedNotice}
 _thread: Final = cast("Callable[[frames.Notice], str]", attrgetter("thread_id"))
 
-HELD: Final = 1000
+MAX_HELD_FRAMES: Final = 1000
 """Frames that are kept of threads of which it is not known yet whose they are."""
-EARLY: Final = 1000
+MAX_EARLY_FRAMES: Final = 1000
 """Frames that are kept for whoever comes first."""
 
 
-class Router:
+class FrameRouter:
     """The conversations of one app-server, and their threads."""
 
     def __init__(self, connection: CodexConnection) -> None:
@@ -47,17 +47,17 @@ class Router:
         self._connection: Final = connection
         self._owners: Final[dict[str, CodexConversation]] = {}
         """Whose each thread is."""
-        self._unclaimed: Final[dict[str, list[Frame]]] = {}
+        self._unclaimed: Final[dict[str, list[CodexFrame]]] = {}
         """What came of threads of which it is not known yet whose they are."""
-        self._early: Final[list[Frame]] = []
+        self._early: Final[list[CodexFrame]] = []
 
-    def take_early(self) -> list[Frame]:
+    def take_early(self) -> list[CodexFrame]:
         """Return what has come before there was any conversation."""
         early = list(self._early)
         self._early.clear()
         return early
 
-    def claim(self, thread: str, conversation: CodexConversation) -> list[Frame]:
+    def claim(self, thread: str, conversation: CodexConversation) -> list[CodexFrame]:
         """Assign a thread to a conversation, and return the frames that came of it before."""
         self._owners[thread] = conversation
         return self._unclaimed.pop(thread, [])
@@ -74,17 +74,17 @@ class Router:
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def take(self, lines: Sequence[Line]) -> None:
+    def handle_lines(self, lines: Sequence[Line]) -> None:
         """Push the frames of one read into the drivers that they are for."""
         notices = read_notices(lines)
-        owner = self._owner_of_all(notices)
+        owner = self._single_owner(notices)
         if owner is not None:
             owner.driver.feed(cast("list[Frame]", notices), read_size(lines))
             return
-        reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
+        reads: defaultdict[CodexConversation, list[CodexFrame]] = defaultdict(list)
         thread, streamed = "", None  # of the notices of messages that follow each other
         for line, notice in zip(lines, notices, strict=True):
-            if isinstance(notice, frames.Delta) or _is_said(notice):
+            if isinstance(notice, frames.CodexDelta) or _is_output(notice):
                 if streamed is None or notice.thread_id != thread:
                     thread = notice.thread_id
                     owner = self._owners.get(thread)
@@ -92,72 +92,72 @@ class Router:
                 if streamed is not None:
                     streamed.append(notice)
                     continue
-            for frame in [notice] if notice is not None else map(frame_of, decode_rpc(line)):
-                self._take(frame, reads)
+            for frame in [notice] if notice is not None else map(decode_frame, decode_rpc(line)):
+                self._handle_frame(frame, reads)
             streamed = None  # the thread may be another's now
         size = read_size(lines)
         for conversation, each in reads.items():
             conversation.driver.feed(each, size // len(reads))
 
-    def _owner_of_all(self, notices: Sequence[frames.Notice | None]) -> CodexConversation | None:
+    def _single_owner(self, notices: Sequence[frames.Notice | None]) -> CodexConversation | None:
         """Return whose a read is if it is what one model says and no more, as most reads are."""
         kinds = set(map(type, notices))
-        if not (notices and kinds <= _SAID):
+        if not (notices and kinds <= _OUTPUT_NOTICES):
             return None
         said = cast("Sequence[frames.Notice]", notices)
         threads = set(map(_thread, said))
         others = [] if kinds <= _DELTAS else [each for each in said if type(each) not in _DELTAS]
-        if len(threads) > 1 or not all(map(_is_said, others)):
+        if len(threads) > 1 or not all(map(_is_output, others)):
             return None
         return self._owners.get(threads.pop())
 
-    def _take(
+    def _handle_frame(
         self,
-        frame: Frame | RpcResponse | RpcErrorResponse,
-        reads: defaultdict[CodexConversation, list[Frame]],
+        frame: CodexFrame | RpcResponse | RpcErrorResponse,
+        reads: defaultdict[CodexConversation, list[CodexFrame]],
     ) -> None:
         if isinstance(frame, RpcResponse | RpcErrorResponse):
             owner = self._connection.caller(frame)
         else:
-            owner = self._owners.get(thread_in(frame))
-        with _crash_of(owner):
-            for conversation, each in self._routed(frame, owner):
-                with _crash_of(conversation):
+            owner = self._owners.get(frame_thread(frame))
+        with _crash_guard(owner):
+            for conversation, each in self._route(frame, owner):
+                with _crash_guard(conversation):
                     conversation.note(each)
                     reads[conversation].append(each)
 
-    def _routed(
-        self, frame: Frame | RpcResponse | RpcErrorResponse, owner: CodexConversation | None
+    def _route(
+        self, frame: CodexFrame | RpcResponse | RpcErrorResponse, owner: CodexConversation | None
     ) -> Routed:
         """Return which conversations get a frame, and the kept frames that it releases."""
         match frame:
             case RpcResponse() | RpcErrorResponse():
-                return self._connection.settled(frame)
+                return self._connection.resolve(frame)
             case PeerRequest(id=id_) if owner is None:
                 self._connection.reply(PeerReply(id_, error="nobody here knows of that thread"))
                 return []
             case _:
-                thread = thread_in(frame)
+                thread = frame_thread(frame)
                 self._note(thread, frame)
                 return [*self._about(thread, frame), *self._adopted(frame)]
 
-    def _note(self, thread: str, frame: Frame) -> None:
+    def _note(self, thread: str, frame: CodexFrame) -> None:
         """Note what concerns a thread, whether a run is on it or not."""
         match frame:
-            case frames.ThreadClosed():
+            case frames.ThreadClosedNotice():
                 self._connection.cache.note_closed(thread)
-            case frames.SettingsChanged(thread_settings=settings):
+            case frames.ThreadSettingsNotice(thread_settings=settings):
                 self._connection.cache.note_settings(thread, settings)
-            case frames.TurnStarted(turn=turn) if self._connection.cache.is_unwanted(thread):
+            case frames.TurnStartedNotice(turn=turn) if self._connection.cache.is_unwanted(thread):
                 about = {"threadId": thread, "turnId": turn.id}
                 self._connection.call_soon("turn/interrupt", {**about})
             case _:
                 pass
 
-    def _about(self, thread: str, frame: Frame) -> Routed:
+    def _about(self, thread: str, frame: CodexFrame) -> Routed:
         owner = self._owners.get(thread)
         if owner is not None:
-            if isinstance(frame, frames.ThreadClosed) and thread != owner.thread:
+            if isinstance(frame, frames.ThreadClosedNotice) and thread != owner.thread:
                 self._forget(thread)
             return [(owner, frame)]
         if thread:
@@ -166,23 +166,23 @@ class Router:
             return []
         if not self.conversations:
             self._early.append(frame)
-            del self._early[:-EARLY]
+            del self._early[:-MAX_EARLY_FRAMES]
         return [(each, frame) for each in self.conversations]
 
-    def _hold(self, thread: str, frame: Frame) -> None:
+    def _hold(self, thread: str, frame: CodexFrame) -> None:
         """Keep a frame of a thread whose owner is not known yet."""
         self._unclaimed.setdefault(thread, []).append(frame)
-        while sum(map(len, self._unclaimed.values())) > HELD:
+        while sum(map(len, self._unclaimed.values())) > MAX_HELD_FRAMES:
             del self._unclaimed[next(iter(self._unclaimed))]
 
-    def _forget(self, thread: str) -> list[Frame]:
+    def _forget(self, thread: str) -> list[CodexFrame]:
         """Remove a thread, and return the frames that were kept of it."""
         self._owners.pop(thread, None)
         return self._unclaimed.pop(thread, [])
 
-    def _adopted(self, frame: Frame) -> Routed:
+    def _adopted(self, frame: CodexFrame) -> Routed:
         """Assign agents' threads to their caller's conversation; return the frames kept of them."""
-        caller, agents = called_in(frame)
+        caller, agents = called_threads(frame)
         conversation = self._owners.get(caller)
         held: Routed = []
         for agent in agents:
@@ -192,22 +192,22 @@ class Router:
                 held += [(conversation, each) for each in self.claim(agent, conversation)]
             elif self._connection.cache.is_unwanted(caller):
                 held_back = self._forget(agent)
-                self._connection.cache.give_back(agent, "")
+                self._connection.cache.release_idle(agent, "")
                 for each in held_back:
-                    if isinstance(each, frames.TurnStarted):
+                    if isinstance(each, frames.TurnStartedNotice):
                         self._note(agent, each)
         return held
 
 
-def _is_said(notice: frames.Notice | None) -> TypeGuard[frames.Notice]:
+def _is_output(notice: frames.Notice | None) -> TypeGuard[frames.Notice]:
     """Return whether a notice begins or ends what the model says: it concerns its run alone."""
-    return isinstance(notice, frames.ItemStarted | frames.ItemEnded) and isinstance(
-        notice.item, AgentMessage | Reasoning
+    return isinstance(notice, frames.ItemStartedNotice | frames.ItemEndedNotice) and isinstance(
+        notice.item, AgentMessageItem | ReasoningItem
     )
 
 
 @contextmanager
-def _crash_of(owner: CodexConversation | None) -> Generator[None]:
+def _crash_guard(owner: CodexConversation | None) -> Generator[None]:
     """End the run of a conversation, if one is known, with what the block raises."""
     try:
         yield
@@ -217,15 +217,17 @@ def _crash_of(owner: CodexConversation | None) -> Generator[None]:
         owner.driver.crash(error)
 
 
-def called_in(frame: Frame) -> tuple[str, list[str]]:
+def called_threads(frame: CodexFrame) -> tuple[str, list[str]]:
     """Return the thread of the caller, and those of the agents that a frame names."""
     match frame:
-        case frames.ThreadStarted(thread=frames.ThreadRef(id=thread, parent_thread_id=str(caller))):
+        case frames.ThreadStartedNotice(
+            thread=frames.ThreadRef(id=thread, parent_thread_id=str(caller))
+        ):
             return caller, [thread]
         case (
-            frames.ItemStarted(thread_id=caller, item=item)
-            | frames.ItemEnded(thread_id=caller, item=item)
+            frames.ItemStartedNotice(thread_id=caller, item=item)
+            | frames.ItemEndedNotice(thread_id=caller, item=item)
         ):
-            return caller, agents_in(item)
+            return caller, item_agents(item)
         case _:
             return "", []

@@ -25,11 +25,11 @@ from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.process.kill_by_env import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.items import CommandExecution
-from sessionmgr_adapters.codex.launch import OPENING
-from sessionmgr_adapters.codex.questions import question_of, verdict
-from sessionmgr_adapters.codex.router import Router
+from sessionmgr_adapters.codex.approvals import request_name, verdict
+from sessionmgr_adapters.codex.decode import decode_result
+from sessionmgr_adapters.codex.items import CommandItem
+from sessionmgr_adapters.codex.launch import OPENING_METHODS
+from sessionmgr_adapters.codex.router import FrameRouter
 from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.kit.json_rpc_caller import RpcOutgoing
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.frames import CodexFrame
 
 
 class CodexConversation:
     """One run's conversation: its thread, and those of its agents."""
 
-    def __init__(self, connection: CodexConnection, driver: Driver[Frame]) -> None:
+    def __init__(self, connection: CodexConnection, driver: Driver[CodexFrame]) -> None:
         self.driver: Final = driver
         self.thread: str | None = None
         """The thread, once it is open."""
@@ -61,17 +61,17 @@ class CodexConversation:
         """The turn of its own thread that is on."""
         return self.turns.get(self.thread or "")
 
-    def note(self, frame: Frame) -> None:
+    def note(self, frame: CodexFrame) -> None:
         """Note the questions, turns and commands that a frame tells of."""
         match frame:
             case PeerRequest():
-                self._asked[question_of(frame.id)] = frame
-            case frames.TurnStarted(thread_id=thread, turn=turn):
+                self._asked[request_name(frame.id)] = frame
+            case frames.TurnStartedNotice(thread_id=thread, turn=turn):
                 self.turns[thread] = turn.id
                 self._stop_if_wanted()
-            case frames.TurnEnded(thread_id=thread):
+            case frames.TurnEndedNotice(thread_id=thread):
                 self.turns.pop(thread, None)
-            case frames.ItemStarted(thread_id=thread, item=CommandExecution()):
+            case frames.ItemStartedNotice(thread_id=thread, item=CommandItem()):
                 self._commanding.add(thread)
             case _:
                 pass
@@ -84,11 +84,11 @@ class CodexConversation:
         else:
             self._connection.reply(message)
 
-    async def clear_away(self) -> None:
+    async def discard(self) -> None:
         """Kill the processes that its commands have left, whatever session they are in."""
         await trio.lowlevel.checkpoint()
         for each in sorted(self._commanding):
-            await self._connection.clear_away(each)
+            await self._connection.discard(each)
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn, as soon as there is one."""
@@ -116,14 +116,14 @@ class CodexConversation:
 
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 """Where commands find whose they are."""
-_ABOUT_US: Final[dict[str, Json]] = {
+_CLIENT_INFO: Final[dict[str, Json]] = {
     "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
     "capabilities": {"experimentalApi": True},
 }
-_BEGINNING: Final = OPENING | {"turn/start"}
+_THREAD_METHODS: Final = OPENING_METHODS | {"turn/start"}
 
 
-def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
+def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
     """Start an app-server, and own it for the length of the block.
 
     Raises:
@@ -132,7 +132,7 @@ def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection
     return CodexConnection().running(spec.launcher, spec.command)
 
 
-class _Theirs(msgspec.Struct, frozen=True):
+class _OpenCall(msgspec.Struct, frozen=True):
     """A call of a conversation's."""
 
     conversation: CodexConversation
@@ -143,13 +143,13 @@ class CodexConnection(StdioChild):
     """One app-server."""
 
     def __init__(self) -> None:
-        self._router: Final = Router(self)
-        super().__init__(self._router.take, room=self._room, over=self._is_over)
-        self._requests: Final = JsonRpcPeer[_Theirs](self.write, version=False)
+        self._router: Final = FrameRouter(self)
+        super().__init__(self._router.handle_lines, room=self._room, over=self._is_over)
+        self._requests: Final = JsonRpcPeer[_OpenCall](self.write, version=False)
         self._conversations: Final = self._router.conversations
-        self.cache: Final = ThreadCache(self._requests.request, self.clear_away)
+        self.cache: Final = ThreadCache(self._requests.request, self.discard)
         """The threads that are loaded."""
-        self._hello: frames.Hello | None = None
+        self._hello: frames.ServerInfo | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         """For what is said on behalf of no conversation, until it is gone."""
@@ -164,25 +164,27 @@ class CodexConnection(StdioChild):
 
     async def _greet(self) -> None:
         """Greet it; runs need not wait until it says who pays, which takes a while."""
-        answer = await self._requests.request("initialize", _ABOUT_US)
+        answer = await self._requests.request("initialize", _CLIENT_INFO)
         if isinstance(answer, RpcResponse):
-            hello = decoded(answer.result, frames.Hello) or frames.Hello()
+            hello = decode_result(answer.result, frames.ServerInfo) or frames.ServerInfo()
             self._requests.notify(RpcNotification("initialized"))
-            self._introduce(hello)
+            self._read_account(hello)
             paid = await self._requests.request("account/read", {"refreshToken": False})
-            found = decoded(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
+            found = (
+                decode_result(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
+            )
             account = None if found is None else found.account
-            self._introduce(replace(hello, account="" if account is None else account.type))
+            self._read_account(replace(hello, account="" if account is None else account.type))
         else:
-            self._introduce(frames.Hello(refusal=RpcRefusal.of(answer)))
+            self._read_account(frames.ServerInfo(refusal=RpcRefusal.of(answer)))
         self._greeted.set()
 
-    def _introduce(self, hello: frames.Hello) -> None:
+    def _read_account(self, hello: frames.ServerInfo) -> None:
         self._hello = hello
         for each in list(self._conversations):
             each.driver.feed([hello], 0)
 
-    async def open(self, spec: object, driver: Driver[Frame]) -> CodexConversation:
+    async def open(self, spec: object, driver: Driver[CodexFrame]) -> CodexConversation:
         """Open a conversation; its first call says about which thread."""
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
@@ -200,7 +202,7 @@ class CodexConnection(StdioChild):
         """Call something for a conversation, once there is room; its answer is a frame."""
         if call.method == "turn/start":
             await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
-        opened, thread = self.cache.take(call), str(call.params.get("threadId"))
+        opened, thread = self.cache.reuse(call), str(call.params.get("threadId"))
         if opened is not None:  # it is loaded still, and as it is wanted
             conversation.thread = thread
             self._router.claim(thread, conversation)
@@ -214,7 +216,7 @@ class CodexConnection(StdioChild):
         if conversation not in self._conversations:
             self._requests.release_slot()
             return
-        if self._requests.send(call.method, call.params, _Theirs(conversation, call)) is None:
+        if self._requests.send(call.method, call.params, _OpenCall(conversation, call)) is None:
             refusal = RpcRefusal(BUSY, WRITE_BUFFER_FULL)
             conversation.driver.feed([RpcAnswer(call.id, call.method, refusal=refusal)], 0)
 
@@ -228,7 +230,7 @@ class CodexConnection(StdioChild):
         if not self._requests.notify(reply.response) and self._nursery is not None:
             self._nursery.start_soon(self._requests.notify_later, reply.response)
 
-    async def clear_away(self, thread: str) -> None:
+    async def discard(self, thread: str) -> None:
         """Kill what the commands of a thread have left."""
         if self.tree is None:
             await trio.lowlevel.checkpoint()
@@ -247,7 +249,7 @@ class CodexConnection(StdioChild):
         for id_, of in list(self._requests.sent.items()):
             if of.conversation is not conversation:
                 continue
-            if of.call.method in _BEGINNING:
+            if of.call.method in _THREAD_METHODS:
                 if of.call.method != "thread/fork" and "threadId" in of.call.params:
                     self.cache.expect_unwanted(str(of.call.params["threadId"]))
                 continue  # what was begun must be ended, once it is known what it is
@@ -257,9 +259,9 @@ class CodexConnection(StdioChild):
             return
         for name in names:
             if name != thread:
-                self.cache.give_back(name, conversation.turns.get(name, ""))
-        if not (keep and turn is None and self.cache.keep(thread)):
-            self.cache.give_back(thread, turn)
+                self.cache.release_idle(name, conversation.turns.get(name, ""))
+        if not (keep and turn is None and self.cache.add_idle(thread)):
+            self.cache.release_idle(thread, turn)
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -268,9 +270,9 @@ class CodexConnection(StdioChild):
         theirs = None if answer.id is None else self._requests.sent.get(answer.id)
         return None if theirs is None else theirs.conversation
 
-    def settled(
+    def resolve(
         self, answer: RpcResponse | RpcErrorResponse
-    ) -> list[tuple[CodexConversation, Frame]]:
+    ) -> list[tuple[CodexConversation, CodexFrame]]:
         """Return the frames that an answer to a call is, and the conversation that has called."""
         theirs = self._requests.resolve(answer)
         if theirs is None:
@@ -280,8 +282,8 @@ class CodexConnection(StdioChild):
             self._undo(call, answer)
             return []
         frame = RpcAnswer.to(call, answer)
-        held: list[Frame] = []
-        if call.method in OPENING and isinstance(answer, RpcResponse):
+        held: list[CodexFrame] = []
+        if call.method in OPENING_METHODS and isinstance(answer, RpcResponse):
             held = self._bind(conversation, call, answer)
         return [(conversation, each) for each in (frame, *held)]
 
@@ -289,18 +291,21 @@ class CodexConnection(StdioChild):
         """End what was begun for a conversation that was closed before the answer came."""
         thread = str(call.params.get("threadId"))
         result = answer.result if isinstance(answer, RpcResponse) else b""
-        begun, opened = decoded(result, frames.TurnBegun), decoded(result, frames.ThreadRead)
+        begun, opened = (
+            decode_result(result, frames.TurnStartResult),
+            decode_result(result, frames.ThreadResult),
+        )
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
-        elif call.method in OPENING and opened is not None:
-            self.cache.give_back(opened.thread.id)
-        elif call.method in OPENING:
+        elif call.method in OPENING_METHODS and opened is not None:
+            self.cache.release_idle(opened.thread.id)
+        elif call.method in OPENING_METHODS:
             self.cache.give_up(thread)
 
     def _bind(
         self, conversation: CodexConversation, call: RpcCall, answer: RpcResponse
-    ) -> list[Frame]:
-        opened = decoded(answer.result, frames.ThreadRead)
+    ) -> list[CodexFrame]:
+        opened = decode_result(answer.result, frames.ThreadResult)
         if opened is None:
             return []
         conversation.thread = opened.thread.id

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.model import Event, Json, RateLimitUpdated, timestamps
-from sessionmgr_adapters.codex.frames import TokenCounts
+from sessionmgr_adapters.codex.frames import CodexTokenCounts
 from sessionmgr_adapters.codex.items import KnownItem
 
 if TYPE_CHECKING:
     from sessionmgr.model import Permission
     from sessionmgr_adapters.codex.frames import (
-        Hello,
-        Limits,
-        Opened,
-        Settings,
+        AccountLimits,
+        LimitWindow,
+        ServerInfo,
+        ThreadOpenResult,
+        ThreadSettings,
         TokenUsage,
-        Window,
     )
 
 
-class Agents:
+class CalledAgents:
     """What is known of them, however deep they were called."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Agents:
         self._have_begun: Final[set[str]] = set()
 
     @property
-    def were_called(self) -> bool:
+    def add(self) -> bool:
         """Whether there were any."""
         return bool(self._callers)
 
@@ -56,33 +56,33 @@ class Agents:
         if works and thread not in self._have_begun:
             self.working.setdefault(thread, "")
 
-    def begin(self, thread: str, turn: str) -> None:
+    def turn_started(self, thread: str, turn: str) -> None:
         """Note that an agent's turn begins."""
         self.loaded[thread] = None
         self._have_begun.add(thread)
         self.addressed.discard(thread)
         self.working[thread] = turn
 
-    def end(self, thread: str, turn: str) -> bool:
+    def turn_ended(self, thread: str, turn: str) -> bool:
         """Note that an agent's turn is over; False if that was not the one that is on."""
         if self.working.get(thread) not in ("", turn):
             return False
         del self.working[thread]
         return True
 
-    def close(self, thread: str) -> None:
+    def thread_closed(self, thread: str) -> None:
         """Note that a thread is there no more."""
         self.loaded.pop(thread, None)
         self.working.pop(thread, None)
         self.addressed.discard(thread)
 
 
-SPENT: Final = 100
+FULLY_USED: Final = 100
 """Per cent."""
 
 
 @dataclass(eq=False)
-class State:
+class CodexState:
     """What is known so far."""
 
     thread: str = ""
@@ -91,9 +91,9 @@ class State:
     """The turn of the run that was begun last."""
     model: str | None = None
     cwd: str | None = None
-    hello: Hello | None = None
+    hello: ServerInfo | None = None
     """What the app-server has said of itself."""
-    settings: Settings | None = None
+    settings: ThreadSettings | None = None
     """What is in force for the thread, as it was told last."""
     permission: Permission | None = None
     """What is in force, if that is not what was settled before."""
@@ -116,21 +116,21 @@ class State:
     """Whether a command was run."""
     compacting: dict[str, str] = field(default_factory=dict[str, str])
     """In which threads the context is being made shorter, by the name of the item."""
-    agents: Agents = field(default_factory=Agents)
+    agents: CalledAgents = field(default_factory=CalledAgents)
     """The agents that were called, in threads of their own."""
     unanswered: set[str] = field(default_factory=set[str])
     """Our names of messages after which the model has neither said nor done anything."""
     usage: TokenUsage | None = None
     """What was told last."""
     is_resumed: bool = False
-    booked: dict[str, TokenCounts] = field(default_factory=dict[str, TokenCounts])
+    booked: dict[str, CodexTokenCounts] = field(default_factory=dict[str, CodexTokenCounts])
     """What each thread had used when it was last told."""
-    limits: Limits | None = None
+    limits: AccountLimits | None = None
     warned: set[str] = field(default_factory=set[str])
     """Warnings that concern no thread and were already reported in this or another run."""
     _streams: dict[str, int] = field(default_factory=dict[str, int])
 
-    def open(self, opened: Opened) -> None:
+    def open(self, opened: ThreadOpenResult) -> None:
         """Note which thread was opened, and with what in force."""
         self.thread, self.settings = opened.thread.id, opened.settings
         self.model, self.cwd = opened.model, opened.cwd
@@ -141,7 +141,7 @@ class State:
         if self.limits is None:
             return None
         windows = (self.limits.primary, self.limits.secondary)
-        spent = [each for each in windows if each is not None and each.used_percent >= SPENT]
+        spent = [each for each in windows if each is not None and each.used_percent >= FULLY_USED]
         return max((each.resets_at for each in spent if each.resets_at), default=None)
 
     def begin(self, item_id: str) -> None:
@@ -154,9 +154,9 @@ class State:
         return item_id if times < 2 else f"{item_id}.{times}"
 
 
-def limits_told(limits: Limits, state: State) -> list[Event]:
+def limit_events(limits: AccountLimits, state: CodexState) -> list[Event]:
     """Return the events that news of the limits are; none if they are no news."""
-    limits = _together(limits, state.limits)
+    limits = _merge_limits(limits, state.limits)
     if limits == state.limits:
         return []
     state.limits = limits
@@ -167,7 +167,7 @@ def limits_told(limits: Limits, state: State) -> list[Event]:
     ]
 
 
-def _together(limits: Limits, known: Limits | None) -> Limits:
+def _merge_limits(limits: AccountLimits, known: AccountLimits | None) -> AccountLimits:
     """Add what is known already: an update, maybe for another run, leaves out what it has not."""
     if known is None or (limits.limit_id or known.limit_id) != known.limit_id:
         return limits
@@ -179,7 +179,7 @@ def _together(limits: Limits, known: Limits | None) -> Limits:
     )
 
 
-def _limit(bucket: str, window: Window, limits: Limits) -> Event:
+def _limit(bucket: str, window: LimitWindow, limits: AccountLimits) -> Event:
     return RateLimitUpdated(
         bucket=bucket,
         state=limits.rate_limit_reached_type or "allowed",

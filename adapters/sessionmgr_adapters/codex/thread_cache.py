@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
     from sessionmgr.model import Json
     from sessionmgr.wire import RpcErrorResponse
-    from sessionmgr_adapters.codex.frames import Settings
+    from sessionmgr_adapters.codex.frames import ThreadSettings
 
     Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[RpcResponse | RpcErrorResponse]]
 
-UNLOAD: Final = 10.0
+UNLOAD_TIMEOUT: Final = 10.0
 """Seconds for a thread to be given back."""
-KEPT: Final = 16
+MAX_IDLE_THREADS: Final = 16
 """Threads that an app-server keeps for the next runs of their sessions."""
 IDLE_FOR: Final = 60.0
 """Seconds that it keeps one: as long, nobody else can go on with it."""
 # What is said of a thread where it begins, or where it is gone on with, and not in both.
-_ONCE: Final = frozenset({"threadId", "excludeTurns", "dynamicTools"})
+_OPENING_ONLY: Final = frozenset({"threadId", "excludeTurns", "dynamicTools"})
 # What can be changed while it is loaded: what is in force is looked at, not what was asked for.
 _CHANGED: Final = frozenset({"approvalPolicy", "sandbox"})
 
 
-def terms_of(params: dict[str, Json]) -> bytes:
+def thread_terms(params: dict[str, Json]) -> bytes:
     """Return what a run wants of a thread, to be compared."""
     return encode_json(
-        {name: params[name] for name in sorted(params) if name not in _ONCE | _CHANGED}
+        {name: params[name] for name in sorted(params) if name not in _OPENING_ONLY | _CHANGED}
     )
 
 
 @dataclass
-class _Loaded:
+class _LoadedThread:
     """A thread that is loaded, and what was settled with it."""
 
     terms: bytes
     """What was wanted of it when it was opened."""
     opened: bytes
     """What was answered then."""
-    settings: Settings | None = None
+    settings: ThreadSettings | None = None
     """What is in force since, as it was told last."""
 
     def answer(self) -> bytes:
@@ -74,7 +74,7 @@ class ThreadCache:
     def __init__(self, ask: Ask, clear_away: Callable[[str], Awaitable[None]]) -> None:
         self._ask: Final = ask
         self._clear_away: Final = clear_away
-        self._loaded: Final[dict[str, _Loaded]] = {}
+        self._loaded: Final[dict[str, _LoadedThread]] = {}
         self._idle: Final[dict[str, trio.CancelScope]] = {}
         """The threads that are kept, the one that was used last behind the others."""
         self._closing: Final[dict[str, trio.Event]] = {}
@@ -102,9 +102,9 @@ class ThreadCache:
 
     def note_opened(self, thread: str, call: RpcCall, answer: bytes) -> None:
         """Note that a thread was opened, by which call and with which answer."""
-        self._loaded[thread] = _Loaded(terms_of(call.params), answer)
+        self._loaded[thread] = _LoadedThread(thread_terms(call.params), answer)
 
-    def note_settings(self, thread: str, settings: Settings) -> None:
+    def note_settings(self, thread: str, settings: ThreadSettings) -> None:
         """Note what is in force in a thread."""
         if thread in self._loaded:
             self._loaded[thread].settings = settings
@@ -118,17 +118,17 @@ class ThreadCache:
 
     # --- kept for the next run -------------------------------------------------------------------
 
-    def keep(self, thread: str) -> bool:
+    def add_idle(self, thread: str) -> bool:
         """Keep a thread for a while, if it is loaded; the oldest is given back for it."""
         if thread not in self._loaded or self._nursery is None:
             return False
         scope = self._idle[thread] = trio.CancelScope()
-        self._nursery.start_soon(self._keep, thread, scope)
-        if len(self._idle) > KEPT:
+        self._nursery.start_soon(self._hold_idle, thread, scope)
+        if len(self._idle) > MAX_IDLE_THREADS:
             self.drop(next(iter(self._idle)))
         return True
 
-    async def _keep(self, thread: str, scope: trio.CancelScope) -> None:
+    async def _hold_idle(self, thread: str, scope: trio.CancelScope) -> None:
         with scope:
             await trio.sleep(IDLE_FOR)
             self.drop(thread)
@@ -139,12 +139,12 @@ class ThreadCache:
             scope.cancel()
         return scope is not None
 
-    def take(self, call: RpcCall) -> bytes | None:
+    def reuse(self, call: RpcCall) -> bytes | None:
         """Take a thread that is kept as a call wants it; return the answer to that, or None."""
         thread = str(call.params.get("threadId"))
         if call.method != "thread/resume" or thread not in self._idle:
             return None
-        if self._loaded[thread].terms != terms_of(call.params):
+        if self._loaded[thread].terms != thread_terms(call.params):
             return None
         self._unkeep(thread)
         return self._loaded[thread].answer()
@@ -162,7 +162,7 @@ class ThreadCache:
     def drop(self, thread: str) -> None:
         """Give a thread back, if it is kept for the next run."""
         if self._unkeep(thread):
-            self.give_back(thread)
+            self.release_idle(thread)
 
     def expect_unwanted(self, thread: str) -> None:
         """Note that a thread is to be given back as soon as it is opened."""
@@ -173,16 +173,16 @@ class ThreadCache:
         if thread in self._closing:
             self._closing.pop(thread).set()
 
-    def give_back(self, thread: str, turn: str | None = None) -> None:
+    def release_idle(self, thread: str, turn: str | None = None) -> None:
         """Give a thread back; with a `turn` end that before, and with "" what one has left."""
         self._loaded.pop(thread, None)
         if self._nursery is not None:
             closed = self._closing.setdefault(thread, trio.Event())
-            self._nursery.start_soon(self._give_back, thread, turn, closed)
+            self._nursery.start_soon(self._release_thread, thread, turn, closed)
 
-    async def _give_back(self, thread: str, turn: str | None, closed: trio.Event) -> None:
+    async def _release_thread(self, thread: str, turn: str | None, closed: trio.Event) -> None:
         about: dict[str, Json] = {"threadId": thread}
-        with trio.move_on_after(UNLOAD):
+        with trio.move_on_after(UNLOAD_TIMEOUT):
             if turn is not None:  # it was left in the middle of it
                 if turn:
                     await self._ask("turn/interrupt", {**about, "turnId": turn})

@@ -29,9 +29,9 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import Command
+from sessionmgr_adapters.shell.command_rules import CommandRefusedError, CommandRules
 from sessionmgr_adapters.shell.driver import TOOL, ShellRun
 from sessionmgr_adapters.shell.options import ShellOptions
-from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
 
 if TYPE_CHECKING:
     from sessionmgr.process.exit_report import ExitReport
@@ -89,7 +89,7 @@ class ShellAdapter(RunAdapter[ShellRun]):
         else:
             # The component that stopped a run ends it.
             if facts is not None and run.cancelling is None:
-                await _end(run, command, facts)
+                await _finish_run(run, command, facts)
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
@@ -106,7 +106,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
     rules = None
     if listed:
         path = run.env.get("PATH", os.defpath)
-        rules = Rules(allowed, options.denied_commands, path=path, cwd=directory)
+        rules = CommandRules(allowed, options.denied_commands, path=path, cwd=directory)
     if options.shell:
         script = rules.check_script(run.prompt) if rules else run.prompt
         argv = [SHELL, "-c", script]
@@ -115,12 +115,12 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
         if not argv:
             raise ValueError("the prompt holds no command")
         if rules:
-            argv = rules.check(argv)
+            argv = rules.check_argv(argv)
     return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)
 
 
-async def _end(run: RunContext, command: ShellRun, facts: ExitReport) -> None:
-    if command.went_well(facts):
+async def _finish_run(run: RunContext, command: ShellRun, facts: ExitReport) -> None:
+    if command.succeeded(facts):
         await run.finish(stop_reason="exit")
     else:
         await run.fail(exit_failure(facts, command.tail), stop_reason="exit")

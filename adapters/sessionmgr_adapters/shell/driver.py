@@ -20,7 +20,7 @@ from sessionmgr.model import (
     ToolCallFailed,
 )
 from sessionmgr.process.escalation import Escalation
-from sessionmgr_adapters.shell.normalise import Output, Pieces, left_out
+from sessionmgr_adapters.shell.normalise import OutputStream, PassThroughDecoder, truncation_warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 TOOL: Final = "bash"
-LAST_WORDS: Final = 0.5
+OUTPUT_DRAIN_TIME: Final = 0.5
 """Seconds of silence to wait for output of the command's children after it has exited."""
 _TERM: Final = 2.0
 _LINGER: Final = 0.5
@@ -48,14 +48,16 @@ class ShellRun(ChildRun):
         ladder = Escalation(
             polite=0, term=min(_TERM, run.grace / 2), linger=min(_LINGER, run.grace / 8)
         )
-        super().__init__(run, ladder=ladder, cut=ladder, decoder=Pieces(), grace=LAST_WORDS)
+        super().__init__(
+            run, ladder=ladder, cut=ladder, decoder=PassThroughDecoder(), grace=OUTPUT_DRAIN_TIME
+        )
         self.tool_call_id: Final = f"{run.run_id}.1"
         self.tool_input: Final[Json] = {"command": run.prompt}
         self._success: Final = frozenset(success)
-        self._out = Output()
-        self._err = Output()
+        self._out = OutputStream()
+        self._err = OutputStream()
 
-    def went_well(self, facts: ExitReport) -> bool:
+    def succeeded(self, facts: ExitReport) -> bool:
         """Whether it exited by itself with a code that counts as success."""
         return self.run.cancelling is None and facts.exit_code in self._success
 
@@ -83,7 +85,7 @@ class ShellRun(ChildRun):
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
         """Emit output on stdout as it was written."""
-        self._stream("".join(self._out.take(each) for each in lines if isinstance(each, bytes)))
+        self._stream("".join(self._out.feed(each) for each in lines if isinstance(each, bytes)))
 
     def _stream(self, text: str) -> None:
         if text:
@@ -93,7 +95,7 @@ class ShellRun(ChildRun):
 
     def handle_stderr(self, lines: Sequence[Line]) -> None:
         """Emit output on stderr."""
-        text = "".join(self._err.take(each + b"\n") for each in lines if isinstance(each, bytes))
+        text = "".join(self._err.feed(each + b"\n") for each in lines if isinstance(each, bytes))
         if text:
             self.run.emit_nowait(OutputReceived(stream="stderr", text=text))
         else:
@@ -106,7 +108,7 @@ class ShellRun(ChildRun):
         if rest := self._out.close():
             self._stream(rest)
         events: list[Event] = [
-            left_out(name, output.left_out)
+            truncation_warning(name, output.left_out)
             for name, output in (("stdout", self._out), ("stderr", self._err))
             if output.left_out
         ]
@@ -115,7 +117,7 @@ class ShellRun(ChildRun):
             "signal": facts.signal,
             "stderr": self.tail.text(self.run.redact),
         }
-        how = ToolCallCompleted if self.went_well(facts) else ToolCallFailed
+        how = ToolCallCompleted if self.succeeded(facts) else ToolCallFailed
         events.append(self.tool_ended(how, tool_output))
         failure = self._failure(facts)
         if failure is not None:
@@ -130,7 +132,7 @@ class ShellRun(ChildRun):
         """Return the failure of a command, unless its run was stopped by another cause."""
         stop = self.run.cancelling
         if stop is None:
-            return None if self.went_well(facts) else exit_failure(facts, self.tail)
+            return None if self.succeeded(facts) else exit_failure(facts, self.tail)
         if stop.cause is EndCause.DEADLINE:
             return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
         return None

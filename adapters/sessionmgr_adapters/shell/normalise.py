@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from sessionmgr.wire.lines import Line
 
-KEPT: Final = 4 * 1024 * 1024
+MAX_OUTPUT: Final = 4 * 1024 * 1024
 """Maximum number of bytes of a stream that are kept; the number of further ones is reported."""
 
 
-class Pieces(LineDecoder):
+class PassThroughDecoder(LineDecoder):
     """A decoder that passes each read on unchanged, not split into lines."""
 
     def feed(self, data: bytes | bytearray) -> Sequence[Line]:
@@ -29,10 +29,10 @@ class Pieces(LineDecoder):
         return []
 
 
-class Output:
+class OutputStream:
     """One stream, decoded as UTF-8 also where reads cut characters; invalid bytes are replaced."""
 
-    def __init__(self, limit: int = KEPT) -> None:
+    def __init__(self, limit: int = MAX_OUTPUT) -> None:
         self._limit = limit
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._texts: list[str] = []
@@ -40,7 +40,7 @@ class Output:
         self.left_out = 0
         """Number of bytes that came after the limit was reached."""
 
-    def take(self, data: bytes) -> str:
+    def feed(self, data: bytes) -> str:
         """Decode and keep data, and return its text."""
         kept = data[: max(0, self._limit - self._taken)]
         self._taken += len(kept)
@@ -61,7 +61,7 @@ class Output:
         return text
 
 
-def left_out(name: str, count: int) -> ErrorOccurred:
+def truncation_warning(name: str, count: int) -> ErrorOccurred:
     """Return the warning that `count` bytes of a stream were not kept."""
     failure = Failure(
         kind=FailureKind.PROVIDER_ERROR,

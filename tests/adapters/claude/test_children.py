@@ -11,10 +11,10 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
-from sessionmgr_adapters.claude.frames import ConversationReset, System
+from sessionmgr_adapters.claude.frames import ConversationReset, SystemFrame
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.outgoing import ControlRequest, UserMessage
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage, ControlRequest
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -26,7 +26,7 @@ from tests.adapters.claude.mocked import (
     tool,
     tool_result,
 )
-from tests.adapters.claude.scene import Mock, answer, ran, stage
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager, ran
 
 
 async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
@@ -36,7 +36,7 @@ async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await (await session.submit("one", model="opus", effort="low")).result()
         run = await session.submit("two", model="haiku", effort="high")
         await run.result()
@@ -61,7 +61,7 @@ async def test_a_child_that_was_told_its_effort_serves_no_run_that_leaves_it_ope
     autojump_clock: MockClock,
 ) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await (await session.submit("one", effort="low")).result()
         await (await session.submit("two")).result()
         await (await session.submit("three")).result()
@@ -70,7 +70,7 @@ async def test_a_child_that_was_told_its_effort_serves_no_run_that_leaves_it_ope
 
 async def test_a_child_of_a_session_is_kept_for_five_minutes(autojump_clock: MockClock) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         await trio.sleep(290)
         await ran(session)
@@ -84,7 +84,7 @@ async def test_a_child_of_a_session_is_kept_for_five_minutes(autojump_clock: Moc
 
 async def test_a_child_ends_with_its_session(autojump_clock: MockClock) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         await session.close()
         await trio.sleep(0.1)
@@ -95,7 +95,7 @@ async def test_a_session_that_is_let_go_keeps_no_child_and_takes_another_run(
     autojump_clock: MockClock,
 ) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         session.release()
         await trio.sleep(0.1)
@@ -112,7 +112,7 @@ async def test_a_session_that_is_let_go_after_a_while_keeps_no_child(
     autojump_clock: MockClock,
 ) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         await trio.sleep(60)
         session.release()
@@ -131,7 +131,7 @@ async def test_a_session_that_is_let_go_during_a_run_keeps_no_child_after_it(
         it.says(*text("well"), result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("half way")
         session.release()
@@ -169,7 +169,7 @@ async def test_a_child_that_died_meanwhile_is_replaced(autojump_clock: MockClock
             await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         assert (await ran(session)).status is RunStatus.COMPLETED
         assert (await ran(session)).status is RunStatus.COMPLETED
         assert len(sdk.connections) == 2
@@ -187,7 +187,7 @@ async def test_a_cancelled_run_leaves_no_child_that_has_used_tools(
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("in a tool")
         run.cancel()
@@ -203,7 +203,7 @@ async def test_a_run_that_wants_a_child_of_its_own_uses_none_that_was_kept(
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         await ran(session, keep=False)
         assert [each.is_closed for each in sdk.connections] == [True, True]
@@ -214,7 +214,7 @@ async def test_what_a_child_may_spend_is_one_runs_to_spend(autojump_clock: MockC
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         for _ in range(2):
             run = await session.submit("hi", budget=Budget(usd=1.0))
             assert (await run.result()).status is RunStatus.COMPLETED
@@ -228,13 +228,15 @@ async def test_who_pays_is_looked_at_again_where_a_child_was_kept(
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         assert (await ran(session)).status is RunStatus.COMPLETED
         failure = (await ran(session, billing="subscription")).failure
         assert failure is not None
         assert failure.kind is FailureKind.BILLING
         assert [
-            each for each in sdk.conversations[1].heard_so_far if isinstance(each, UserMessage)
+            each
+            for each in sdk.conversations[1].heard_so_far
+            if isinstance(each, ClaudeUserMessage)
         ] == []
 
 
@@ -244,11 +246,11 @@ async def test_a_child_that_has_changed_its_mode_is_brought_back_to_the_one_that
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        it.says(System(subtype="status", permission_mode="plan"))
+        it.says(SystemFrame(subtype="status", permission_mode="plan"))
         it.says(*text("well"), result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         await ran(session)
         asked = [
@@ -271,7 +273,7 @@ async def test_a_child_that_has_begun_another_session_is_not_kept_beside_the_nex
         it.says(*text("well"), result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         assert (await ran(session)).provider_session_id == "new"
         await ran(session)
         _, second = (each.spec for each in sdk.connections)

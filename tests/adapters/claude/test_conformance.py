@@ -15,7 +15,7 @@ from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConforman
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.adapters.claude.dialect import CLAUDE
-from tests.adapters.claude.mocked import agent_of_frames
+from tests.adapters.claude.mock_agent import agent_of_frames
 
 CASE = AdapterCase(
     adapter=ClaudeAdapter,

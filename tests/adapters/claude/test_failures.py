@@ -9,18 +9,23 @@ from sessionmgr.model import (
     FailureKind,
     Json,
 )
-from sessionmgr_adapters.claude.failures import complaint_kind, failure_of, retry_failure
-from sessionmgr_adapters.claude.frames import Assistant, Message, Result, System
+from sessionmgr_adapters.claude.failures import failure_of, retry_failure, stderr_failure_kind
+from sessionmgr_adapters.claude.frames import (
+    AssistantFrame,
+    ClaudeMessage,
+    ResultFrame,
+    SystemFrame,
+)
 
 
 def failed(**fields: object) -> Failure:
     said = {name: fields.pop(name) for name in ("error", "params") if name in fields}
-    error = Assistant(
-        message=Message(content=""),
+    error = AssistantFrame(
+        message=ClaudeMessage(content=""),
         error=said.get("error"),  # type: ignore[arg-type]
         api_error_params=said.get("params"),  # type: ignore[arg-type]
     )
-    failure = failure_of(Result(subtype="success", is_error=True, **fields), error)  # type: ignore[arg-type]
+    failure = failure_of(ResultFrame(subtype="success", is_error=True, **fields), error)  # type: ignore[arg-type]
     assert failure is not None
     return failure
 
@@ -55,7 +60,7 @@ def test_an_error_without_a_status_is_worth_another_try() -> None:
     ],
 )
 def test_last_words_say_why_a_start_came_to_nothing(words: str, kind: FailureKind | None) -> None:
-    assert complaint_kind(words) is kind
+    assert stderr_failure_kind(words) is kind
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,6 @@ def test_last_words_say_why_a_start_came_to_nothing(words: str, kind: FailureKin
 def test_a_retry_says_what_it_is_made_for(
     status: int | None, error: str | None, kind: FailureKind, message: str
 ) -> None:
-    failure = retry_failure(System(subtype="api_retry", error_status=status, error=error))
+    failure = retry_failure(SystemFrame(subtype="api_retry", error_status=status, error=error))
     assert (failure.kind, failure.message, failure.provider_code) == (kind, message, error)
     assert failure.retryable

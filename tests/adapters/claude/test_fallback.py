@@ -13,10 +13,10 @@ from sessionmgr.model import ErrorOccurred, FailureKind, ProcessExited, RunStatu
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
-from sessionmgr_adapters.claude.fallback import PATIENCE
-from sessionmgr_adapters.claude.outgoing import UserMessage
-from tests.adapters.claude.mocked import Talk, heard_prompt
-from tests.adapters.claude.scene import Mock, answer, ran, stage
+from sessionmgr_adapters.claude.fallback import FIRST_FRAME_TIMEOUT
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage
+from tests.adapters.claude.mock_agent import Talk, heard_prompt
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager, ran
 
 
 async def codes(run: RunHandle) -> list[str | None]:
@@ -38,12 +38,12 @@ async def test_a_child_that_does_not_start_is_replaced_by_one_of_the_runs_own(
             sdk.connections[0].hang_up()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         began = trio.current_time()
         run = await session.submit("hi")
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await codes(run) == [f"fallback_{how}"]
-        assert (trio.current_time() - began >= PATIENCE) == (how == "hung")
+        assert (trio.current_time() - began >= FIRST_FRAME_TIMEOUT) == (how == "hung")
         assert all(each.is_closed for each in sdk.connections)  # nothing of them is kept
         await ran(session)
         await ran(session)
@@ -60,7 +60,7 @@ async def test_what_was_kept_and_has_not_a_word_to_say_is_replaced(
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         first = await ran(session)
         run = await session.submit("hi")
         second = await run.result()
@@ -82,7 +82,7 @@ async def test_what_was_kept_and_is_dead_is_replaced_by_one_that_is_kept_and_no_
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await ran(session)
         run = await session.submit("hi")
         assert (await run.result()).status is RunStatus.COMPLETED
@@ -101,7 +101,7 @@ async def test_the_beginning_of_a_line_is_no_word(autojump_clock: MockClock) -> 
         await trio.sleep_forever()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await codes(run) == ["fallback_hung"]
@@ -120,7 +120,7 @@ async def test_a_child_that_goes_before_its_first_word_as_its_run_is_cancelled_i
         sdk.connections[-1].hang_up()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         if kept:
             await ran(session)
         run = await session.submit("hi")
@@ -129,7 +129,7 @@ async def test_a_child_that_goes_before_its_first_word_as_its_run_is_cancelled_i
         sdk.open_gate("asked")
         assert (await run.result()).status is RunStatus.CANCELLED
         assert await codes(run) == []
-        await trio.sleep(PATIENCE)
+        await trio.sleep(FIRST_FRAME_TIMEOUT)
         assert len(sdk.connections) == 1
 
 
@@ -138,7 +138,7 @@ async def test_two_that_hang_are_a_stall(autojump_clock: MockClock) -> None:
         await trio.sleep_forever()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         stalled = await ran(session)
     assert stalled.failure is not None
     assert (stalled.status, stalled.failure.kind) == (RunStatus.TIMED_OUT, FailureKind.STALLED)
@@ -151,7 +151,7 @@ async def test_two_that_die_are_a_failure(autojump_clock: MockClock) -> None:
         sdk.connections[-1].hang_up()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         assert (await run.result()).status is RunStatus.FAILED
         assert await codes(run) == ["fallback_died"]
@@ -159,14 +159,14 @@ async def test_two_that_die_are_a_failure(autojump_clock: MockClock) -> None:
 
 
 async def test_what_has_said_a_word_is_not_asked_twice(autojump_clock: MockClock) -> None:
-    asked: list[UserMessage] = []
+    asked: list[ClaudeUserMessage] = []
 
     async def script(it: Talk) -> None:
         asked.append(await heard_prompt(it))
         sdk.connections[-1].hang_up()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         assert (await ran(session, keep=False)).status is RunStatus.FAILED
     assert len(asked) == 1
 

@@ -13,16 +13,16 @@ from sessionmgr.manager import FollowUp, RunHandle
 from sessionmgr.model import FailureKind, Json, MessageSent, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.frames import (
-    Assistant,
+    AssistantFrame,
+    ClaudeMessage,
     CompactMetadata,
-    Lifecycle,
-    Message,
-    Result,
-    System,
-    User,
+    MessageLifecycle,
+    ResultFrame,
+    SystemFrame,
+    UserFrame,
 )
-from sessionmgr_adapters.claude.outgoing import UserMessage
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage
+from tests.adapters.claude.mock_agent import (
     ACCOUNT,
     Talk,
     heard_prompt,
@@ -35,7 +35,7 @@ from tests.adapters.claude.mocked import (
     tool,
     tool_result,
 )
-from tests.adapters.claude.scene import Mock, answer, stage
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager
 
 
 async def accepted(run: RunHandle) -> None:
@@ -46,7 +46,7 @@ async def accepted(run: RunHandle) -> None:
 async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
     autojump_clock: MockClock,
 ) -> None:
-    old = System(subtype="init", session_id="s", permission_mode="default", version="2.1.197")
+    old = SystemFrame(subtype="init", session_id="s", permission_mode="default", version="2.1.197")
 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
@@ -54,14 +54,14 @@ async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
         await it.gate("in a tool")
         it.says(tool_result("t1", "done"))
         more = await it.heard()
-        assert isinstance(more, UserMessage)  # it was held until the tool had its result
-        it.says(User(message=Message(content="more"), uuid=more.uuid, is_replay=True))
+        assert isinstance(more, ClaudeUserMessage)  # it was held until the tool had its result
+        it.says(UserFrame(message=ClaudeMessage(content="more"), uuid=more.uuid, is_replay=True))
         unnamed = result(prompt.uuid)
-        it.says(*text_of("both"), Assistant(message=Message(content="well")))
+        it.says(*text_of("both"), AssistantFrame(message=ClaudeMessage(content="well")))
         it.says(type(unnamed)(subtype="success"), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("in a tool")
         async with trio.open_nursery() as nursery:
@@ -75,20 +75,20 @@ async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
 async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        it.says(running(), init(session_of(it)), SystemFrame(subtype="status", status="compacting"))
         await it.gate("compacting")
-        it.says(System(subtype="status", compact_result="success"))
+        it.says(SystemFrame(subtype="status", compact_result="success"))
         metadata = CompactMetadata(trigger="auto")
-        it.says(System(subtype="compact_boundary", compact_metadata=metadata))
+        it.says(SystemFrame(subtype="compact_boundary", compact_metadata=metadata))
         more = await it.heard()
-        assert isinstance(more, UserMessage)
+        assert isinstance(more, ClaudeUserMessage)
         assert more.priority == "later"
-        it.says(Lifecycle(command_uuid=more.uuid, state="queued"))
+        it.says(MessageLifecycle(command_uuid=more.uuid, state="queued"))
         it.says(result(prompt.uuid, is_error=True, result="not well"))
         it.says(running(), init(session_of(it)), *text_of("more"), result(more.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi", options={"follow_up": "later"})
         await sdk.reached("compacting")
         async with trio.open_nursery() as nursery:
@@ -115,7 +115,7 @@ async def test_a_message_that_nobody_has_heard_becomes_a_run(autojump_clock: Moc
         it.ends()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         sdk.open_gate("at work")
@@ -131,12 +131,12 @@ async def test_a_message_that_was_held_to_the_end_becomes_a_run(autojump_clock: 
             await answer(it, "more")
             return
         await heard_prompt(it)
-        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        it.says(running(), init(session_of(it)), SystemFrame(subtype="status", status="compacting"))
         await it.gate("compacting")
         it.ends()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("compacting")
         follow_ups: list[FollowUp] = []
@@ -158,12 +158,12 @@ async def test_a_message_that_was_held_for_long_and_never_sent_is_told_to_be_dro
 ) -> None:
     async def script(it: Talk) -> None:
         await heard_prompt(it)
-        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        it.says(running(), init(session_of(it)), SystemFrame(subtype="status", status="compacting"))
         await it.gate("compacting")
         it.ends()
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("compacting")
         began = trio.current_time()
@@ -184,15 +184,15 @@ async def test_a_message_that_is_held_when_its_run_is_cancelled_is_not_sent(
             await answer(it, "more")
             return
         prompt = await heard_prompt(it)
-        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        it.says(running(), init(session_of(it)), SystemFrame(subtype="status", status="compacting"))
         await it.gate("compacting")
         await it.expect(INTERRUPTED)
         await trio.sleep(pause)
-        it.says(System(subtype="status", compact_result="success"))
+        it.says(SystemFrame(subtype="status", compact_result="success"))
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("compacting")
         follow_ups: list[FollowUp] = []
@@ -209,7 +209,11 @@ async def test_a_message_that_is_held_when_its_run_is_cancelled_is_not_sent(
         assert (await run.result()).status is RunStatus.CANCELLED
         assert trio.current_time() - began < pause + 1
         assert not follow_ups[0].accepted
-        sent = [each for each in sdk.conversations[0].heard_so_far if isinstance(each, UserMessage)]
+        sent = [
+            each
+            for each in sdk.conversations[0].heard_so_far
+            if isinstance(each, ClaudeUserMessage)
+        ]
         assert [each.content for each in sent] == ["hi"]
 
 
@@ -221,13 +225,13 @@ async def test_an_older_one_has_taken_what_was_sent_before_its_turn_began(
         it.says(running())
         await it.gate("at work")
         more = await it.heard()
-        assert isinstance(more, UserMessage)
+        assert isinstance(more, ClaudeUserMessage)
         await trio.sleep(1)
-        it.says(System(subtype="init", session_id="s", version="2.1.197"))
+        it.says(SystemFrame(subtype="init", session_id="s", version="2.1.197"))
         it.says(*text_of("well"), result(prompt.uuid, more.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         sdk.open_gate("at work")
@@ -251,7 +255,7 @@ async def test_a_run_whose_turn_is_stopped_takes_no_more_messages(
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("stopping")
         follow_up = await run.append("more")
@@ -277,7 +281,7 @@ async def test_one_that_an_older_one_would_not_take_for_words_becomes_a_run_that
         it.says(tool_result("t1", "done"), *text_of("well"), result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("in a tool")
         follow_up = await run.append(text)
@@ -297,14 +301,14 @@ async def test_a_command_that_an_older_one_does_by_itself_is_over_with_its_resul
 ) -> None:
     async def script(it: Talk) -> None:
         await heard_prompt(it, OLD)
-        it.says(running(), System(subtype="init", session_id="s", version="2.1.197"))
+        it.says(running(), SystemFrame(subtype="init", session_id="s", version="2.1.197"))
         await it.gate("at work")
-        assert isinstance(await it.heard(), UserMessage)
-        it.says(*text_of("well"), Result(subtype="success", num_turns=1))
-        it.says(*text_of("0 $"), Result(subtype="success", num_turns=0), idle())
+        assert isinstance(await it.heard(), ClaudeUserMessage)
+        it.says(*text_of("well"), ResultFrame(subtype="success", num_turns=1))
+        it.says(*text_of("0 $"), ResultFrame(subtype="success", num_turns=0), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi", options={"slash_commands": True})
         await sdk.reached("at work")
         sdk.open_gate("at work")

@@ -6,12 +6,12 @@ from sessionmgr.model import (
     Json,
 )
 from sessionmgr_adapters.claude import ClaudeTool
-from sessionmgr_adapters.claude.functions import Functions
-from tests.adapters.claude.contexts import add
+from sessionmgr_adapters.claude.functions import ClaudeFunctions
+from tests.adapters.claude.run_contexts import add
 
 
 async def test_tools_are_served_as_by_a_server() -> None:
-    functions = Functions((ClaudeTool("add", "Add.", add),))
+    functions = ClaudeFunctions((ClaudeTool("add", "Add.", add),))
     hello = await functions.serve({"id": 0, "method": "initialize"})
     assert "protocolVersion" in str(hello["result"])
     assert (await functions.serve({"id": 1, "method": "ping"}))["result"] == {}

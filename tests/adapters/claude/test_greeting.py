@@ -8,11 +8,11 @@ from trio.testing import MockClock
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.frames import (
-    ControlReply,
-    Reply,
+    ControlReplyBody,
+    ControlReplyFrame,
 )
-from sessionmgr_adapters.claude.outgoing import ControlRequest, UserMessage
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage, ControlRequest
+from tests.adapters.claude.mock_agent import (
     ACCOUNT,
     HELLO,
     Talk,
@@ -22,7 +22,7 @@ from tests.adapters.claude.mocked import (
     running,
     session_of,
 )
-from tests.adapters.claude.scene import Mock, answer, ran, stage, told
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager, ran, told
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,13 @@ async def test_what_is_not_as_it_should_be_is_refused_before_anything_is_asked(
         heard = await it.heard()
         assert isinstance(heard, ControlRequest)
         it.says(
-            ControlReply(response=Reply(subtype="success", request_id=heard.id, response=hello))
+            ControlReplyFrame(
+                response=ControlReplyBody(subtype="success", request_id=heard.id, response=hello)
+            )
         )
         raise AssertionError(f"it was asked: {await it.heard()}")
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         failed = await ran(session, "hi", **options)
     assert failed.failure is not None
     assert (failed.status, failed.failure.kind) == (RunStatus.FAILED, kind)
@@ -68,7 +70,7 @@ async def test_who_pays_is_told(
     async def script(it: Talk) -> None:
         await answer(it, hello=told(account=account))
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         run = await session.submit("hi", options={"billing": billing})
         events = [each async for each in run if each.type == "run_started"]
         assert (await run.result()).status is RunStatus.COMPLETED
@@ -91,8 +93,8 @@ async def test_a_change_that_is_refused_ends_the_run(
         while isinstance(heard := await it.heard(), ControlRequest):
             refused = heard.subtype == subtype
             it.says(
-                ControlReply(
-                    response=Reply(
+                ControlReplyFrame(
+                    response=ControlReplyBody(
                         subtype="error" if refused else "success",
                         request_id=heard.id,
                         response=HELLO,
@@ -101,11 +103,11 @@ async def test_a_change_that_is_refused_ends_the_run(
                     )
                 )
             )
-        assert isinstance(heard, UserMessage)
+        assert isinstance(heard, ClaudeUserMessage)
         mode = "plan" if subtype == "set_permission_mode" else "default"  # by its own choice
         it.says(running(), init(session_of(it), mode), result(heard.uuid), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         if subtype != "initialize":
             assert (await ran(session)).status is RunStatus.COMPLETED
         run = await session.submit("hi", **wishes)  # type: ignore[arg-type]
@@ -116,12 +118,12 @@ async def test_a_change_that_is_refused_ends_the_run(
 
 @pytest.mark.parametrize("version", ["2.1.197", "2.1.100"])
 async def test_an_older_one_is_asked_for_its_version_by_another_way(version: str) -> None:
-    asked: list[UserMessage] = []
+    asked: list[ClaudeUserMessage] = []
 
     async def script(it: Talk) -> None:
         asked.append(await answer(it, hello={"account": ACCOUNT}))
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         old = await ran(session, "/compact", command=("/bin/echo", version))
         assert old.failure is not None
         assert version in old.failure.message or "slash_commands" in old.failure.message
@@ -140,7 +142,7 @@ async def test_an_order_of_cancel_while_it_is_greeted_asks_nothing(
         raise AssertionError(f"it was asked: {await it.heard()}")
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("greeted")
         run.cancel()

@@ -17,7 +17,7 @@ from sessionmgr.adapter.kit.images import (
     image_media_type,
 )
 from sessionmgr.model import ImageReceived, Json
-from sessionmgr_adapters.claude.outgoing import blocks_of
+from sessionmgr_adapters.claude.outgoing import content_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
 
@@ -29,9 +29,9 @@ async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
     assert image_media_type(b"RIFF\0\0\0\0WEBPVP8 ") == "image/webp"
     assert image_media_type(b"<svg>") is None
     (tmp_path / "a").write_bytes(PNG)
-    blocks = await blocks_of("look", ["a"], str(tmp_path))
+    blocks = await content_blocks("look", ["a"], str(tmp_path))
     assert base64.b64encode(PNG).decode() in str(blocks)
-    assert await blocks_of("look", [], str(tmp_path)) == "look"
+    assert await content_blocks("look", [], str(tmp_path)) == "look"
     with (tmp_path / "large").open("wb") as file:
         file.write(PNG)
         file.truncate(MAX_IMAGE_BYTES + 1)
@@ -45,7 +45,7 @@ async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
         (["none"], "cannot be read"),
     ):
         with pytest.raises(ImageRefusedError, match=why):
-            await blocks_of("look", paths, str(tmp_path))
+            await content_blocks("look", paths, str(tmp_path))
 
 
 def image(data: str) -> Json:

@@ -12,11 +12,11 @@ from sessionmgr.model import FailureKind, Json
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.frames import (
-    Message,
+    ClaudeMessage,
     ToolResult,
-    User,
+    UserFrame,
 )
-from tests.adapters.claude.mocked import (
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -26,14 +26,14 @@ from tests.adapters.claude.mocked import (
     session_of,
     tool,
 )
-from tests.adapters.claude.scene import Mock, ran, stage
+from tests.adapters.claude.mocked_manager import Mock, open_claude_manager, ran
 
 
 async def test_an_image_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
     async def script(it: Talk) -> None:
         raise AssertionError("it was asked")
 
-    async with stage(MockSdk(script), tmp_path) as session:
+    async with open_claude_manager(MockSdk(script), tmp_path) as session:
         run = await session.submit("hi", images=("none.png",))
         failure = (await run.result()).failure
     assert failure is not None
@@ -45,7 +45,7 @@ async def test_an_image_that_a_tool_shows_is_kept_in_the_store(autojump_clock: M
         prompt = await heard_prompt(it)
         source: Json = {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}
         content: Json = [{"type": "image", "source": source}]
-        shown = User(message=Message(content=[ToolResult("t1", content)]))
+        shown = UserFrame(message=ClaudeMessage(content=[ToolResult("t1", content)]))
         it.says(running(), init(session_of(it)), tool("t1", "Read"), shown)
         it.says(result(prompt.uuid), idle())
 

@@ -15,8 +15,8 @@ from sessionmgr.model.permission import Fidelity
 from sessionmgr.process import build_environment
 from sessionmgr.process.environment import NESTING
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
-from sessionmgr_adapters.claude.launch import ENVIRONMENT
-from tests.adapters.claude.contexts import add, flags, spec
+from sessionmgr_adapters.claude.launch import CLAUDE_ENVIRONMENT
+from tests.adapters.claude.run_contexts import add, flags, spec
 
 
 def test_a_new_session_has_the_name_that_we_give_it() -> None:
@@ -132,8 +132,11 @@ def test_the_environment_is_what_the_run_says_and_what_we_need() -> None:
 def test_its_variables_pass_and_marks_of_other_agents_do_not() -> None:
     source = {"ANTHROPIC_API_KEY": "k", "AWS_PROFILE": "p", "OTHER": "x", "PATH": "/bin"}
     marked = {**source, **dict.fromkeys(NESTING, "1")}
-    assert build_environment(marked, ENVIRONMENT) == {"ANTHROPIC_API_KEY": "k", "PATH": "/bin"}
-    cloud = build_environment({**source, "CLAUDE_CODE_USE_BEDROCK": "1"}, ENVIRONMENT)
+    assert build_environment(marked, CLAUDE_ENVIRONMENT) == {
+        "ANTHROPIC_API_KEY": "k",
+        "PATH": "/bin",
+    }
+    cloud = build_environment({**source, "CLAUDE_CODE_USE_BEDROCK": "1"}, CLAUDE_ENVIRONMENT)
     assert cloud["AWS_PROFILE"] == "p"
 
 

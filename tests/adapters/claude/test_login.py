@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr_adapters.claude import ClaudeOptions, login
-from sessionmgr_adapters.claude.login import health_of
+from sessionmgr_adapters.claude.login import claude_health
 
 OAUTH = {
     "claudeAiOauth": {
@@ -64,7 +64,7 @@ LOGGED_IN: dict[str, tuple[dict[str, str], Files]] = {
 def test_a_login_is_found_and_named_without_its_secret(tmp_path: Path, said: str) -> None:
     variables, files = LOGGED_IN[said]
     env = place(tmp_path, files) | variables
-    health = health_of(ClaudeOptions(), env, str(tmp_path / "work"), platform="linux")
+    health = claude_health(ClaudeOptions(), env, str(tmp_path / "work"), platform="linux")
     assert health.state == "ok"
     assert health.detail.endswith(said)
     assert "has a login" in health.detail
@@ -86,7 +86,7 @@ def test_a_missing_login_fails_and_says_what_to_do(
     tmp_path: Path, variables: dict[str, str], files: Files
 ) -> None:
     env = place(tmp_path, files) | variables
-    health = health_of(ClaudeOptions(), env, str(tmp_path / "work"), platform="linux")
+    health = claude_health(ClaudeOptions(), env, str(tmp_path / "work"), platform="linux")
     assert health.state == "fail"
     assert health.detail == f"Claude Code is not logged in; {login.LOG_IN}"
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_known_is_no_failure(
     tmp_path: Path, variables: dict[str, str], files: Files, platform: str, why: str
 ) -> None:
     env = place(tmp_path, files) | variables
-    health = health_of(ClaudeOptions(), env, str(tmp_path / "work"), platform=platform)
+    health = claude_health(ClaudeOptions(), env, str(tmp_path / "work"), platform=platform)
     assert health.state == "ok"
     assert "its login is unknown: " in health.detail
     assert health.detail.endswith(why)
@@ -113,25 +113,25 @@ def test_what_cannot_be_known_is_no_failure(
 def test_settings_that_a_run_does_not_read_are_no_login(tmp_path: Path) -> None:
     env = place(tmp_path, {"work/.claude/settings.json": {"apiKeyHelper": "echo k"}})
     options = ClaudeOptions(setting_sources=("user",))
-    assert health_of(options, env, str(tmp_path / "work"), platform="linux").state == "fail"
+    assert claude_health(options, env, str(tmp_path / "work"), platform="linux").state == "fail"
     options = ClaudeOptions(setting_sources=(), settings='{"apiKeyHelper": "echo k"}')
-    assert health_of(options, env, str(tmp_path / "work"), platform="linux").state == "ok"
+    assert claude_health(options, env, str(tmp_path / "work"), platform="linux").state == "ok"
 
 
 def test_a_program_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path: Path) -> None:
-    health = health_of(ClaudeOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
+    health = claude_health(ClaudeOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
     assert health.state == "skip"
     assert health.detail.startswith("there is no program 'claude' on PATH; install Claude Code")
 
 
 def test_a_program_that_cannot_be_executed_fails(tmp_path: Path) -> None:
     program(tmp_path).chmod(0o644)
-    health = health_of(ClaudeOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
+    health = claude_health(ClaudeOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
     assert health.state == "fail"
     assert health.detail.startswith(f"{tmp_path / 'claude'} cannot be executed; ")
 
 
 def test_the_login_of_another_program_is_unknown(tmp_path: Path) -> None:
     wrapper = program(tmp_path, "wrapper")
-    health = health_of(ClaudeOptions(command=(str(wrapper),)), {}, str(tmp_path))
+    health = claude_health(ClaudeOptions(command=(str(wrapper),)), {}, str(tmp_path))
     assert (health.state, health.detail) == ("ok", f"{wrapper} is there; its login is unknown")

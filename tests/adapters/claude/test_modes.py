@@ -9,12 +9,12 @@ from sessionmgr.model import Json, PermissionMode
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude import ClaudeAdapter
-from sessionmgr_adapters.claude.frames import Frame
+from sessionmgr_adapters.claude.frames import ClaudeFrame
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing
-from tests.adapters.claude.mocked import HELLO, Talk, heard_prompt, idle, result, text
+from sessionmgr_adapters.claude.outgoing import ClaudeOutgoing, ControlRequest
+from tests.adapters.claude.mock_agent import HELLO, Talk, heard_prompt, idle, result, text
 
-Sdk = MockSdk[Outgoing, Frame | NoFrame]
+Sdk = MockSdk[ClaudeOutgoing, ClaudeFrame | NoFrame]
 
 
 async def agent(it: Talk) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sessionmgr.model import MessageStreamed
-from sessionmgr_adapters.claude.frames import read
+from sessionmgr_adapters.claude.frames import decode_lines
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.state import State
+from sessionmgr_adapters.claude.state import ClaudeState
 
 
 def lines(*said: str) -> list[str]:
-    state = State()
-    frames = read([each.encode() for each in said])
+    state = ClaudeState()
+    frames = decode_lines([each.encode() for each in said])
     return [event.type for frame in frames for event in normalise(frame, state)]
 
 
@@ -44,21 +44,21 @@ def test_what_it_says_of_itself_becomes_events() -> None:
 
 
 def test_how_full_the_context_is_is_said_by_the_agent_and_not_by_those_that_it_calls() -> None:
-    state = State()
+    state = ClaudeState()
     said = b'{"type":"assistant","message":{"id":"m","content":[],"usage":{"input_tokens":%d}}%b}'
     called = b',"parent_tool_use_id":"t"'
     for tokens, parent in ((7, b""), (9, called)):
-        for frame in read([said % (tokens, parent)]):
+        for frame in decode_lines([said % (tokens, parent)]):
             normalise(frame, state)
     assert state.context == 7
 
 
 def test_pieces_that_do_not_name_their_message_are_of_the_one_that_began() -> None:
-    state = State()
+    state = ClaudeState()
     begun = b'{"type":"message_start","message":{"id":"m1"}}'
     piece = b'{"type":"content_block_delta","delta":{"type":"text_delta","text":"hi"}}'
     said = [b'{"type":"stream_event","event":%b}' % event for event in (begun, piece)]
-    events = [event for frame in read(said) for event in normalise(frame, state)]
+    events = [event for frame in decode_lines(said) for event in normalise(frame, state)]
     assert [each.message_id for each in events if isinstance(each, MessageStreamed)] == ["m1/0"]
 
 

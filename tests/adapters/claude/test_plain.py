@@ -13,8 +13,8 @@ from sessionmgr.model import (
 )
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, ClaudeTool
-from tests.adapters.claude.contexts import add
-from tests.adapters.claude.scene import Mock, answer, ran, stage
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager, ran
+from tests.adapters.claude.run_contexts import add
 
 PLAIN = """#!/bin/sh
 case "$*" in *--version*) echo 2.1.327; exit;; *stream-json*) exit 9;; esac
@@ -62,7 +62,7 @@ async def test_a_process_that_is_kept_for_a_session_is_gone_before_that_has_plai
     tmp_path: Path,
 ) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
-    async with stage(sdk, tmp_path) as session:
+    async with open_claude_manager(sdk, tmp_path) as session:
         await ran(session)
         assert not sdk.connections[0].is_closed
         options = plain(tmp_path)

@@ -9,16 +9,21 @@ from sessionmgr.manager import SessionHandle
 from sessionmgr.model import FailureKind, Json, RunResult, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
-from sessionmgr_adapters.claude.frames import Ask, ControlReply, HostRequest, Reply
-from sessionmgr_adapters.claude.functions import PLANS, Functions
-from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, UserMessage
+from sessionmgr_adapters.claude.frames import (
+    ControlReplyBody,
+    ControlReplyFrame,
+    HostRequest,
+    HostRequestBody,
+)
+from sessionmgr_adapters.claude.functions import PLAN_MODE_HOOK, ClaudeFunctions
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage, ControlRequest, ControlResponse
 from sessionmgr_adapters.claude.plan_mode import plan_verdict
-from tests.adapters.claude.contexts import add, spec
-from tests.adapters.claude.mocked import HELLO, Talk, idle, init, result, running, session_of
-from tests.adapters.claude.scene import Mock, stage
+from tests.adapters.claude.mock_agent import HELLO, Talk, idle, init, result, running, session_of
+from tests.adapters.claude.mocked_manager import Mock, open_claude_manager
+from tests.adapters.claude.run_contexts import add, spec
 
 LOOK = ClaudeTool("look", "", add, reads_only=True)
-FUNCTIONS = Functions((LOOK, ClaudeTool("add", "", add)), plans=True)
+FUNCTIONS = ClaudeFunctions((LOOK, ClaudeTool("add", "", add)), plans=True)
 
 
 BELOW: dict[str, Json] = {"agent_id": "a1"}
@@ -38,7 +43,7 @@ async def planned(session: SessionHandle, **options: object) -> RunResult:
     return await run.result()
 
 
-class Settings:
+class PlanSettings:
     """A Claude Code that has settings, and is asked about a command once it was told to ask."""
 
     def __init__(self, effective: Json, refuses: str = "", version: str = "2.1.327") -> None:
@@ -50,7 +55,7 @@ class Settings:
         self.requests: list[str] = []
 
     async def __call__(self, it: Talk) -> None:
-        while not isinstance(heard := await it.heard(), UserMessage):
+        while not isinstance(heard := await it.heard(), ClaudeUserMessage):
             assert isinstance(heard, ControlRequest)
             self.requests.append(heard.subtype)
             known: dict[str, Json] = {"claude_code_version": self.version}
@@ -60,12 +65,14 @@ class Settings:
             if heard.subtype == "apply_flag_settings":
                 self.applied.append(heard.fields["settings"])
             outcome = "error" if heard.subtype == self.refuses else "success"
-            reply = Reply(subtype=outcome, request_id=heard.id, response=answer, error="no")
-            it.says(ControlReply(response=reply))
+            reply = ControlReplyBody(
+                subtype=outcome, request_id=heard.id, response=answer, error="no"
+            )
+            it.says(ControlReplyFrame(response=reply))
         it.says(running(), init(session_of(it), "plan"))
         for number, (mode, below) in enumerate(CALLS):
             event: Json = {"tool_name": "Bash", "permission_mode": mode, **below}
-            ask = Ask(subtype="hook_callback", callback_id=PLANS, input=event)
+            ask = HostRequestBody(subtype="hook_callback", callback_id=PLAN_MODE_HOOK, input=event)
             it.says(HostRequest(request_id=f"h{number}", request=ask))
             answered = await it.heard()
             assert isinstance(answered, ControlResponse)
@@ -75,8 +82,8 @@ class Settings:
 
 async def test_what_rules_allow_is_asked_about_but_for_looking(autojump_clock: MockClock) -> None:
     rules: Json = ["Bash(touch *)", "Read(~/notes/**)", "WebFetch(domain:a.org)", "Skill(x)"]
-    settings = Settings({"permissions": {"allow": rules}, "hooks": {"Stop": [{}]}})
-    async with stage(MockSdk(settings)) as session:
+    settings = PlanSettings({"permissions": {"allow": rules}, "hooks": {"Stop": [{}]}})
+    async with open_claude_manager(MockSdk(settings)) as session:
         assert (await planned(session)).status == "completed"
     assert settings.applied == [
         {
@@ -94,8 +101,8 @@ async def test_what_rules_allow_is_asked_about_but_for_looking(autojump_clock: M
 async def test_hooks_of_sub_agents_allow_nothing_in_older_ones_either(
     autojump_clock: MockClock,
 ) -> None:
-    settings = Settings({}, version="2.1.326")
-    async with stage(MockSdk(settings)) as session:
+    settings = PlanSettings({}, version="2.1.326")
+    async with open_claude_manager(MockSdk(settings)) as session:
         assert (await planned(session)).status == "completed"
     assert [each != {} for each in settings.verdicts] == [False, True, True]
 
@@ -112,8 +119,8 @@ async def test_hooks_of_sub_agents_allow_nothing_in_older_ones_either(
 async def test_where_hooks_of_others_may_allow_it_is_denied_by_ours(
     autojump_clock: MockClock, effective: Json
 ) -> None:
-    settings = Settings(effective)
-    async with stage(MockSdk(settings)) as session:
+    settings = PlanSettings(effective)
+    async with open_claude_manager(MockSdk(settings)) as session:
         assert (await planned(session)).status == "completed"
     assert "deny" in str(settings.verdicts[0])
 
@@ -122,12 +129,14 @@ async def test_where_hooks_of_others_may_allow_it_is_denied_by_ours(
 async def test_one_that_cannot_be_kept_to_it_is_not_asked(
     autojump_clock: MockClock, what: str
 ) -> None:
-    sdk: Mock = MockSdk(Settings({}, refuses=what))
-    async with stage(sdk) as session:
+    sdk: Mock = MockSdk(PlanSettings({}, refuses=what))
+    async with open_claude_manager(sdk) as session:
         failure = (await planned(session)).failure
     assert failure is not None
     assert failure.kind is FailureKind.PERMISSION_REFUSED
-    assert not [each for each in sdk.conversations[0].heard_so_far if isinstance(each, UserMessage)]
+    assert not [
+        each for each in sdk.conversations[0].heard_so_far if isinstance(each, ClaudeUserMessage)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,8 +165,8 @@ def test_only_what_is_asked_about_or_harmless_goes_on(
 
 
 async def test_rules_of_the_callers_are_refused_in_it(autojump_clock: MockClock) -> None:
-    settings = Settings({})
-    async with stage(MockSdk(settings)) as session:
+    settings = PlanSettings({})
+    async with open_claude_manager(MockSdk(settings)) as session:
         failure = (await planned(session, allow_rules=("Bash(touch *)",))).failure
         assert failure is not None
         assert (failure.kind, "allow_rules" in failure.message) == (
@@ -170,9 +179,9 @@ async def test_rules_of_the_callers_are_refused_in_it(autojump_clock: MockClock)
 async def test_one_that_is_kept_is_kept_to_it_again_in_each_run(
     autojump_clock: MockClock,
 ) -> None:
-    settings = Settings({"permissions": {}})
+    settings = PlanSettings({"permissions": {}})
     sdk: Mock = MockSdk(settings)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         assert (await planned(session)).status is RunStatus.COMPLETED
         settings.requests.clear()
         run = await session.submit("again", permission_mode="plan", model="haiku")
@@ -187,4 +196,4 @@ async def test_one_that_is_kept_is_kept_to_it_again_in_each_run(
 
 def test_only_those_that_plan_are_told_of_the_hook() -> None:
     assert "hooks" not in spec().functions.introduction
-    assert PLANS in str(FUNCTIONS.introduction["hooks"])
+    assert PLAN_MODE_HOOK in str(FUNCTIONS.introduction["hooks"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessionmgr_adapters.claude.outgoing import literal_failure, misreading
+from sessionmgr_adapters.claude.outgoing import prompt_syntax_failure, special_meaning
 
 
 @pytest.mark.parametrize(
@@ -23,15 +23,15 @@ from sessionmgr_adapters.claude.outgoing import literal_failure, misreading
     ],
 )
 def test_commands_and_files_are_seen(text: str, what: str | None) -> None:
-    found = misreading(text)
+    found = special_meaning(text)
     assert found is None if what is None else what in str(found)
 
 
 def test_only_who_can_be_told_is_given_such_a_text() -> None:
     for text in ("/clear", "@a.txt"):
-        assert literal_failure(text, "2.1.248") is None
-        assert literal_failure(text, "2.1.327 (Claude Code)") is None
+        assert prompt_syntax_failure(text, "2.1.248") is None
+        assert prompt_syntax_failure(text, "2.1.327 (Claude Code)") is None
         for version in ("2.1.247", "2.1.197", None):
-            failure = literal_failure(text, version)
+            failure = prompt_syntax_failure(text, version)
             assert failure is not None
             assert "slash_commands" in failure.message

@@ -10,9 +10,9 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
-from sessionmgr_adapters.claude.frames import Ask, HostRequest
-from sessionmgr_adapters.claude.outgoing import Outgoing
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.frames import HostRequest, HostRequestBody
+from sessionmgr_adapters.claude.outgoing import ClaudeOutgoing
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -21,17 +21,17 @@ from tests.adapters.claude.mocked import (
     running,
     session_of,
 )
-from tests.adapters.claude.scene import Mock, stage
+from tests.adapters.claude.mocked_manager import Mock, open_claude_manager
 
 
 async def is_granted(cwd: Path, path: str, why: str | None = None) -> bool:
     """Whether a run that accepts edits accepts this one, where there is nobody to ask."""
-    answers: list[Outgoing | object] = []
+    answers: list[ClaudeOutgoing | object] = []
 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         given: Json = {"file_path": path, "content": "x"}
-        question = Ask(
+        question = HostRequestBody(
             subtype="can_use_tool",
             tool_name="Write",
             input=given,
@@ -43,7 +43,7 @@ async def is_granted(cwd: Path, path: str, why: str | None = None) -> bool:
         it.says(result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk, cwd) as session:
+    async with open_claude_manager(sdk, cwd) as session:
         run = await session.submit("hi", permission_mode="accept_edits")
         await run.result()
     (answer,) = answers

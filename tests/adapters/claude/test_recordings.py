@@ -11,20 +11,20 @@ import pytest
 
 from sessionmgr.model import Event, FailureKind, Run, TokenUsageUpdated, ToolApprovalDenied
 from sessionmgr.model.reduce import reduce_all
-from sessionmgr_adapters.claude.frames import Result, read
+from sessionmgr_adapters.claude.frames import ResultFrame, decode_lines
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.state import State
+from sessionmgr_adapters.claude.state import ClaudeState
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 GOLDEN = Path(__file__).parents[2] / "golden" / "claude"
 
 
-class Played(NamedTuple):
+class PlayedRecording(NamedTuple):
     events: list[Event]
-    results: list[Result]
+    results: list[ResultFrame]
     ends: list[tuple[str, bool, bool]]
     """Of each result that was none: kind, retryable, resumable."""
-    state: State
+    state: ClaudeState
 
 
 def said(path: Path) -> list[bytes]:
@@ -37,12 +37,12 @@ def said(path: Path) -> list[bytes]:
     return lines
 
 
-def play(path: Path) -> Played:
-    state = State()
-    played = Played([], [], [], state)
-    for frame in read(said(path)):
+def play(path: Path) -> PlayedRecording:
+    state = ClaudeState()
+    played = PlayedRecording([], [], [], state)
+    for frame in decode_lines(said(path)):
         played.events.extend(normalise(frame, state))
-        if isinstance(frame, Result):
+        if isinstance(frame, ResultFrame):
             played.results.append(frame)
             if (failure := state.failure) is not None:
                 played.ends.append((failure.kind.value, failure.retryable, failure.resumable))
@@ -50,7 +50,7 @@ def play(path: Path) -> Played:
 
 
 @pytest.fixture(scope="module")
-def recordings() -> dict[str, Played]:
+def recordings() -> dict[str, PlayedRecording]:
     place = os.environ.get(VARIABLE)
     if place is None:
         pytest.skip(f"{VARIABLE} does not name the directory of the recordings")
@@ -60,7 +60,7 @@ def recordings() -> dict[str, Played]:
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, Played]:
+def golden() -> dict[str, PlayedRecording]:
     """What was recorded here, by each version."""
     found = {f"{path.parent.name}/{path.stem}": play(path) for path in GOLDEN.rglob("*.jsonl")}
     assert found
@@ -68,13 +68,13 @@ def golden() -> dict[str, Played]:
 
 
 @pytest.fixture(scope="module", params=["golden", "recordings"])
-def all_said(request: pytest.FixtureRequest) -> dict[str, Played]:
+def all_said(request: pytest.FixtureRequest) -> dict[str, PlayedRecording]:
     """One of both."""
-    found: dict[str, Played] = request.getfixturevalue(request.param)
+    found: dict[str, PlayedRecording] = request.getfixturevalue(request.param)
     return found
 
 
-def test_nothing_that_it_says_is_unknown(all_said: dict[str, Played]) -> None:
+def test_nothing_that_it_says_is_unknown(all_said: dict[str, PlayedRecording]) -> None:
     unknown = {
         name: [each for each in played.events if each.type in {"raw_received", "output_received"}]
         for name, played in all_said.items()
@@ -82,7 +82,7 @@ def test_nothing_that_it_says_is_unknown(all_said: dict[str, Played]) -> None:
     assert {name for name, events in unknown.items() if events} == set()
 
 
-def test_each_run_starts_once_before_all_else(all_said: dict[str, Played]) -> None:
+def test_each_run_starts_once_before_all_else(all_said: dict[str, PlayedRecording]) -> None:
     for name, played in all_said.items():
         types = [each.type for each in played.events]
         if types:
@@ -90,7 +90,7 @@ def test_each_run_starts_once_before_all_else(all_said: dict[str, Played]) -> No
             assert types.count("run_started") == 1, name
 
 
-def test_no_call_of_a_tool_ends_that_has_not_begun(all_said: dict[str, Played]) -> None:
+def test_no_call_of_a_tool_ends_that_has_not_begun(all_said: dict[str, PlayedRecording]) -> None:
     for name, played in all_said.items():
         open_calls: set[str] = set()
         for each in played.events:
@@ -101,7 +101,9 @@ def test_no_call_of_a_tool_ends_that_has_not_begun(all_said: dict[str, Played]) 
                 open_calls.remove(getattr(each, "tool_call_id"))  # noqa: B009
 
 
-def test_what_was_used_is_the_sum_of_what_it_says_was_new(all_said: dict[str, Played]) -> None:
+def test_what_was_used_is_the_sum_of_what_it_says_was_new(
+    all_said: dict[str, PlayedRecording],
+) -> None:
     for name, played in all_said.items():
         used = [each for each in played.events if isinstance(each, TokenUsageUpdated)]
         told = sum(
@@ -113,7 +115,7 @@ def test_what_was_used_is_the_sum_of_what_it_says_was_new(all_said: dict[str, Pl
             assert sum(each.usage.output for each in used) == told, name
 
 
-def test_the_text_of_a_run_is_what_its_result_says(all_said: dict[str, Played]) -> None:
+def test_the_text_of_a_run_is_what_its_result_says(all_said: dict[str, PlayedRecording]) -> None:
     compared = 0
     for name, played in all_said.items():
         if len(played.results) != 1 or played.ends or played.results[0].structured_output:
@@ -158,7 +160,7 @@ ENDS: dict[str, list[tuple[str, bool, bool]]] = {
 }
 
 
-def test_what_went_wrong_is_told_apart(recordings: dict[str, Played]) -> None:
+def test_what_went_wrong_is_told_apart(recordings: dict[str, PlayedRecording]) -> None:
     for name, played in recordings.items():
         if any(each in name for each in ("interrupt", "end-session", "sigint", "unanswered")):
             assert set(played.ends) == {STOPPED} or not played.ends, name
@@ -173,7 +175,7 @@ GOLDEN_ENDS: dict[str, tuple[str, bool, bool]] = {
 }
 
 
-def test_what_went_wrong_is_told_apart_by_each_version(golden: dict[str, Played]) -> None:
+def test_what_went_wrong_is_told_apart_by_each_version(golden: dict[str, PlayedRecording]) -> None:
     assert {name.partition("/")[0] for name in golden} == {"2.1.197", "2.1.327"}
     for name, played in golden.items():
         version, _, case = name.partition("/")
@@ -186,14 +188,16 @@ def test_what_went_wrong_is_told_apart_by_each_version(golden: dict[str, Played]
         assert played.ends == ([] if known is None else [known]), name
 
 
-def test_a_limit_that_was_hit_says_when_it_is_over(recordings: dict[str, Played]) -> None:
+def test_a_limit_that_was_hit_says_when_it_is_over(recordings: dict[str, PlayedRecording]) -> None:
     failure = recordings["rl-429-unified-oauth"].state.failure
     assert failure is not None
     assert failure.kind is FailureKind.RATE_LIMITED
     assert failure.retry_at == "2026-11-19T12:06:40.000Z"
 
 
-def test_what_was_denied_without_a_question_is_told_once(all_said: dict[str, Played]) -> None:
+def test_what_was_denied_without_a_question_is_told_once(
+    all_said: dict[str, PlayedRecording],
+) -> None:
     for name, played in all_said.items():
         denied = [
             each.tool_call_id for each in played.events if isinstance(each, ToolApprovalDenied)
@@ -201,20 +205,20 @@ def test_what_was_denied_without_a_question_is_told_once(all_said: dict[str, Pla
         assert len(denied) == len(set(denied)), name
 
 
-def test_what_was_denied_is_told_at_all(recordings: dict[str, Played]) -> None:
+def test_what_was_denied_is_told_at_all(recordings: dict[str, PlayedRecording]) -> None:
     assert any(isinstance(each, ToolApprovalDenied) for each in recordings["mode-default"].events)
 
 
 def test_a_result_of_another_shape_ends_a_turn_all_the_same() -> None:
     line = b'{"type":"result","subtype":"success","is_error":false,"num_turns":"two","result":"x"}'
-    (frame,) = read([line])
-    assert isinstance(frame, Result)
+    (frame,) = decode_lines([line])
+    assert isinstance(frame, ResultFrame)
     assert (frame.result, frame.num_turns) == ("x", 0)
 
 
 def test_a_type_that_nobody_knows_is_told_as_it_came() -> None:
-    state = State()
-    frames = read([b'{"type":"system","subtype":"new"}', b'{"type":"new"}', b"hello"])
+    state = ClaudeState()
+    frames = decode_lines([b'{"type":"system","subtype":"new"}', b'{"type":"new"}', b"hello"])
     told = [event.type for frame in frames for event in normalise(frame, state)]
     assert told == ["raw_received", "raw_received", "output_received"]
     assert not state.started

@@ -8,9 +8,9 @@ from trio.testing import MockClock
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
-from tests.adapters.claude.contexts import add
-from tests.adapters.claude.mocked import Talk
-from tests.adapters.claude.scene import Mock, answer, stage
+from tests.adapters.claude.mock_agent import Talk
+from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manager
+from tests.adapters.claude.run_contexts import add
 
 TAKEN = ClaudeOptions(tools=(ClaudeTool("add", "", add),), mcp_servers={"sessionmgr": {}})
 
@@ -30,7 +30,7 @@ async def test_it_is_refused_by_its_name_before_anything_is_asked(
         await answer(it)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         await (await session.submit("hi", effort="low")).result()
         failure = (await (await session.submit("hi", **wishes)).result()).failure  # type: ignore[arg-type]
     assert failure is not None

@@ -11,13 +11,12 @@ from sessionmgr.model import Json, RunStatus
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
 from sessionmgr_adapters.claude.frames import (
-    Ask,
     HostRequest,
+    HostRequestBody,
     HostRequestWithdrawn,
 )
 from sessionmgr_adapters.claude.outgoing import ControlResponse
-from tests.adapters.claude.contexts import add
-from tests.adapters.claude.mocked import (
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -26,7 +25,8 @@ from tests.adapters.claude.mocked import (
     running,
     session_of,
 )
-from tests.adapters.claude.scene import ran, stage
+from tests.adapters.claude.mocked_manager import open_claude_manager, ran
+from tests.adapters.claude.run_contexts import add
 
 
 async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -> None:
@@ -43,24 +43,26 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
         it.says(running(), init(session_of(it)))
         call: Json = {"method": "tools/call", "id": 1, "params": {"name": "add", "arguments": {}}}
         asks = (
-            Ask(subtype="mcp_message", message=call),
-            Ask(subtype="hook_callback", callback_id="0"),
-            Ask(subtype="hook_callback", callback_id="7"),
-            Ask(subtype="something_new"),
+            HostRequestBody(subtype="mcp_message", message=call),
+            HostRequestBody(subtype="hook_callback", callback_id="0"),
+            HostRequestBody(subtype="hook_callback", callback_id="7"),
+            HostRequestBody(subtype="something_new"),
         )
         for number, each in enumerate(asks):
             it.says(HostRequest(request_id=str(number), request=each))
             heard = await it.heard()
             assert isinstance(heard, ControlResponse)
             answers.append(heard)
-        question = Ask(subtype="can_use_tool", tool_name="mcp__sessionmgr__add", tool_use_id="t")
+        question = HostRequestBody(
+            subtype="can_use_tool", tool_name="mcp__sessionmgr__add", tool_use_id="t"
+        )
         it.says(HostRequest(request_id="q", request=question))
         await it.heard()  # allowed by whoever gave it
         it.says(result(prompt.uuid), idle())
 
     tools = (ClaudeTool(name="add", description="", call=add),)
     hooks = (ClaudeHook("Stop", fails),)
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session, tools=tools, hooks=hooks)
     assert done.status is RunStatus.COMPLETED, done.failure
     assert '{\\"sum\\":0}' in str(answers[0].response).replace('"', '\\"')
@@ -80,7 +82,7 @@ async def test_a_question_that_is_withdrawn_wants_no_answer(autojump_clock: Mock
 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        question = Ask(subtype="can_use_tool", tool_name="Bash", tool_use_id="t1")
+        question = HostRequestBody(subtype="can_use_tool", tool_name="Bash", tool_use_id="t1")
         it.says(running(), init(session_of(it)), HostRequest(request_id="q", request=question))
         await asked.wait()
         it.says(HostRequestWithdrawn(request_id="q"), HostRequestWithdrawn(request_id="none"))
@@ -88,7 +90,7 @@ async def test_a_question_that_is_withdrawn_wants_no_answer(autojump_clock: Mock
         with trio.move_on_after(1):
             raise AssertionError(f"it was answered: {await it.heard()}")
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         run = await session.submit("hi", approve=approve)  # type: ignore[arg-type]
         assert (await run.result()).status is RunStatus.COMPLETED
 
@@ -102,12 +104,14 @@ async def test_a_tool_of_the_callers_allows_none_of_its_own_that_is_called_alike
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
         for number, name in enumerate(("Bash", "mcp__sessionmgr__Bash")):
-            question = Ask(subtype="can_use_tool", tool_name=name, tool_use_id=f"t{number}")
+            question = HostRequestBody(
+                subtype="can_use_tool", tool_name=name, tool_use_id=f"t{number}"
+            )
             it.says(HostRequest(request_id=f"q{number}", request=question))
             answers.append(await it.heard())
         it.says(result(prompt.uuid), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         await ran(session, tools=(ClaudeTool("Bash", "Ours.", add),))
     assert [isinstance(each, Answered) and type(each.decision) for each in answers] == [Deny, Allow]
 
@@ -120,13 +124,13 @@ async def test_a_request_too_many_is_refused(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        ask = Ask(subtype="hook_callback", callback_id="0")
+        ask = HostRequestBody(subtype="hook_callback", callback_id="0")
         it.says(
             *(HostRequest(request_id=f"q{n}", request=ask) for n in range(MAX_OPEN_REQUESTS + 1))
         )
         await it.expect(ControlResponse(id=f"q{MAX_OPEN_REQUESTS}", error=TOO_MANY_REQUESTS))
         it.says(result(prompt.uuid), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session, hooks=(ClaudeHook("Stop", hangs),))
     assert done.status is RunStatus.COMPLETED, done.failure

@@ -16,9 +16,14 @@ from sessionmgr.model import AnyEvent, Json, RunStatus
 from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, driver
-from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, is_kept, path_of
+from sessionmgr_adapters.claude.session_file import (
+    SILENCE,
+    SessionFile,
+    is_session_stored,
+    session_path,
+)
 from tests.adapters.claude.dialect import HELLO, INIT, SESSION
-from tests.adapters.claude.mocked import (
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -30,7 +35,7 @@ from tests.adapters.claude.mocked import (
     tool,
     tool_result,
 )
-from tests.adapters.claude.scene import Mock, stage
+from tests.adapters.claude.mocked_manager import Mock, open_claude_manager
 
 
 def line(role: str, *blocks: Json, **more: Json) -> str:
@@ -54,9 +59,9 @@ def came_of(name: str) -> Json:
 async def test_it_is_found_where_the_name_of_the_directory_was_too_long(tmp_path: Path) -> None:
     home = tmp_path / "home"
     cwd = tmp_path / ("p" * 120) / ("q" * 120)
-    path = path_of("s", str(cwd), {"CLAUDE_CONFIG_DIR": str(home)})
+    path = session_path("s", str(cwd), {"CLAUDE_CONFIG_DIR": str(home)})
     assert path is not None
-    assert not await is_kept(path)
+    assert not await is_session_stored(path)
     file = SessionFile(path)
     for name, said in (
         (path.parent.name[:200] + "-1x2y3z", line("user") + line("assistant", call("t1"))),
@@ -67,19 +72,19 @@ async def test_it_is_found_where_the_name_of_the_directory_was_too_long(tmp_path
         if said:
             (home / "projects" / name / "s.jsonl").write_text(said.replace('": ', '":'))
     assert len(await file.read_new()) == 1
-    assert await is_kept(path)
+    assert await is_session_stored(path)
 
 
 def test_it_is_found_by_the_directory_and_the_session(tmp_path: Path) -> None:
     (tmp_path / "a_b.c").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a_b.c")
-    found = path_of("s", str(tmp_path / "link"), {"HOME": "/h"})
+    found = session_path("s", str(tmp_path / "link"), {"HOME": "/h"})
     assert found is not None
     assert str(found).startswith("/h/.claude/projects/-")
     assert str(found).endswith("-a-b-c/s.jsonl")
-    elsewhere = path_of("s", "/w", {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"})
+    elsewhere = session_path("s", "/w", {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"})
     assert elsewhere == Path("/c/projects/-w/s.jsonl")
-    assert path_of("s", "/w", {}) is None
+    assert session_path("s", "/w", {}) is None
 
 
 async def test_only_what_is_new_and_about_tools_is_read(tmp_path: Path) -> None:
@@ -129,11 +134,11 @@ async def test_what_tools_do_in_silence_is_told_from_it_and_never_twice(
         it.says(tool_result("t2", "output of t2"), *text("well"), result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk, tmp_path) as session:
+    async with open_claude_manager(sdk, tmp_path) as session:
         options = ClaudeOptions(home=str(tmp_path))
         run = await session.submit("hi", options=options)
         await sdk.reached("silent")
-        path = path_of(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+        path = session_path(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
         assert path is not None
         path.parent.mkdir(parents=True)
         blocks = [call("t1")], [came_of("t1")], [call("t2")]
@@ -168,10 +173,10 @@ async def test_the_file_is_not_read_while_the_agent_speaks(
         it.says(result(prompt.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk, tmp_path) as session:
+    async with open_claude_manager(sdk, tmp_path) as session:
         run = await session.submit("hi", options=ClaudeOptions(home=str(tmp_path)))
         await sdk.reached("begun")
-        path = path_of(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+        path = session_path(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
         assert path is not None
         path.parent.mkdir(parents=True)
         path.write_text(line("assistant", call("t1")))
@@ -201,7 +206,7 @@ async def test_a_run_that_broke_off_is_gone_on_with_only_if_it_is_written_down(
     program.chmod(0o755)
     (tmp_path / "hello").write_bytes(HELLO)
     (tmp_path / "init").write_bytes(INIT)
-    path = path_of(SESSION.decode(), str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+    path = session_path(SESSION.decode(), str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
     assert path is not None
     if written is not None:
         path.parent.mkdir(parents=True)

@@ -10,18 +10,18 @@ from sessionmgr.adapter.kit.structured_output import find_validator_factory
 from sessionmgr.model import FailureKind as K, Json, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.frames import (
-    Assistant,
-    ControlReply,
-    Lifecycle,
-    Message,
-    Reply,
-    Result,
-    System,
-    Task,
+    AssistantFrame,
+    BackgroundTask,
+    ClaudeMessage,
+    ControlReplyBody,
+    ControlReplyFrame,
+    MessageLifecycle,
+    ResultFrame,
+    SystemFrame,
     TextBlock,
 )
-from sessionmgr_adapters.claude.outgoing import UserMessage
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage
+from tests.adapters.claude.mock_agent import (
     Talk,
     heard_prompt,
     idle,
@@ -33,7 +33,7 @@ from tests.adapters.claude.mocked import (
     tool,
     tool_result,
 )
-from tests.adapters.claude.scene import Mock, ran, stage
+from tests.adapters.claude.mocked_manager import Mock, open_claude_manager, ran
 
 
 async def test_a_mode_that_becomes_wider_ends_the_run(autojump_clock: MockClock) -> None:
@@ -44,7 +44,7 @@ async def test_a_mode_that_becomes_wider_ends_the_run(autojump_clock: MockClock)
         await it.expect(INTERRUPTED)
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         run = await session.submit("hi", options={})
         types = [each.type async for each in run]
         failure = (await run.result()).failure
@@ -59,7 +59,7 @@ async def test_the_end_of_the_events_in_a_turn_is_a_failure(autojump_clock: Mock
         it.says(running(), init(session_of(it)), *text("half"))
         it.ends()
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         broken = await ran(session)
     assert broken.failure is not None
     assert (broken.failure.kind, broken.text) == (K.PROTOCOL_ERROR, "half")
@@ -76,7 +76,7 @@ async def test_it_may_say_what_is_wrong_and_go(autojump_clock: MockClock) -> Non
         )
         it.ends()
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         broken = await ran(session)
     assert broken.failure is not None
     assert broken.failure.kind is K.SESSION_NOT_FOUND
@@ -89,7 +89,7 @@ async def test_a_result_without_an_idle_ends_a_turn_after_a_while(
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)), *text("well"), result(prompt.uuid))
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         began = trio.current_time()
         assert (await ran(session)).status is RunStatus.COMPLETED
         assert 1 < trio.current_time() - began < 5
@@ -99,14 +99,16 @@ async def test_what_goes_on_in_the_background_keeps_a_run_open(autojump_clock: M
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        it.says(
+            SystemFrame(subtype="background_tasks_changed", tasks=[BackgroundTask(task_id="b1")])
+        )
         it.says(*text("soon"), result(prompt.uuid), idle())
         await trio.sleep(10)
-        it.says(System(subtype="background_tasks_changed"))
+        it.says(SystemFrame(subtype="background_tasks_changed"))
         await trio.sleep(1)
         it.says(running(), init(session_of(it)), *text("seen"), result(), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session)
     assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "seen", 2)
 
@@ -117,16 +119,18 @@ async def test_a_turn_that_takes_up_what_a_task_came_to_has_all_the_time_it_need
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        it.says(
+            SystemFrame(subtype="background_tasks_changed", tasks=[BackgroundTask(task_id="b1")])
+        )
         it.says(result(prompt.uuid), idle())
         await trio.sleep(10)
-        it.says(System(subtype="background_tasks_changed"))
+        it.says(SystemFrame(subtype="background_tasks_changed"))
         await trio.sleep(1)
         it.says(running(), init(session_of(it)))
         await trio.sleep(10)
         it.says(*text("seen"), result(), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session)
     assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "seen", 2)
 
@@ -137,13 +141,13 @@ async def test_a_message_ends_the_wait_for_the_last_word(autojump_clock: MockClo
         it.says(running(), init(session_of(it)), *text("first"), result(prompt.uuid))
         await it.gate("answered")
         more = await it.heard()
-        assert isinstance(more, UserMessage)
-        it.says(Lifecycle(command_uuid=more.uuid, state="completed"))
+        assert isinstance(more, ClaudeUserMessage)
+        it.says(MessageLifecycle(command_uuid=more.uuid, state="completed"))
         await trio.sleep(1.5)
         it.says(*text("second"), result(more.uuid), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("answered")
         await trio.sleep(1)
@@ -159,11 +163,13 @@ async def test_a_task_that_begins_after_the_result_keeps_a_run_open(
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)), result(prompt.uuid))
         await trio.sleep(1)
-        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        it.says(
+            SystemFrame(subtype="background_tasks_changed", tasks=[BackgroundTask(task_id="b1")])
+        )
         await trio.sleep(10)
-        it.says(*text("seen"), System(subtype="background_tasks_changed"), idle())
+        it.says(*text("seen"), SystemFrame(subtype="background_tasks_changed"), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         began = trio.current_time()
         assert (await ran(session)).text == "seen"
         assert 11 <= trio.current_time() - began < 15
@@ -172,12 +178,12 @@ async def test_a_task_that_begins_after_the_result_keeps_a_run_open(
 async def test_a_task_that_ends_without_a_word_ends_the_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        started = System(subtype="task_started", task_id="b1", is_backgrounded=True)
+        started = SystemFrame(subtype="task_started", task_id="b1", is_backgrounded=True)
         it.says(running(), init(session_of(it)), started, result(prompt.uuid), idle())
         await trio.sleep(10)
-        it.says(System(subtype="task_notification", task_id="b1"))
+        it.says(SystemFrame(subtype="task_notification", task_id="b1"))
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         began = trio.current_time()
         assert (await ran(session)).status is RunStatus.COMPLETED
         assert 10 < trio.current_time() - began < 15
@@ -189,12 +195,12 @@ async def test_an_older_one_does_not_say_that_a_task_is_in_the_background(
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)), tool("t1", "Bash", {"run_in_background": True}))
-        it.says(System(subtype="task_started", task_id="b1", tool_use_id="t1"))
+        it.says(SystemFrame(subtype="task_started", task_id="b1", tool_use_id="t1"))
         it.says(tool_result("t1", "started"), result(prompt.uuid), idle())
         await trio.sleep(10)
-        it.says(System(subtype="task_notification", task_id="b1"))
+        it.says(SystemFrame(subtype="task_notification", task_id="b1"))
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         began = trio.current_time()
         assert (await ran(session)).status is RunStatus.COMPLETED
         assert 10 < trio.current_time() - began < 15
@@ -203,12 +209,12 @@ async def test_an_older_one_does_not_say_that_a_task_is_in_the_background(
 async def test_an_error_message_is_no_answer_of_the_model(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        message = Message(content=[TextBlock("API Error: 500")], model="<synthetic>")
+        message = ClaudeMessage(content=[TextBlock("API Error: 500")], model="<synthetic>")
         it.says(running(), init(session_of(it)))
-        it.says(Assistant(message=message, error="server_error", api_error_status=500))
+        it.says(AssistantFrame(message=message, error="server_error", api_error_status=500))
         it.says(result(prompt.uuid, is_error=True, result="API Error: 500"), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         failed = await ran(session)
     assert failed.failure is not None
     assert (failed.text, failed.failure.message) == ("", "API Error: 500")
@@ -228,7 +234,7 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
 
     sdk: Mock = MockSdk(script)
     schema: Json = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         runs = [await (await session.submit("hi", schema=schema)).result() for _ in outputs]
         impossible = await (await session.submit("hi", schema={"type": "none"})).result()
     found = [None if each.failure is None else each.failure.kind for each in runs]
@@ -244,11 +250,11 @@ async def test_a_turn_that_nobody_has_asked_for_answers_nothing(autojump_clock: 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        it.says(Result(subtype="success", origin={"kind": "task-notification"}), idle())
+        it.says(ResultFrame(subtype="success", origin={"kind": "task-notification"}), idle())
         await trio.sleep(10)
         it.says(running(), *text("well"), result(prompt.uuid), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session)
     assert (done.status, done.text) == (RunStatus.COMPLETED, "well")
 
@@ -259,17 +265,17 @@ async def test_a_result_of_another_kind_than_success_is_none(autojump_clock: Moc
         it.says(running(), init(session_of(it)))
         it.says(result(prompt.uuid, subtype="error_max_turns", is_error=False), idle())
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         done = await ran(session)
     assert done.failure is not None
     assert (done.status, done.failure.kind) == (RunStatus.FAILED, K.BUDGET_EXCEEDED)
     assert done.reason == "budget"
 
 
-def confirmed(*queued: str) -> ControlReply:
+def confirmed(*queued: str) -> ControlReplyFrame:
     response: Json = {"still_queued": [*queued], "cancelled": []}
-    reply = Reply(subtype="success", request_id="interrupt-1", response=response)
-    return ControlReply(response=reply)
+    reply = ControlReplyBody(subtype="success", request_id="interrupt-1", response=response)
+    return ControlReplyFrame(response=reply)
 
 
 @pytest.mark.parametrize("queued", [(), ("another",)])
@@ -288,7 +294,7 @@ async def test_a_confirmed_interrupt_is_over_with_the_result_of_the_turn(
         it.says(idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         began = trio.current_time()
@@ -304,16 +310,18 @@ async def test_a_confirmed_interrupt_waits_for_what_is_in_the_background(
 ) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        tasks = System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")])
+        tasks = SystemFrame(
+            subtype="background_tasks_changed", tasks=[BackgroundTask(task_id="b1")]
+        )
         it.says(running(), init(session_of(it)), tasks)
         await it.gate("at work")
         await it.expect(INTERRUPTED)
         it.says(confirmed(), result(prompt.uuid, subtype="error_during_execution", is_error=True))
         await trio.sleep(0.5)
-        it.says(System(subtype="background_tasks_changed"), idle())
+        it.says(SystemFrame(subtype="background_tasks_changed"), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         began = trio.current_time()
@@ -328,13 +336,15 @@ async def test_a_process_with_something_in_the_background_is_not_used_after_an_i
 ) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        tasks = System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")])
+        tasks = SystemFrame(
+            subtype="background_tasks_changed", tasks=[BackgroundTask(task_id="b1")]
+        )
         it.says(running(), init(session_of(it)), tasks, result(prompt.uuid), idle())
         await it.gate("in the background")
         await it.expect(INTERRUPTED)
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("in the background")
         run.cancel()
@@ -353,7 +363,7 @@ async def test_a_process_whose_model_was_silent_is_not_used_again(
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk, model=10) as session:
+    async with open_claude_manager(sdk, model=10) as session:
         assert (await ran(session)).status is RunStatus.TIMED_OUT
         assert sdk.connections[0].is_closed
 
@@ -371,7 +381,7 @@ async def test_a_turn_that_begins_after_a_confirmed_interrupt_is_interrupted_too
         it.says(confirmed(), result(prompt.uuid, subtype="error_during_execution", is_error=True))
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         run.cancel()
@@ -390,10 +400,10 @@ async def test_what_goes_on_after_an_interrupt_is_interrupted_too(
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True))
         it.says(running(), init(session_of(it)))  # a message that was queued, in older ones
         await it.expect(INTERRUPTED)
-        it.says(Result(subtype="error_during_execution", is_error=True), idle())
+        it.says(ResultFrame(subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
-    async with stage(sdk) as session:
+    async with open_claude_manager(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("at work")
         began = trio.current_time()

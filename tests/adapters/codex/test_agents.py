@@ -19,23 +19,23 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered
-from sessionmgr_adapters.codex.cleanup import SETTLING
+from sessionmgr_adapters.codex.cleanup import AGENT_START_WAIT
 from sessionmgr_adapters.codex.frames import (
-    Failing,
-    Frame,
-    ItemEnded,
-    ItemStarted,
-    ThreadClosed,
-    TokenCounts,
-    TokensUsed,
+    CodexFrame,
+    CodexTokenCounts,
+    CodexTurn,
+    ErrorNotice,
+    ItemEndedNotice,
+    ItemStartedNotice,
+    ThreadClosedNotice,
     TokenUsage,
-    Turn,
-    TurnEnded,
+    TokenUsageNotice,
+    TurnEndedNotice,
     TurnError,
-    TurnStarted,
+    TurnStartedNotice,
 )
-from sessionmgr_adapters.codex.items import SubAgentActivity
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.items import SubAgentItem
+from tests.adapters.codex.mock_agent import (
     COMMAND,
     Talk,
     begin,
@@ -46,24 +46,29 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import manager_of, play
+from tests.adapters.codex.mocked_manager import manager_of, play
 
 CLEAN = "thread/backgroundTerminals/clean"
 
 
-def called(caller: str, agent: str, kind: str = "started") -> list[Frame]:
-    item = SubAgentActivity(
+def called(caller: str, agent: str, kind: str = "started") -> list[CodexFrame]:
+    item = SubAgentItem(
         id=f"{kind} {agent}", kind=kind, agent_thread_id=agent, agent_path=f"/root/{agent}"
     )
-    return [ItemStarted(thread_id=caller, item=item), ItemEnded(thread_id=caller, item=item)]
+    return [
+        ItemStartedNotice(thread_id=caller, item=item),
+        ItemEndedNotice(thread_id=caller, item=item),
+    ]
 
 
-def works(agent: str) -> Frame:
-    return TurnStarted(thread_id=agent, turn=Turn(id=f"of {agent}", status="inProgress"))
+def works(agent: str) -> CodexFrame:
+    return TurnStartedNotice(thread_id=agent, turn=CodexTurn(id=f"of {agent}", status="inProgress"))
 
 
-def rests(agent: str, status: str = "completed", error: TurnError | None = None) -> Frame:
-    return TurnEnded(thread_id=agent, turn=Turn(id=f"of {agent}", status=status, error=error))
+def rests(agent: str, status: str = "completed", error: TurnError | None = None) -> CodexFrame:
+    return TurnEndedNotice(
+        thread_id=agent, turn=CodexTurn(id=f"of {agent}", status=status, error=error)
+    )
 
 
 async def serve(it: Talk) -> tuple[str, str, object]:
@@ -73,7 +78,7 @@ async def serve(it: Talk) -> tuple[str, str, object]:
     thread = thread_of(call)
     it.says(result(call, {}))
     if call.method == "thread/unsubscribe":
-        it.says(ThreadClosed(thread_id=thread))
+        it.says(ThreadClosedNotice(thread_id=thread))
     return call.method, thread, call.params.get("turnId")
 
 
@@ -84,21 +89,21 @@ async def test_what_agents_do_is_told_as_their_callers_and_booked(
         call = await opening(it)
         thread = thread_of(call)
         begin(it, call)
-        counts = TokenCounts(input_tokens=10, output_tokens=1)
+        counts = CodexTokenCounts(input_tokens=10, output_tokens=1)
         used = TokenUsage(total=counts, last=counts)
         it.says(
             *called(thread, "child"),
             works("child"),
-            TokensUsed(thread_id="child", turn_id="of child", token_usage=used),
-            ItemStarted(thread_id="child", item=command("c1", "ls")),
-            ItemEnded(thread_id="child", item=command("c1", "ls", "completed")),
+            TokenUsageNotice(thread_id="child", turn_id="of child", token_usage=used),
+            ItemStartedNotice(thread_id="child", item=command("c1", "ls")),
+            ItemEndedNotice(thread_id="child", item=command("c1", "ls", "completed")),
             *called("child", "deep"),
             works("deep"),
-            TokensUsed(thread_id="deep", turn_id="of deep", token_usage=used),
+            TokenUsageNotice(thread_id="deep", turn_id="of deep", token_usage=used),
             rests("deep"),
             rests("child"),
             *called(thread, "child", "completed"),
-            TokensUsed(thread_id=thread, turn_id="turn-1", token_usage=used),
+            TokenUsageNotice(thread_id=thread, turn_id="turn-1", token_usage=used),
             *text(thread, "well"),
         )
         end(it, thread)
@@ -158,9 +163,9 @@ async def test_an_agent_that_was_told_something_is_given_a_moment_to_act_on_it(
         it.says(*called(thread_of(call), "known", "interacted"))
         end(it, thread_of(call))
         if acts:
-            await trio.sleep(SETTLING / 2)
+            await trio.sleep(AGENT_START_WAIT / 2)
             it.says(works("known"))
-            await trio.sleep(SETTLING * 2)
+            await trio.sleep(AGENT_START_WAIT * 2)
             it.says(*text("known", "done"), rests("known"))
         heard.append(await serve(it))
 
@@ -184,7 +189,7 @@ async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them(
         it.says(
             *called(thread, "child"),
             works("child"),
-            ItemStarted(thread_id="child", item=command("c1", "sleep 100")),
+            ItemStartedNotice(thread_id="child", item=command("c1", "sleep 100")),
         )
         heard.append(await it.heard())
         end(it, thread, "interrupted")
@@ -193,7 +198,7 @@ async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them(
         heard.append(await serve(it))
         it.says(rests("deep", "interrupted"))
         heard.append(await serve(it))
-        it.says(ItemEnded(thread_id="child", item=command("c1", "sleep 100", "failed")))
+        it.says(ItemEndedNotice(thread_id="child", item=command("c1", "sleep 100", "failed")))
         heard.extend([await serve(it), await serve(it)])
 
     async with manager_of(busy) as manager:
@@ -280,13 +285,13 @@ async def test_what_an_agent_asks_is_asked_and_its_trouble_is_not_the_runs(
         it.says(
             *called(thread, "child"),
             works("child"),
-            ItemStarted(thread_id="child", item=command("c1", "ls")),
+            ItemStartedNotice(thread_id="child", item=command("c1", "ls")),
             PeerRequest(5, COMMAND, {"threadId": "child", "itemId": "c1", "command": "ls"}),
         )
         answers.append(await it.heard())
         it.says(
-            ItemEnded(thread_id="child", item=command("c1", "ls", "completed")),
-            Failing(thread_id="child", error=trouble, will_retry=True),
+            ItemEndedNotice(thread_id="child", item=command("c1", "ls", "completed")),
+            ErrorNotice(thread_id="child", error=trouble, will_retry=True),
             rests("child", "failed", TurnError(message="no", codex_error_info="badRequest")),
         )
         end(it, thread, "failed", TurnError(message="not well", codex_error_info="other"))

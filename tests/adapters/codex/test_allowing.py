@@ -19,9 +19,7 @@ from sessionmgr.model import (
     ToolApprovalRequested,
 )
 from sessionmgr.testing.mock_sdk import Answered
-from sessionmgr_adapters.codex.frames import ItemStarted
-from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.questions import (
+from sessionmgr_adapters.codex.approvals import (
     COMMAND,
     EDIT,
     ELICITATION,
@@ -29,14 +27,16 @@ from sessionmgr_adapters.codex.questions import (
     USER,
     verdict,
 )
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.frames import ItemStartedNotice
+from sessionmgr_adapters.codex.items import FileChangeItem, FileUpdate
+from tests.adapters.codex.mock_agent import (
     Talk,
     greeted,
     opened,
     result,
     settled,
 )
-from tests.adapters.codex.playing import answered, ask, failure, play
+from tests.adapters.codex.mocked_manager import answered, ask, failure, play
 
 
 async def test_nobody_but_us_answers_what_is_asked() -> None:
@@ -151,9 +151,9 @@ async def test_what_may_be_asked_in_a_mode_violates_nothing(
 
 
 async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
-    item = FileChange(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
+    item = FileChangeItem(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
     asking = PeerRequest(0, EDIT, {"itemId": "c"})
-    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    answer = await ask(asking, mode="accept_edits", before=ItemStartedNotice(item=item))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
 
@@ -176,8 +176,8 @@ async def test_what_may_be_run_one_day_is_no_edit_that_is_granted_unasked(
     (work / ".git").mkdir(parents=True)
     (work / "link").symlink_to(".git")
     monkeypatch.chdir(work)
-    item = FileChange(id="c", changes=[FileUpdate(path)], status="inProgress")
+    item = FileChangeItem(id="c", changes=[FileUpdate(path)], status="inProgress")
     asking = PeerRequest(0, EDIT, {"itemId": "c"})
-    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    answer = await ask(asking, mode="accept_edits", before=ItemStartedNotice(item=item))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is granted

@@ -16,10 +16,10 @@ from sessionmgr.model import Json, ToolApprovalDenied
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
-from sessionmgr_adapters.codex.frames import ItemStarted, Resolved
-from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.questions import question_of
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.approvals import request_name
+from sessionmgr_adapters.codex.frames import ItemStartedNotice, RequestResolvedNotice
+from sessionmgr_adapters.codex.items import FileChangeItem, FileUpdate
+from tests.adapters.codex.mock_agent import (
     COMMAND,
     Talk,
     begin,
@@ -27,7 +27,7 @@ from tests.adapters.codex.mocked import (
     opening,
     thread_of,
 )
-from tests.adapters.codex.playing import answered, ask, play
+from tests.adapters.codex.mocked_manager import answered, ask, play
 
 
 async def test_with_nobody_to_ask_all_is_denied() -> None:
@@ -44,8 +44,10 @@ async def test_a_request_that_nobody_knows_is_refused() -> None:
     assert answer.error == "this host does not serve 'attestation/generate'"
 
 
-def patch(path: str) -> ItemStarted:
-    return ItemStarted(item=FileChange(id="c", changes=[FileUpdate(path)], status="inProgress"))
+def patch(path: str) -> ItemStartedNotice:
+    return ItemStartedNotice(
+        item=FileChangeItem(id="c", changes=[FileUpdate(path)], status="inProgress")
+    )
 
 
 @pytest.mark.parametrize(("path", "granted"), [("a.txt", True), ("/etc/passwd", False)])
@@ -62,7 +64,7 @@ async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
         begin(it, call)
         it.says(PeerRequest(3, COMMAND, {"itemId": "c", "command": "ls"}))
         await it.gate("asked")
-        it.says(Resolved(thread_id=thread_of(call), request_id=3))
+        it.says(RequestResolvedNotice(thread_id=thread_of(call), request_id=3))
         await it.gate("withdrawn")
         end(it, thread_of(call))
 
@@ -104,7 +106,7 @@ async def test_a_question_whose_name_was_used_before_can_be_withdrawn(
         for name in ("first", "second"):
             it.says(PeerRequest(3, COMMAND, {"itemId": name, "command": name}))
         assert isinstance(await it.heard(), Answered)
-        it.says(Resolved(thread_id=thread_of(call), request_id=3))
+        it.says(RequestResolvedNotice(thread_id=thread_of(call), request_id=3))
         await dropped.wait()
         end(it, thread_of(call))
 
@@ -144,7 +146,7 @@ async def test_a_request_too_many_is_refused_and_nobody_hears_of_it(method: str)
     await play(asks, approve=hangs, options=CodexOptions(tools=(tool,)))
     refusals = {
         COMMAND: Answered(
-            question_of(MAX_OPEN_REQUESTS), Deny(reason=TOO_MANY_REQUESTS, by="limit")
+            request_name(MAX_OPEN_REQUESTS), Deny(reason=TOO_MANY_REQUESTS, by="limit")
         ),
         "item/tool/call": PeerReply(MAX_OPEN_REQUESTS, error=TOO_MANY_REQUESTS),
     }

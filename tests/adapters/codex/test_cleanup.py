@@ -11,8 +11,8 @@ from sessionmgr.model import PermissionMode
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import Frame, ItemEnded, ItemStarted
-from tests.adapters.codex.mocked import Talk, begin, command, end, opening, thread_of
+from sessionmgr_adapters.codex.frames import CodexFrame, ItemEndedNotice, ItemStartedNotice
+from tests.adapters.codex.mock_agent import Talk, begin, command, end, opening, thread_of
 
 FREE = "dangerously_skip_permissions"
 
@@ -35,15 +35,15 @@ async def test_what_commands_leave_is_cleared_away_where_no_sandbox_ends_it(
         thread = thread_of(call)
         begin(it, call)
         if works:
-            it.says(ItemStarted(thread_id=thread, item=command("c", "ls")))
-            it.says(ItemEnded(thread_id=thread, item=command("c", "ls", "completed", "done")))
+            it.says(ItemStartedNotice(thread_id=thread, item=command("c", "ls")))
+            it.says(ItemEndedNotice(thread_id=thread, item=command("c", "ls", "completed", "done")))
         await it.gate("at work")
         if cancels:
             await it.expect(INTERRUPTED)
         end(it, thread, "interrupted" if cancels else "completed")
 
     async with (
-        MockSdk[RpcOutgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, CodexFrame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -73,7 +73,7 @@ async def test_a_thread_is_kept_only_if_the_user_wants_it(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[RpcOutgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, CodexFrame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},

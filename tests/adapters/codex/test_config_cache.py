@@ -15,14 +15,14 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
-from sessionmgr_adapters.codex import CodexAdapter, configured
-from sessionmgr_adapters.codex.configured import (
+from sessionmgr_adapters.codex import CodexAdapter, config
+from sessionmgr_adapters.codex.config import (
     DIRECTORIES,
+    CodexConfig,
     ConfigCache,
-    Configured,
     config_state,
 )
-from tests.adapters.codex.mocked import Talk, begin, end, opening, text, thread_of
+from tests.adapters.codex.mock_agent import Talk, begin, end, opening, text, thread_of
 
 Change = Callable[[Path], None]
 
@@ -105,7 +105,7 @@ def _is_reading(heard: RpcOutgoing | object) -> bool:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(file_state, "RECENT_NS", 0)
-    monkeypatch.setattr(configured, "SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(config, "SYSTEM_CONFIG_DIR", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
     makes("project/.git")(tmp_path)
@@ -168,7 +168,7 @@ def test_a_file_that_has_just_changed_may_change_once_more_unseen(
     cache = ConfigCache()
     files = cache.state(home, str(tmp_path))
     assert files.is_recent
-    cache.put(str(tmp_path), files, Configured())
+    cache.store(str(tmp_path), files, CodexConfig())
     assert cache.get(str(tmp_path), files) is None
     monkeypatch.setattr(file_state, "RECENT_NS", 0)
     assert not config_state(str(home), str(tmp_path)).is_recent
@@ -186,6 +186,6 @@ def test_the_answers_for_so_many_directories_are_remembered(tmp_path: Path) -> N
     cache = ConfigCache()
     files = cache.state(tmp_path / "none", str(tmp_path))
     for number in range(DIRECTORIES + 1):
-        cache.put(f"/{number}", files, Configured())
+        cache.store(f"/{number}", files, CodexConfig())
     assert cache.get("/0", files) is None
-    assert cache.get(f"/{DIRECTORIES}", files) == Configured()
+    assert cache.get(f"/{DIRECTORIES}", files) == CodexConfig()

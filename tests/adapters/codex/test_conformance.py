@@ -15,7 +15,7 @@ from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConforman
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
 from tests.adapters.codex.dialect import CODEX
-from tests.adapters.codex.mocked import agent_of_frames
+from tests.adapters.codex.mock_agent import agent_of_frames
 
 CASE = AdapterCase(
     adapter=CodexAdapter,

@@ -7,9 +7,9 @@ from sessionmgr.model.timestamps import parse_timestamp
 from sessionmgr.process import StderrTail
 from sessionmgr_adapters.codex.failures import (
     failure_of,
-    last_words,
     request_failure,
     retry_failure,
+    stderr_tail_message,
 )
 
 LINE_CUT: Json = {"responseStreamDisconnected": {"httpStatusCode": None}}
@@ -165,4 +165,4 @@ def test_an_error_that_answers_a_request_has_its_kind(
 def test_what_it_always_complains_of_is_no_cause_of_its_death() -> None:
     said = StderrTail()
     said.feed(b"x ERROR y: Codex could not find bubblewrap on PATH. Install it.\nit broke\n")
-    assert last_words(said).short() == "it broke"
+    assert stderr_tail_message(said).short() == "it broke"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr_adapters.codex import CodexOptions
-from sessionmgr_adapters.codex.login import health_of
+from sessionmgr_adapters.codex.login import codex_health
 
 PROVIDER = '[model_providers.fake]\nbase_url = "http://127.0.0.1:9"\n'
 KEYED = f'model_provider = "fake"\n{PROVIDER}env_key = "FAKE_KEY"\n'
@@ -56,7 +56,7 @@ def test_a_login_is_found_and_named_without_its_secret(
     said: str,
 ) -> None:
     env = place(tmp_path, config, auth) | variables
-    health = health_of(CodexOptions(**options), env, str(tmp_path / "work"))  # type: ignore[arg-type]
+    health = codex_health(CodexOptions(**options), env, str(tmp_path / "work"))  # type: ignore[arg-type]
     assert health.state == "ok"
     assert health.detail.endswith(said)
     assert "unknown" not in health.detail
@@ -78,7 +78,7 @@ def test_a_missing_login_fails_and_says_what_to_do(
     tmp_path: Path, config: str, auth: str | None, variables: dict[str, str], said: str
 ) -> None:
     env = place(tmp_path, config, auth) | variables
-    health = health_of(CodexOptions(), env, str(tmp_path / "work"))
+    health = codex_health(CodexOptions(), env, str(tmp_path / "work"))
     assert health.state == "fail"
     assert said in health.detail
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_known_is_no_failure(
     tmp_path: Path, config: str, auth: str | None, variables: dict[str, str], why: str
 ) -> None:
     env = place(tmp_path, config, auth) | variables
-    health = health_of(CodexOptions(), env, str(tmp_path / "work"))
+    health = codex_health(CodexOptions(), env, str(tmp_path / "work"))
     assert health.state == "ok"
     assert "its login is unknown: " in health.detail
     assert why in health.detail
@@ -111,7 +111,7 @@ def test_a_project_that_may_name_another_provider_leaves_it_open(tmp_path: Path)
     project = tmp_path / "work" / ".codex"
     project.mkdir()
     (project / "config.toml").write_text(f'model_provider = "fake"\n{PROVIDER}')
-    health = health_of(CodexOptions(), env, str(tmp_path / "work"))
+    health = codex_health(CodexOptions(), env, str(tmp_path / "work"))
     assert health.state == "ok"
     assert "may name another model provider" in health.detail
 
@@ -119,17 +119,17 @@ def test_a_project_that_may_name_another_provider_leaves_it_open(tmp_path: Path)
 def test_a_home_of_its_own_is_looked_at(tmp_path: Path) -> None:
     env = place(tmp_path, auth=AUTH)
     (tmp_path / "other").mkdir()
-    assert health_of(CodexOptions(home="../other"), env, str(tmp_path / "work")).state == "fail"
+    assert codex_health(CodexOptions(home="../other"), env, str(tmp_path / "work")).state == "fail"
     env |= {"CODEX_HOME": str(tmp_path / "other")}
-    assert health_of(CodexOptions(), env, str(tmp_path / "work")).state == "fail"
+    assert codex_health(CodexOptions(), env, str(tmp_path / "work")).state == "fail"
 
 
 def test_a_program_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path: Path) -> None:
-    health = health_of(CodexOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
+    health = codex_health(CodexOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
     assert health.state == "skip"
     assert health.detail.startswith("there is no program 'codex' on PATH; install Codex")
 
 
 def test_the_login_of_another_program_is_unknown(tmp_path: Path) -> None:
-    health = health_of(CodexOptions(command=("/bin/sh",)), {}, str(tmp_path))
+    health = codex_health(CodexOptions(command=("/bin/sh",)), {}, str(tmp_path))
     assert (health.state, health.detail) == ("ok", "/bin/sh is there; its login is unknown")

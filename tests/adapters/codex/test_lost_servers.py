@@ -16,13 +16,13 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.testing.player import Step, Write
 from sessionmgr_adapters.codex import CodexAdapter, driver, router
-from sessionmgr_adapters.codex.frames import Frame
+from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.router import called_in
+from sessionmgr_adapters.codex.router import called_threads
 from sessionmgr_adapters.codex.sdk import CodexConversation
-from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.state import CodexState
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
-from tests.adapters.codex.mocked import (
+from tests.adapters.codex.mock_agent import (
     HELLO,
     Talk,
     begin,
@@ -34,7 +34,7 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import failure, play
+from tests.adapters.codex.mocked_manager import failure, play
 from tests.adapters.codex.test_app_server import (
     GREETING,
     OTHER,
@@ -85,7 +85,7 @@ async def test_a_kept_thread_whose_server_was_dead_goes_on_in_another(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[RpcOutgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, CodexFrame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -121,7 +121,7 @@ async def test_a_prompt_that_was_sent_to_a_thread_just_opened_is_not_sent_again(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[RpcOutgoing, Frame](agent) as sdk,
+        MockSdk[RpcOutgoing, CodexFrame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -201,7 +201,7 @@ async def neighbour_of_a_crash(tmp_path: Path) -> None:
 async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(frame: Frame, state: State) -> list[Event]:
+    def crash(frame: CodexFrame, state: CodexState) -> list[Event]:
         if "too much" in str(frame):
             raise RuntimeError("this frame is too much")
         return normalise(frame, state)
@@ -213,7 +213,7 @@ async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
 async def test_a_frame_that_the_connection_crashes_at_costs_its_neighbour_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(conversation: CodexConversation, frame: Frame) -> None:
+    def crash(conversation: CodexConversation, frame: CodexFrame) -> None:
         if "too much" in str(frame):
             raise RuntimeError("this frame is too much")
         note(conversation, frame)
@@ -226,12 +226,12 @@ async def test_a_frame_that_the_connection_crashes_at_costs_its_neighbour_nothin
 async def test_a_thread_that_cannot_be_routed_costs_its_neighbour_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(frame: Frame) -> tuple[str, list[str]]:
+    def crash(frame: CodexFrame) -> tuple[str, list[str]]:
         if "too much" in str(frame):
             raise RuntimeError("this frame is too much")
-        return called_in(frame)
+        return called_threads(frame)
 
-    monkeypatch.setattr(router, "called_in", crash)
+    monkeypatch.setattr(router, "called_threads", crash)
     await neighbour_of_a_crash(tmp_path)
 
 

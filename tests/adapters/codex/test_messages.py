@@ -11,9 +11,9 @@ from sessionmgr.model import (
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import ItemStarted
-from sessionmgr_adapters.codex.items import UserMessage
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.frames import ItemStartedNotice
+from sessionmgr_adapters.codex.items import UserMessageItem
+from tests.adapters.codex.mock_agent import (
     TURN,
     Talk,
     begin,
@@ -23,7 +23,7 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import manager_of
+from tests.adapters.codex.mocked_manager import manager_of
 
 
 async def test_a_message_that_was_taken_and_not_heard_is_said_again() -> None:
@@ -70,7 +70,7 @@ async def test_a_message_that_was_written_down_at_the_end_of_a_turn_is_answered_
         assert isinstance(steer, RpcCall)
         name = str(steer.params["clientUserMessageId"])
         it.says(result(steer, {"turnId": TURN}))
-        it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
+        it.says(ItemStartedNotice(thread_id=thread, item=UserMessageItem(id="u", client_id=name)))
         end(it, thread)
         again = await it.heard()
         assert isinstance(again, RpcCall)

@@ -12,8 +12,8 @@ from sessionmgr.model import (
     FailureKind,
     Json,
 )
-from sessionmgr_adapters.codex.frames import Hello
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.frames import ServerInfo
+from tests.adapters.codex.mock_agent import (
     HELLO,
     Talk,
     begin,
@@ -26,13 +26,13 @@ from tests.adapters.codex.mocked import (
     settled,
     thread_of,
 )
-from tests.adapters.codex.playing import failure, play
+from tests.adapters.codex.mocked_manager import failure, play
 from tests.adapters.codex.test_start_retry import BEHIND, MIGRATION
 
 
 async def test_a_version_that_is_too_old_is_refused_by_name() -> None:
     async def old(it: Talk) -> None:
-        it.says(Hello(user_agent="sessionmgr/0.144.4 (x)"))
+        it.says(ServerInfo(user_agent="sessionmgr/0.144.4 (x)"))
 
     kind, message = failure(await play(old))
     assert kind == FailureKind.CONFIG_INVALID

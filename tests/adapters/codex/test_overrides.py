@@ -8,9 +8,9 @@ import pytest
 
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.configured import put_together
-from tests.adapters.codex.mocked import Talk, greeted, refusal
-from tests.adapters.codex.playing import play
+from sessionmgr_adapters.codex.config import merge_overrides
+from tests.adapters.codex.mock_agent import Talk, greeted, refusal
+from tests.adapters.codex.mocked_manager import play
 
 CASES: Final[list[tuple[list[dict[str, Json]], dict[str, Json]]]] = [
     ([{"a.b": 1}, {"a": {"c": 2}}], {"a": {"b": 1, "c": 2}}),
@@ -26,12 +26,12 @@ CASES: Final[list[tuple[list[dict[str, Json]], dict[str, Json]]]] = [
 def test_the_later_ones_win_dotted_or_not(
     overrides: list[dict[str, Json]], whole: dict[str, Json]
 ) -> None:
-    assert put_together(*overrides) == whole
+    assert merge_overrides(*overrides) == whole
 
 
 def test_nothing_of_the_callers_is_changed() -> None:
     given: dict[str, Json] = {"a": {"b": {"c": 1}}}
-    put_together(given, {"a.b.c": 2})
+    merge_overrides(given, {"a.b.c": 2})
     assert given == {"a": {"b": {"c": 1}}}
 
 

@@ -22,49 +22,54 @@ from sessionmgr.model import (
 )
 from sessionmgr.process import secret_values
 from sessionmgr.wire import Line, OversizedFrame, RpcNotification, RpcRequest, UntypedFrame
-from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notices
+from sessionmgr_adapters.codex.approvals import approval_request, request_name, verdict
+from sessionmgr_adapters.codex.configure import OLDEST_VERSION
+from sessionmgr_adapters.codex.decode import asking_of, decode_notice, read_notices
 from sessionmgr_adapters.codex.frames import (
-    Failing,
-    Hello,
-    ItemEnded,
-    ItemStarted,
-    Limits,
-    LimitsChanged,
-    MessageDelta,
+    AccountLimits,
+    CodexMessageDelta,
+    CodexTurn,
+    ErrorNotice,
+    ItemEndedNotice,
+    ItemStartedNotice,
+    LimitsNotice,
+    LimitWindow,
     Notice,
-    Quiet,
-    Settings,
-    ThreadClosed,
+    ServerInfo,
+    SilentNotice,
+    ThreadClosedNotice,
     ThreadRef,
-    ThreadStarted,
-    Turn,
-    TurnEnded,
+    ThreadSettings,
+    ThreadStartedNotice,
+    TurnEndedNotice,
     TurnError,
-    TurnStarted,
-    Unknown,
-    Warned,
-    Window,
+    TurnStartedNotice,
+    UnknownNotice,
+    WarningNotice,
 )
 from sessionmgr_adapters.codex.items import (
-    AgentMessage,
-    CollabAgentToolCall,
-    FileChange,
+    AgentMessageItem,
+    CollabToolCallItem,
+    FileChangeItem,
     FileUpdate,
-    McpToolCall,
+    McpToolCallItem,
     UnknownItem,
-    bare,
+    bare_script,
     read_item,
 )
-from sessionmgr_adapters.codex.launch import ENVIRONMENT, content_of, declared
+from sessionmgr_adapters.codex.launch import CODEX_ENVIRONMENT, declared_variables, prompt_content
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, too_wide
-from sessionmgr_adapters.codex.preparation import OLDEST
-from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
-from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.permissions import (
+    PERMISSIONS,
+    POLICIES,
+    SandboxBounds,
+    too_wide_failure,
+)
+from sessionmgr_adapters.codex.state import CodexState
 
 
-def state() -> State:
-    made = State()
+def state() -> CodexState:
+    made = CodexState()
     made.thread, made.turn, made.started = "t", "u", True
     return made
 
@@ -122,8 +127,8 @@ def test_whatever_is_done_is_a_call_with_a_start_and_an_end(
 ) -> None:
     read = read_item(msgspec.json.encode({"id": "c", **item}))
     known = state()
-    events = normalise(ItemStarted(thread_id="t", item=read), known)
-    events += normalise(ItemEnded(thread_id="t", item=read), known)
+    events = normalise(ItemStartedNotice(thread_id="t", item=read), known)
+    events += normalise(ItemEndedNotice(thread_id="t", item=read), known)
     started, ended = events
     assert isinstance(started, ToolCallStarted)
     assert (started.tool_name, started.tool_input) == (name, given_)
@@ -132,8 +137,8 @@ def test_whatever_is_done_is_a_call_with_a_start_and_an_end(
 
 
 def test_a_call_whose_start_was_not_told_starts_with_its_end() -> None:
-    item = FileChange(id="c", changes=[FileUpdate("a")], status="declined")
-    events = normalise(ItemEnded(thread_id="t", item=item), state())
+    item = FileChangeItem(id="c", changes=[FileUpdate("a")], status="declined")
+    events = normalise(ItemEndedNotice(thread_id="t", item=item), state())
     assert [each.type for each in events] == ["tool_call_started", "tool_call_failed"]
     assert isinstance(events[1], ToolCallFailed)
 
@@ -141,7 +146,7 @@ def test_a_call_whose_start_was_not_told_starts_with_its_end() -> None:
 def test_an_item_that_nobody_knows_is_told_as_it_came() -> None:
     item = read_item(b'{"type":"dream","id":"d"}')
     assert item == UnknownItem({"type": "dream", "id": "d"})
-    assert shown(normalise(ItemStarted(thread_id="t", item=item), state())) == [
+    assert shown(normalise(ItemStartedNotice(thread_id="t", item=item), state())) == [
         ("raw_received", None)
     ]
     assert read_item(b'{"type":[],"id":"d"}') == UnknownItem({"type": [], "id": "d"})
@@ -149,11 +154,11 @@ def test_an_item_that_nobody_knows_is_told_as_it_came() -> None:
 
 def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
     known = state()
-    spawned = CollabAgentToolCall(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
-    normalise(ItemStarted(thread_id="t", item=spawned), known)
-    normalise(ThreadStarted(thread=ThreadRef(id="child", parent_thread_id="t")), known)
+    spawned = CollabToolCallItem(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
+    normalise(ItemStartedNotice(thread_id="t", item=spawned), known)
+    normalise(ThreadStartedNotice(thread=ThreadRef(id="child", parent_thread_id="t")), known)
     [event] = normalise(
-        ItemEnded(thread_id="child", item=AgentMessage(id="m", text="hello")), known
+        ItemEndedNotice(thread_id="child", item=AgentMessageItem(id="m", text="hello")), known
     )
     assert event.parent_tool_call_id == "c"
     assert known.text == ""
@@ -162,20 +167,20 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        Warned(thread_id="child", message="the disk is nearly full"),
-        Unknown(thread_id="child", method="thread/dreamed"),
-        ItemEnded(thread_id="child", item=UnknownItem({"type": "dream"})),
+        WarningNotice(thread_id="child", message="the disk is nearly full"),
+        UnknownNotice(thread_id="child", method="thread/dreamed"),
+        ItemEndedNotice(thread_id="child", item=UnknownItem({"type": "dream"})),
     ],
 )
 def test_what_is_odd_in_the_thread_of_an_agent_is_told_as_its_callers(frame: Notice) -> None:
     known = state()
-    spawned = CollabAgentToolCall(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
-    normalise(ItemStarted(thread_id="t", item=spawned), known)
+    spawned = CollabToolCallItem(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
+    normalise(ItemStartedNotice(thread_id="t", item=spawned), known)
     assert [each.parent_tool_call_id for each in normalise(frame, known)] == ["c"]
 
 
 def test_images_go_with_the_prompt() -> None:
-    content = content_of(
+    content = prompt_content(
         "look", [PromptImage("image/png", b"\x89PNG"), PromptImage("image/gif", b"")]
     )
     assert content[1:] == [
@@ -186,46 +191,48 @@ def test_images_go_with_the_prompt() -> None:
 
 
 def test_a_message_whose_start_was_not_told_has_its_own_name() -> None:
-    [event] = normalise(MessageDelta(thread_id="t", item_id="m", delta="x"), state())
+    [event] = normalise(CodexMessageDelta(thread_id="t", item_id="m", delta="x"), state())
     assert isinstance(event, MessageStreamed)
     assert (event.message_id, event.delta) == ("m", "x")
 
 
 def test_retries_of_an_agent_are_counted_anew_in_its_next_turn() -> None:
     known = state()
-    failing = Failing(thread_id="child", error=TurnError(message="busy"), will_retry=True)
+    failing = ErrorNotice(thread_id="child", error=TurnError(message="busy"), will_retry=True)
     attempts: list[object] = []
     for turn in ("first", "second"):
-        normalise(TurnStarted(thread_id="child", turn=Turn(id=turn)), known)
+        normalise(TurnStartedNotice(thread_id="child", turn=CodexTurn(id=turn)), known)
         for _ in range(2):
             attempts += [getattr(each, "attempt", None) for each in normalise(failing, known)]
-        normalise(TurnEnded(thread_id="child", turn=Turn(id=turn)), known)
+        normalise(TurnEndedNotice(thread_id="child", turn=CodexTurn(id=turn)), known)
     assert attempts == [1, 2, 1, 2]
 
 
 def test_an_agent_whose_thread_was_closed_has_nothing_left_to_give_back() -> None:
     known = state()
-    normalise(TurnStarted(thread_id="child", turn=Turn(id="u1")), known)
+    normalise(TurnStartedNotice(thread_id="child", turn=CodexTurn(id="u1")), known)
     assert list(known.agents.loaded) == ["child"]
-    normalise(ThreadClosed(thread_id="child"), known)
+    normalise(ThreadClosedNotice(thread_id="child"), known)
     assert (list(known.agents.loaded), list(known.agents.working)) == ([], [])
 
 
-def limits_of(known: State, limits: Limits) -> list[tuple[str, float | None]]:
-    events = normalise(LimitsChanged(rate_limits=limits), known)
+def limits_of(known: CodexState, limits: AccountLimits) -> list[tuple[str, float | None]]:
+    events = normalise(LimitsNotice(rate_limits=limits), known)
     return [(e.bucket, e.utilisation) for e in events if isinstance(e, RateLimitUpdated)]
 
 
 def test_news_of_a_limit_leaves_the_others_of_the_same_account_as_they_were() -> None:
     known = state()
-    first = Limits(limit_id="codex", primary=Window(used_percent=10), secondary=Window())
+    first = AccountLimits(
+        limit_id="codex", primary=LimitWindow(used_percent=10), secondary=LimitWindow()
+    )
     assert limits_of(known, first) == [("codex/primary", 0.1), ("codex/secondary", 0.0)]
-    assert limits_of(known, Limits(primary=Window(used_percent=20))) == [
+    assert limits_of(known, AccountLimits(primary=LimitWindow(used_percent=20))) == [
         ("codex/primary", 0.2),
         ("codex/secondary", 0.0),
     ]
-    assert limits_of(known, Limits(limit_id="codex")) == []
-    other = Limits(limit_id="other", primary=Window(used_percent=30))
+    assert limits_of(known, AccountLimits(limit_id="codex")) == []
+    other = AccountLimits(limit_id="other", primary=LimitWindow(used_percent=30))
     assert limits_of(known, other) == [("other/primary", 0.3)]
 
 
@@ -241,7 +248,7 @@ def test_news_of_a_limit_leaves_the_others_of_the_same_account_as_they_were() ->
     ],
 )
 def test_a_command_is_told_without_the_shell_around_it(command: str, expected: str) -> None:
-    assert bare(command) == expected
+    assert bare_script(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -267,32 +274,38 @@ def test_a_command_is_told_without_the_shell_around_it(command: str, expected: s
     ],
 )
 def test_a_command_is_shown_whole_unless_a_system_shell_is_given_a_script(command: str) -> None:
-    assert bare(command) == command
+    assert bare_script(command) == command
 
 
 # --- frames --------------------------------------------------------------------------------------
 
 
 def test_a_notice_is_what_its_method_says() -> None:
-    delta = notice_of(RpcNotification("item/agentMessage/delta", b'{"threadId":"t","delta":"x"}'))
-    assert delta == MessageDelta(thread_id="t", delta="x")
-    assert isinstance(notice_of(RpcNotification("turn/diff/updated", b'{"threadId":"t"}')), Quiet)
-    unknown = notice_of(RpcNotification("thread/dreamed", b'{"threadId":"t"}'))
-    assert unknown == Unknown(method="thread/dreamed", params={"threadId": "t"}, thread_id="t")
-    assert isinstance(notice_of(RpcNotification("turn/started", b'{"turn":5}')), UntypedFrame)
+    delta = decode_notice(
+        RpcNotification("item/agentMessage/delta", b'{"threadId":"t","delta":"x"}')
+    )
+    assert delta == CodexMessageDelta(thread_id="t", delta="x")
+    assert isinstance(
+        decode_notice(RpcNotification("turn/diff/updated", b'{"threadId":"t"}')), SilentNotice
+    )
+    unknown = decode_notice(RpcNotification("thread/dreamed", b'{"threadId":"t"}'))
+    assert unknown == UnknownNotice(
+        method="thread/dreamed", params={"threadId": "t"}, thread_id="t"
+    )
+    assert isinstance(decode_notice(RpcNotification("turn/started", b'{"turn":5}')), UntypedFrame)
 
 
 @given(method=st.sampled_from(["turn/completed", "item/started", "error", "x"]), data=st.binary())
 def test_no_parameters_are_too_odd_to_be_told(method: str, data: bytes) -> None:
-    normalise(notice_of(RpcNotification(method, data)), state())
+    normalise(decode_notice(RpcNotification(method, data)), state())
     asking_of(RpcRequest(1, method, data))
 
 
 # --- modes ---------------------------------------------------------------------------------------
 
 
-def in_force(approval: Json, sandbox: Json) -> Settings:
-    return Settings(approval_policy=approval, sandbox_policy=sandbox)
+def in_force(approval: Json, sandbox: Json) -> ThreadSettings:
+    return ThreadSettings(approval_policy=approval, sandbox_policy=sandbox)
 
 
 def test_every_mode_has_a_policy() -> None:
@@ -302,23 +315,23 @@ def test_every_mode_has_a_policy() -> None:
 @pytest.mark.parametrize("word", POLICIES)
 def test_what_was_asked_for_is_not_too_wide_and_more_is(word: str) -> None:
     policy = POLICIES[word]
-    wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=False))
-    assert too_wide(policy, wanted, in_force(policy.approval, wanted)) is None
+    wanted = policy.sandbox_policy(SandboxBounds(directories=("/a",), temporary=False))
+    assert too_wide_failure(policy, wanted, in_force(policy.approval, wanted)) is None
     others = [each for each in POLICIES.values() if each.sandbox != policy.sandbox]
     order = ["read-only", "workspace-write", "danger-full-access"]
     for other in others:
-        found = in_force(policy.approval, other.sandbox_policy(Bounds()))
+        found = in_force(policy.approval, other.sandbox_policy(SandboxBounds()))
         is_wider = order.index(other.sandbox) > order.index(policy.sandbox)
-        assert (too_wide(policy, wanted, found) is not None) is is_wider
-    assert too_wide(policy, wanted, in_force(policy.approval, {"type": "new"})) is not None
-    assert too_wide(policy, wanted, in_force("granular", wanted)) is not None
+        assert (too_wide_failure(policy, wanted, found) is not None) is is_wider
+    assert too_wide_failure(policy, wanted, in_force(policy.approval, {"type": "new"})) is not None
+    assert too_wide_failure(policy, wanted, in_force("granular", wanted)) is not None
 
 
 @pytest.mark.parametrize("name", ["excludeSlashTmp", "excludeTmpdirEnvVar"])
 def test_what_is_shared_by_all_is_more_than_what_is_the_sessions(name: str) -> None:
     policy = POLICIES["never, workspace-write"]
-    wanted = policy.sandbox_policy(Bounds(temporary=False))
-    assert too_wide(policy, wanted, in_force("never", {**wanted, name: False})) is not None
+    wanted = policy.sandbox_policy(SandboxBounds(temporary=False))
+    assert too_wide_failure(policy, wanted, in_force("never", {**wanted, name: False})) is not None
 
 
 @pytest.mark.parametrize(
@@ -336,9 +349,9 @@ def test_more_directories_or_a_network_are_more_than_was_asked_for(
     found: dict[str, Json], is_wider: bool
 ) -> None:
     policy = POLICIES["never, workspace-write"]
-    wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=True))
+    wanted = policy.sandbox_policy(SandboxBounds(directories=("/a",), temporary=True))
     known = in_force("never", {**wanted, **found})
-    assert (too_wide(policy, wanted, known) is not None) is is_wider
+    assert (too_wide_failure(policy, wanted, known) is not None) is is_wider
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -386,7 +399,7 @@ def test_a_patch_is_a_question_about_all_its_files(tmp_path: Path) -> None:
     work.mkdir()
     outside.mkdir()
     (work / "link").symlink_to(outside)
-    change = FileChange(
+    change = FileChangeItem(
         id="c",
         changes=[
             FileUpdate("a"),
@@ -447,9 +460,9 @@ def test_a_tool_of_an_mcp_server_is_asked_by_its_own_name() -> None:
         "tool_params": {"a": 1},
     }
     params: dict[str, Json] = {"serverName": "lab", "message": "Allow?", "_meta": about}
-    call = McpToolCall(id="c", server="lab", tool="add")
+    call = McpToolCallItem(id="c", server="lab", tool="add")
     request = approval_request(
-        PeerRequest(1, MCP, params), {"x": FileChange(id="x"), "c": call}, "/", []
+        PeerRequest(1, MCP, params), {"x": FileChangeItem(id="x"), "c": call}, "/", []
     )
     assert (request.tool_name, request.tool_input) == ("mcp__lab__add", {"a": 1})
     assert (request.tool_call_id, request.reason) == ("c", "Allow?")
@@ -460,38 +473,38 @@ def test_a_tool_of_an_mcp_server_is_asked_by_its_own_name() -> None:
 
 
 def test_one_and_its_text_are_two_questions() -> None:
-    assert question_of(1) != question_of("1")
+    assert request_name(1) != request_name("1")
 
 
 # --- what it says of itself ----------------------------------------------------------------------
 
 
 def test_a_version_is_found_after_the_first_slash() -> None:
-    greeting = Hello(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)")
+    greeting = ServerInfo(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)")
     assert greeting.version == "0.169.0"
-    assert Hello(user_agent="nobody").version is None
-    assert outdated_failure("Codex", "0.163.0", OLDEST) is None
-    assert outdated_failure("Codex", "1.0.0", OLDEST) is None
-    assert outdated_failure("Codex", "0.162.9", OLDEST) is not None
-    assert outdated_failure("Codex", None, OLDEST) is not None
+    assert ServerInfo(user_agent="nobody").version is None
+    assert outdated_failure("Codex", "0.163.0", OLDEST_VERSION) is None
+    assert outdated_failure("Codex", "1.0.0", OLDEST_VERSION) is None
+    assert outdated_failure("Codex", "0.162.9", OLDEST_VERSION) is not None
+    assert outdated_failure("Codex", None, OLDEST_VERSION) is not None
 
 
 def test_who_pays_is_said_in_our_words() -> None:
-    assert Hello(account="chatgpt").credential == "subscription"
-    assert Hello(account="apiKey").credential == "api_key"
-    assert Hello().credential == "unknown"
+    assert ServerInfo(account="chatgpt").credential == "subscription"
+    assert ServerInfo(account="apiKey").credential == "api_key"
+    assert ServerInfo().credential == "unknown"
 
 
 def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path: Path) -> None:
-    assert declared({"HOME": str(tmp_path)}) == ENVIRONMENT
+    assert declared_variables({"HOME": str(tmp_path)}) == CODEX_ENVIRONMENT
     place = tmp_path / ".codex"
     place.mkdir()
     (place / "config.toml").write_text('[model_providers.a]\nenv_key = "THE_WORD"\n')
-    found = declared({"HOME": str(tmp_path)})
-    assert found.names == (*ENVIRONMENT.names, "THE_WORD")
+    found = declared_variables({"HOME": str(tmp_path)})
+    assert found.names == (*CODEX_ENVIRONMENT.names, "THE_WORD")
     assert secret_values({"THE_WORD": "open sesame"}, found) == ("open sesame",)
     (place / "config.toml").write_text("not = [toml")
-    assert declared({"CODEX_HOME": str(place)}) == ENVIRONMENT
+    assert declared_variables({"CODEX_HOME": str(place)}) == CODEX_ENVIRONMENT
 
 
 def test_a_line_that_is_no_notice_costs_no_other_line_of_its_read_anything() -> None:
@@ -509,6 +522,6 @@ def test_a_line_that_is_no_notice_costs_no_other_line_of_its_read_anything() -> 
         b'{"id": 1, "result": {}}',
         delta,
     ]
-    piece = MessageDelta(thread_id="t", item_id="m", delta="x")
-    whole = ItemEnded(thread_id="t", item=AgentMessage(id="m", text="x"))
+    piece = CodexMessageDelta(thread_id="t", item_id="m", delta="x")
+    whole = ItemEndedNotice(thread_id="t", item=AgentMessageItem(id="m", text="x"))
     assert read_notices(lines) == [piece, None, whole, None, piece, None, None, piece]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.codex.failures import failure_of, placeless, without_places
+from sessionmgr_adapters.codex.failures import failure_of, strip_directories, without_directories
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from sessionmgr_adapters.codex.failures import failure_of, placeless, without_pl
     ],
 )
 def test_files_have_their_names_alone(text: str, shown: str | None) -> None:
-    assert without_places(text) == (shown or text)
+    assert strip_directories(text) == (shown or text)
 
 
 def test_failures_say_nothing_of_places() -> None:
     said = "bad /home/joe/.codex/auth.json"
     assert failure_of("other", said).message == "bad auth.json"
     failure = Failure(kind=FailureKind.PROCESS_EXITED, message=said, stderr_tail=said)
-    told = placeless(failure)
+    told = without_directories(failure)
     assert (told.message, told.stderr_tail) == ("bad auth.json", "bad auth.json")

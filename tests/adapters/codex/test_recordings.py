@@ -19,22 +19,27 @@ from sessionmgr.model import (
 )
 from sessionmgr.wire import RpcNotification, RpcRequest, RpcResponse
 from sessionmgr.wire.json_rpc import decode_rpc
-from sessionmgr_adapters.codex.decode import asking_of, notice_of, thread_of
+from sessionmgr_adapters.codex.approvals import APPROVALS, CALL, approval_request
+from sessionmgr_adapters.codex.decode import asking_of, decode_notice, params_thread
 from sessionmgr_adapters.codex.failures import failure_of_end
-from sessionmgr_adapters.codex.frames import Frame, ItemEnded, TokensUsed, TurnEnded
-from sessionmgr_adapters.codex.items import AgentMessage
+from sessionmgr_adapters.codex.frames import (
+    CodexFrame,
+    ItemEndedNotice,
+    TokenUsageNotice,
+    TurnEndedNotice,
+)
+from sessionmgr_adapters.codex.items import AgentMessageItem
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request
-from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.state import CodexState
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 GOLDEN = Path(__file__).parents[2] / "golden" / "codex"
 
 
-class Played(NamedTuple):
+class PlayedCodexRecording(NamedTuple):
     events: dict[str, list[Event]]
     """Of each thread."""
-    frames: list[Frame]
+    frames: list[CodexFrame]
     ends: list[tuple[str, bool, bool]]
     """Of each turn that failed: kind, retryable, resumable."""
 
@@ -49,15 +54,15 @@ def said(path: Path) -> list[bytes]:
     return lines
 
 
-def play(path: Path) -> Played:
-    states: dict[str, State] = {}
-    played = Played({}, [], [])
+def play(path: Path) -> PlayedCodexRecording:
+    states: dict[str, CodexState] = {}
+    played = PlayedCodexRecording({}, [], [])
     for line in said(path):
         for message in decode_rpc(line):
-            frame: Frame
+            frame: CodexFrame
             match message:
                 case RpcNotification():
-                    frame = notice_of(message)
+                    frame = decode_notice(message)
                 case RpcRequest():
                     frame = asking_of(message)
                 case RpcResponse():
@@ -66,11 +71,11 @@ def play(path: Path) -> Played:
                     continue
             played.frames.append(frame)
             thread = _thread(frame)
-            state = states.setdefault(thread, State())
+            state = states.setdefault(thread, CodexState())
             state.thread = thread
             state.turn = getattr(frame, "turn_id", state.turn)
             played.events.setdefault(thread, []).extend(normalise(frame, state))
-            if isinstance(frame, TurnEnded):
+            if isinstance(frame, TurnEndedNotice):
                 failure = failure_of_end(frame.turn, state)
                 if failure is not None:
                     end = (failure.kind.value, failure.retryable, failure.resumable)
@@ -82,14 +87,14 @@ def play(path: Path) -> Played:
     return played
 
 
-def _thread(frame: Frame) -> str:
+def _thread(frame: CodexFrame) -> str:
     if isinstance(frame, PeerRequest):
-        return thread_of(frame.params) or ""
+        return params_thread(frame.params) or ""
     return getattr(frame, "thread_id", "")
 
 
 @pytest.fixture(scope="module")
-def recordings() -> dict[str, Played]:
+def recordings() -> dict[str, PlayedCodexRecording]:
     place = os.environ.get(VARIABLE)
     if place is None:
         pytest.skip(f"{VARIABLE} does not name the directory of the recordings")
@@ -100,19 +105,19 @@ def recordings() -> dict[str, Played]:
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, Played]:
+def golden() -> dict[str, PlayedCodexRecording]:
     """What was recorded here, of the app-server."""
     files = [path for path in GOLDEN.rglob("*.jsonl") if b'"initialize"' in path.read_bytes()]
     assert files
     return {f"{path.parent.name}/{path.stem}": play(path) for path in files}
 
 
-def events_of(played: Played) -> list[Event]:
+def events_of(played: PlayedCodexRecording) -> list[Event]:
     return [event for events in played.events.values() for event in events]
 
 
 def test_nothing_that_it_says_is_unknown(
-    recordings: dict[str, Played], golden: dict[str, Played]
+    recordings: dict[str, PlayedCodexRecording], golden: dict[str, PlayedCodexRecording]
 ) -> None:
     unknown = {"raw_received", "output_received"}
     found = {
@@ -123,7 +128,7 @@ def test_nothing_that_it_says_is_unknown(
     assert found == set()
 
 
-def test_what_begins_ends_once_or_was_given_up(recordings: dict[str, Played]) -> None:
+def test_what_begins_ends_once_or_was_given_up(recordings: dict[str, PlayedCodexRecording]) -> None:
     for name, played in recordings.items():
         for events in played.events.values():
             begun = [each.tool_call_id for each in events if isinstance(each, ToolCallStarted)]
@@ -133,7 +138,7 @@ def test_what_begins_ends_once_or_was_given_up(recordings: dict[str, Played]) ->
             assert set(ended) <= set(begun), name
 
 
-def test_each_run_starts_once_before_all_else(golden: dict[str, Played]) -> None:
+def test_each_run_starts_once_before_all_else(golden: dict[str, PlayedCodexRecording]) -> None:
     for name, played in golden.items():
         for thread, events in played.events.items():
             types = [each.type for each in events if each.type != "error_occurred"]
@@ -142,22 +147,24 @@ def test_each_run_starts_once_before_all_else(golden: dict[str, Played]) -> None
                 assert types.count("run_started") == 1, name
 
 
-def test_what_is_said_is_what_whole_items_say(recordings: dict[str, Played]) -> None:
+def test_what_is_said_is_what_whole_items_say(recordings: dict[str, PlayedCodexRecording]) -> None:
     for name, played in recordings.items():
         whole = [
             frame.item.text
             for frame in played.frames
-            if isinstance(frame, ItemEnded) and isinstance(frame.item, AgentMessage)
+            if isinstance(frame, ItemEndedNotice) and isinstance(frame.item, AgentMessageItem)
         ]
         told = [each.content for each in events_of(played) if isinstance(each, MessageReceived)]
         assert sorted(told) == sorted(filter(None, whole)), name
 
 
-def test_what_was_used_is_never_more_than_the_total(recordings: dict[str, Played]) -> None:
+def test_what_was_used_is_never_more_than_the_total(
+    recordings: dict[str, PlayedCodexRecording],
+) -> None:
     for name, played in recordings.items():
         totals: dict[str, int] = {}
         for frame in played.frames:
-            if isinstance(frame, TokensUsed):
+            if isinstance(frame, TokenUsageNotice):
                 totals[frame.thread_id] = frame.token_usage.total.output_tokens
         for thread, total in totals.items():
             booked = [
@@ -184,7 +191,7 @@ ENDS: dict[str, list[tuple[str, bool, bool]]] = {
 }
 
 
-def test_what_went_wrong_is_told_apart(recordings: dict[str, Played]) -> None:
+def test_what_went_wrong_is_told_apart(recordings: dict[str, PlayedCodexRecording]) -> None:
     assert {name: set(recordings[name].ends) for name in ENDS} == {
         name: set(ends) for name, ends in ENDS.items()
     }

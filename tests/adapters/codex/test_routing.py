@@ -11,9 +11,9 @@ from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import Repeat, Step, Write, command_of
-from sessionmgr_adapters.codex.frames import MessageDelta
-from sessionmgr_adapters.codex.router import EARLY, HELD
-from sessionmgr_adapters.codex.sdk import connect
+from sessionmgr_adapters.codex.frames import CodexMessageDelta
+from sessionmgr_adapters.codex.router import MAX_EARLY_FRAMES, MAX_HELD_FRAMES
+from sessionmgr_adapters.codex.sdk import connect_codex
 from tests.adapters.codex.dialect import OPENED, THREAD
 from tests.adapters.codex.test_app_server import (
     CHILD,
@@ -24,8 +24,8 @@ from tests.adapters.codex.test_app_server import (
     message,
     tells,
 )
-from tests.adapters.codex.test_left_calls import CLOSED, Ear, Stage, signs, stage
 from tests.adapters.codex.test_lost_servers import together
+from tests.adapters.codex.test_open_calls import CLOSED, CallListener, LeftCallStage, signs, stage
 
 START = RpcCall(1, "thread/start", {})
 RESUME = RpcCall(1, "thread/resume", {"threadId": THREAD})
@@ -36,9 +36,9 @@ def adopts(child: str, caller: str) -> Step:
     return tells("thread/started", child, thread={"id": child, "parentThreadId": caller})
 
 
-async def heard_by_one_on_a_thread(it: Stage) -> str:
+async def heard_by_one_on_a_thread(it: LeftCallStage) -> str:
     """Return all that is heard by a conversation on THREAD."""
-    ear = Ear()
+    ear = CallListener()
     await (await it.connection.open(None, ear)).send(START)
     await it.until("done")
     return str(ear.heard)
@@ -59,7 +59,7 @@ async def test_texts_that_come_in_one_read_are_each_for_their_own(tmp_path: Path
         together(piece(THREAD, "one"), piece(OTHER, "two")),
         hears("config/read"),
     ) as it:
-        ears = Ear(), Ear()
+        ears = CallListener(), CallListener()
         for each in ears:
             await (await it.connection.open(None, each)).send(START)
         await it.until("opened")
@@ -67,7 +67,9 @@ async def test_texts_that_come_in_one_read_are_each_for_their_own(tmp_path: Path
         await ears[0].until("one")
         await it.stays.send(RpcCall(2, "config/read", {}))
         await it.until("done")
-    pieces = [[each.delta for each in ear.heard if isinstance(each, MessageDelta)] for ear in ears]
+    pieces = [
+        [each.delta for each in ear.heard if isinstance(each, CodexMessageDelta)] for ear in ears
+    ]
     assert pieces == [["one"], ["two"]]
 
 
@@ -75,7 +77,9 @@ async def test_texts_that_come_in_one_read_are_each_for_their_own(tmp_path: Path
 async def test_of_threads_that_nobody_knows_so_much_is_kept_and_of_the_oldest_nothing(
     tmp_path: Path, is_too_much: bool
 ) -> None:
-    others = HELD - 2 + is_too_much  # beside the first word, and what tells whose the thread is
+    others = (
+        MAX_HELD_FRAMES - 2 + is_too_much
+    )  # beside the first word, and what tells whose the thread is
     async with stage(
         tmp_path,
         hears("thread/start"),
@@ -92,19 +96,22 @@ async def test_of_threads_that_nobody_knows_so_much_is_kept_and_of_the_oldest_no
 async def test_what_came_before_there_was_anyone_is_kept_for_who_comes_first(
     tmp_path: Path,
 ) -> None:
-    flood = Repeat(signs("early").data, EARLY + 1)
+    flood = Repeat(signs("early").data, MAX_EARLY_FRAMES + 1)
     argv = command_of([*GREETING, flood], tmp_path / "playbook.json")
     command = Command(argv=argv, cwd=str(tmp_path), env={})
-    first, second = Ear(), Ear()
+    first, second = CallListener(), CallListener()
     with trio.fail_after(20):
         async with (
             open_launcher() as launcher,
-            connect(ConnectionSpec(launcher=launcher, command=command)) as connection,
+            connect_codex(ConnectionSpec(launcher=launcher, command=command)) as connection,
         ):
             await connection.wait_closed()
             await connection.open(None, first)
             await connection.open(None, second)
-    assert (str(first.heard).count("early"), str(second.heard).count("early")) == (EARLY, 0)
+    assert (str(first.heard).count("early"), str(second.heard).count("early")) == (
+        MAX_EARLY_FRAMES,
+        0,
+    )
 
 
 async def test_what_was_kept_of_a_thread_is_no_agents_of_who_comes_when_all_have_left(
@@ -145,7 +152,7 @@ async def test_what_comes_of_a_thread_that_is_given_back_is_nobodys(tmp_path: Pa
     ) as it:
         await it.stays.send(START)
         await it.leave(START)
-        ear = Ear()
+        ear = CallListener()
         await (await it.connection.open(None, ear)).send(RESUME)
         await it.until("done")
     assert ("too late" in str(ear.heard), "again" in str(ear.heard)) == (False, True)
@@ -162,7 +169,7 @@ async def test_a_thread_that_is_closed_while_it_is_kept_is_opened_again(tmp_path
         signs("closed"),
         hears("thread/resume", threadId=THREAD),
     ) as it:
-        conversation = await it.connection.open(None, Ear())
+        conversation = await it.connection.open(None, CallListener())
         await conversation.send(START)
         await it.until("opened")
         conversation.close(keep=True)

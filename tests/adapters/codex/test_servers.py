@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.configured import Configured, all_asked
+from sessionmgr_adapters.codex.config import CodexConfig, ask_for_all_tools
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_every_tool_is_asked_about(config: dict[str, Json], servers: dict[str, J
         else server
         for name, server in servers.items()
     }
-    found = all_asked({"model": "m", **config}, {})
+    found = ask_for_all_tools({"model": "m", **config}, {})
     assert found == {"model": "m", **({"mcp_servers": asked} if asked else {})}
 
 
 def test_tools_of_which_something_is_said_are_asked_about_as_well() -> None:
     config: dict[str, Json] = {"mcp_servers.own.tools": {"b": {"approval_mode": "approve"}}}
-    assert all_asked(config, {"users": ("a",), "own": ()}) == {
+    assert ask_for_all_tools(config, {"users": ("a",), "own": ()}) == {
         "mcp_servers": {
             "users": {
                 "tools": {"a": {"approval_mode": "prompt"}},
@@ -52,10 +52,14 @@ def test_tools_of_which_something_is_said_are_asked_about_as_well() -> None:
 
 
 def test_servers_that_only_a_project_has_are_not_used() -> None:
-    near = Configured(mcp_servers={"lab": {"args": ["x"]}, "own": {"tools": {"a": {}}}, "no": {}})
-    far = Configured(mcp_servers={"lab": {"command": "c", "tools": {"w": {}}}, "web": {"url": "u"}})
+    near = CodexConfig(mcp_servers={"lab": {"args": ["x"]}, "own": {"tools": {"a": {}}}, "no": {}})
+    far = CodexConfig(
+        mcp_servers={"lab": {"command": "c", "tools": {"w": {}}}, "web": {"url": "u"}}
+    )
     ask = {"default_tools_approval_mode": "prompt"}
-    found = all_asked({"mcp_servers.own.command": "x"}, {"lab2": ()}, [near, far, Configured()])
+    found = ask_for_all_tools(
+        {"mcp_servers.own.command": "x"}, {"lab2": ()}, [near, far, CodexConfig()]
+    )
     assert found == {
         "mcp_servers": {
             "lab2": ask,

@@ -10,7 +10,7 @@ from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, RunResult
 from sessionmgr.testing.player import UntilClosed, Write, command_of
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.failures import TRIES, has_lost
+from sessionmgr_adapters.codex.failures import MAX_STARTS, lost_start_race
 from tests.adapters.codex.dialect import CODEX
 
 LOST = "Error: failed to initialize sqlite state runtime under /home"
@@ -49,14 +49,14 @@ async def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
     assert result.failure is not None
     assert result.failure.kind is FailureKind.PROCESS_EXITED
     assert LOST in result.failure.message
-    assert len(warnings(events)) == TRIES - 1
+    assert len(warnings(events)) == MAX_STARTS - 1
 
 
 @pytest.mark.parametrize(
     ("stderr", "tries", "lost"),
     [
         (LOST, 1, True),
-        (LOST, TRIES, False),
+        (LOST, MAX_STARTS, False),
         (f"Error: thread/fork: thread/fork failed: {MIGRATION} (code -32603)", 1, True),
         (f"Error: thread/fork: thread/fork failed: {BEHIND} (code -32603)", 1, True),
         ("failed to open DB at x.sqlite: (code: 5) database is locked (code -32603)", 1, True),
@@ -65,4 +65,4 @@ async def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
     ],
 )
 def test_only_that_is_tried_again(stderr: str, tries: int, lost: bool) -> None:
-    assert has_lost(stderr, tries) == lost
+    assert lost_start_race(stderr, tries) == lost

@@ -17,23 +17,23 @@ from sessionmgr.model import (
 )
 from sessionmgr.testing.mock_sdk import INTERRUPTED
 from sessionmgr_adapters.codex.frames import (
-    Failing,
-    Frame,
-    ItemEnded,
-    ItemStarted,
-    Limits,
-    LimitsChanged,
-    MessageDelta,
-    TokenCounts,
-    TokensUsed,
+    AccountLimits,
+    CodexFrame,
+    CodexMessageDelta,
+    CodexTokenCounts,
+    ErrorNotice,
+    ItemEndedNotice,
+    ItemStartedNotice,
+    LimitsNotice,
+    LimitWindow,
     TokenUsage,
+    TokenUsageNotice,
     TurnError,
-    Unknown,
-    Warned,
-    Window,
+    UnknownNotice,
+    WarningNotice,
 )
-from sessionmgr_adapters.codex.items import AgentMessage, ContextCompaction
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.items import AgentMessageItem, ContextCompactionItem
+from tests.adapters.codex.mock_agent import (
     TURN,
     Talk,
     begin,
@@ -44,7 +44,7 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import manager_of, play
+from tests.adapters.codex.mocked_manager import manager_of, play
 
 
 async def test_text_that_was_given_up_is_part_of_nothing(autojump_clock: MockClock) -> None:
@@ -52,10 +52,10 @@ async def test_text_that_was_given_up_is_part_of_nothing(autojump_clock: MockClo
         call = await opening(it)
         thread = thread_of(call)
         begin(it, call)
-        half: list[Frame] = [
-            ItemStarted(thread_id=thread, item=AgentMessage(id="m")),
-            MessageDelta(thread_id=thread, item_id="m", delta="Half"),
-            Failing(
+        half: list[CodexFrame] = [
+            ItemStartedNotice(thread_id=thread, item=AgentMessageItem(id="m")),
+            CodexMessageDelta(thread_id=thread, item_id="m", delta="Half"),
+            ErrorNotice(
                 thread_id=thread,
                 error=TurnError(message="Reconnecting... 1/5", codex_error_info="other"),
                 will_retry=True,
@@ -70,15 +70,17 @@ async def test_text_that_was_given_up_is_part_of_nothing(autojump_clock: MockClo
     assert [each.attempt for each in events if isinstance(each, RetryScheduled)] == [1]
 
 
-def usage(thread: str, turn: str, total: int, last: int) -> TokensUsed:
-    return TokensUsed(
+def usage(thread: str, turn: str, total: int, last: int) -> TokenUsageNotice:
+    return TokenUsageNotice(
         thread_id=thread,
         turn_id=turn,
         token_usage=TokenUsage(
-            total=TokenCounts(
+            total=CodexTokenCounts(
                 input_tokens=10 * total, cached_input_tokens=total, output_tokens=total
             ),
-            last=TokenCounts(input_tokens=10 * last, cached_input_tokens=last, output_tokens=last),
+            last=CodexTokenCounts(
+                input_tokens=10 * last, cached_input_tokens=last, output_tokens=last
+            ),
         ),
     )
 
@@ -106,7 +108,7 @@ async def test_what_was_tried_again_explains_a_failure_unless_the_model_has_answ
         thread = thread_of(call)
         begin(it, call)
         gone = TurnError(message="gone", codex_error_info="responseStreamDisconnected")
-        it.says(Failing(thread_id=thread, error=gone, will_retry=True))
+        it.says(ErrorNotice(thread_id=thread, error=gone, will_retry=True))
         if answers:
             it.says(usage(thread, TURN, 10, 10))
         end(it, thread, "failed", TurnError(message="Bad Request", codex_error_info="other"))
@@ -124,11 +126,11 @@ async def test_a_context_that_was_not_shortened_when_the_turn_ends_never_is(
         call = await opening(it)
         thread = thread_of(call)
         begin(it, call)
-        first, second = ContextCompaction(id="one"), ContextCompaction(id="two")
+        first, second = ContextCompactionItem(id="one"), ContextCompactionItem(id="two")
         it.says(
-            ItemStarted(thread_id=thread, item=first),
-            ItemEnded(thread_id=thread, item=first),
-            ItemStarted(thread_id=thread, item=second),
+            ItemStartedNotice(thread_id=thread, item=first),
+            ItemEndedNotice(thread_id=thread, item=first),
+            ItemStartedNotice(thread_id=thread, item=second),
         )
         end(it, thread, status)
 
@@ -145,9 +147,11 @@ async def test_a_used_up_limit_says_when_it_is_over(autojump_clock: MockClock) -
     async def limited(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
-        window = Window(used_percent=100, resets_at=1_900_000_000)
-        it.says(LimitsChanged(rate_limits=Limits(limit_id="codex", primary=window)))
-        it.says(LimitsChanged(rate_limits=Limits(limit_id="codex")))  # a neighbour's, of no news
+        window = LimitWindow(used_percent=100, resets_at=1_900_000_000)
+        it.says(LimitsNotice(rate_limits=AccountLimits(limit_id="codex", primary=window)))
+        it.says(
+            LimitsNotice(rate_limits=AccountLimits(limit_id="codex"))
+        )  # a neighbour's, of no news
         error = TurnError(message="You've hit it.", codex_error_info="usageLimitExceeded")
         end(it, thread_of(call), "failed", error)
 
@@ -164,7 +168,7 @@ async def test_what_nobody_knows_is_told_as_it_came(autojump_clock: MockClock) -
         begin(it, call)
         thread = thread_of(call)
         params: Json = {"threadId": thread}
-        it.says(Unknown(method="thread/dreamed", params=params, thread_id=thread))
+        it.says(UnknownNotice(method="thread/dreamed", params=params, thread_id=thread))
         end(it, thread_of(call))
 
     done, events = await play(odd)
@@ -177,8 +181,8 @@ async def test_a_warning_that_concerns_no_thread_is_told_by_the_first_run_alone(
 ) -> None:
     async def warns(it: Talk) -> None:
         call = await opening(it)
-        it.says(Warned(summary="no bubblewrap on PATH"))
-        it.says(Warned(message="of this thread", thread_id=thread_of(call)))
+        it.says(WarningNotice(summary="no bubblewrap on PATH"))
+        it.says(WarningNotice(message="of this thread", thread_id=thread_of(call)))
         begin(it, call)
         end(it, thread_of(call))
 
@@ -199,14 +203,14 @@ async def test_commands_that_still_run_are_ended_with_the_turn(autojump_clock: M
         call = await opening(it)
         thread = thread_of(call)
         begin(it, call)
-        it.says(ItemStarted(thread_id=thread, item=command("c1", "sleep 100")))
-        it.says(ItemStarted(thread_id=thread, item=command("c2", "sleep 100")))
+        it.says(ItemStartedNotice(thread_id=thread, item=command("c1", "sleep 100")))
+        it.says(ItemStartedNotice(thread_id=thread, item=command("c2", "sleep 100")))
         end(it, thread)
         clean = await it.heard()
         assert isinstance(clean, RpcCall)
         assert clean.method == "thread/backgroundTerminals/clean"
         it.says(result(clean, {}))
-        it.says(ItemEnded(thread_id=thread, item=command("c1", "sleep 100", "failed")))
+        it.says(ItemEndedNotice(thread_id=thread, item=command("c1", "sleep 100", "failed")))
 
     done, events = await play(leave)
     assert done.status == "completed"
@@ -224,14 +228,14 @@ async def test_a_cancel_interrupts_and_ends_what_runs(autojump_clock: MockClock)
         call = await opening(it)
         thread = thread_of(call)
         begin(it, call)
-        it.says(ItemStarted(thread_id=thread, item=command("c1", "sleep 100")))
+        it.says(ItemStartedNotice(thread_id=thread, item=command("c1", "sleep 100")))
         heard.append(await it.heard())
         end(it, thread, "interrupted")
         clean = await it.heard()
         assert isinstance(clean, RpcCall)
         heard.append(clean.method)
         it.says(result(clean, {}))
-        it.says(ItemEnded(thread_id=thread, item=command("c1", "sleep 100", "failed")))
+        it.says(ItemEndedNotice(thread_id=thread, item=command("c1", "sleep 100", "failed")))
 
     async with manager_of(busy) as manager:
         session = await manager.open_session("codex")

@@ -16,7 +16,7 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import TurnError
-from tests.adapters.codex.mocked import (
+from tests.adapters.codex.mock_agent import (
     HELLO,
     TURN,
     Talk,
@@ -27,7 +27,7 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import failure, manager_of, play
+from tests.adapters.codex.mocked_manager import failure, manager_of, play
 
 
 async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one(

@@ -18,7 +18,7 @@ from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr_adapters.shell import ShellAdapter
 
 
-class NotedLauncher:
+class RecordingLauncher:
     """Starts nothing, and notes when it is to start something."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def _calls_a_tool(append: Append) -> bool:
 
 
 async def test_a_command_begins_when_it_is_on_record(autojump_clock: MockClock) -> None:
-    launcher, store = NotedLauncher(), SlowStore()
+    launcher, store = RecordingLauncher(), SlowStore()
     async with (
         open_manager(store=store, adapters={"shell": ShellAdapter}, launcher=launcher) as manager,
         (await manager.open_session("shell")).start("touch it") as run,
@@ -62,7 +62,7 @@ async def test_a_command_begins_when_it_is_on_record(autojump_clock: MockClock) 
 async def test_a_command_that_is_cancelled_before_it_is_on_record_never_begins(
     autojump_clock: MockClock,
 ) -> None:
-    launcher, store = NotedLauncher(), SlowStore()
+    launcher, store = RecordingLauncher(), SlowStore()
     async with (
         open_manager(store=store, adapters={"shell": ShellAdapter}, launcher=launcher) as manager,
         (await manager.open_session("shell")).start("touch it") as run,
@@ -91,7 +91,7 @@ async def test_a_command_that_never_begins_has_failed_whenever_its_run_is_cut(
         open_manager(
             store=SlowStore(),
             adapters={"shell": adapter},
-            launcher=NotedLauncher(),
+            launcher=RecordingLauncher(),
             clocks=Clocks(close=grace),
         ) as manager,
         (await manager.open_session("shell")).start("touch it") as run,

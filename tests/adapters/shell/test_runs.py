@@ -242,7 +242,7 @@ async def test_blank_lines_and_cut_characters_come_whole(do: Do) -> None:
 async def test_of_a_flood_as_much_as_may_be_is_kept_and_the_rest_counted(
     do: Do, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(normalise.Output.__init__, "__defaults__", (1000,))
+    monkeypatch.setattr(normalise.OutputStream.__init__, "__defaults__", (1000,))
     result, events = await do(python('print("x" * 5000)'))
     assert result.text == "x" * 1000
     (warning,) = (each for each in events if isinstance(each, ErrorOccurred))

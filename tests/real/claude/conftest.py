@@ -7,8 +7,8 @@ import pytest
 
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.agents import CLAUDE, program_of
-from tests.real.claude.house import House, open_house
+from tests.real.agent_programs import CLAUDE, program_of
+from tests.real.claude.harness import RealAgentHarness, open_house
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def oldest() -> Path:
 @pytest.fixture
 async def house(
     server: ModelServer, hermitage: Hermitage, newest: Path
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, newest, hermitage.work, env) as house:
         yield house
@@ -33,7 +33,7 @@ async def house(
 @pytest.fixture
 async def any_house(
     server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, claude_program[1], hermitage.work, env) as house:
         yield house
@@ -42,7 +42,7 @@ async def any_house(
 @pytest.fixture
 async def old_house(
     server: ModelServer, hermitage: Hermitage, oldest: Path
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, oldest, hermitage.work, env) as house:
         yield house

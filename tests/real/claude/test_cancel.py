@@ -16,7 +16,7 @@ from sessionmgr.testing.model_server import (
     open_model_server,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.cancelling import (
+from tests.real.cancel_cases import (
     LIMIT,
     Case,
     a_stream_hangs,
@@ -30,11 +30,11 @@ from tests.real.cancelling import (
     nobody_reads,
     the_server_hangs,
 )
-from tests.real.claude.house import House, open_house, until, until_event, with_word
+from tests.real.claude.harness import RealAgentHarness, open_house, until, until_event, with_word
 
 
 async def something_runs_in_the_background(
-    house: House, word: str
+    house: RealAgentHarness, word: str
 ) -> tuple[SessionHandle, RunHandle]:
     session = await house.session("full_auto")
     command = f"tail -f /dev/null; : {word}"
@@ -45,11 +45,13 @@ async def something_runs_in_the_background(
     return session, run
 
 
-async def a_question_is_open(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_question_is_open(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     return await in_a_question(house, Call(tool="shell", input={"command": f"touch {word}"}))
 
 
-async def the_context_is_shortened(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def the_context_is_shortened(
+    house: RealAgentHarness, word: str
+) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     options = house.options(slash_commands=True)
     await house.play([[Say(text=word)]], session, options=options)
@@ -87,11 +89,11 @@ async def test_a_run_is_cancelled_whatever_it_does(newest: Path, tmp_path: Path)
     assert server.log.strangers == []
 
 
-async def test_an_older_one_is_cancelled_as_well(old_house: House) -> None:
+async def test_an_older_one_is_cancelled_as_well(old_house: RealAgentHarness) -> None:
     await cancel_all(old_house, ESSENTIAL)
 
 
-async def test_a_run_is_over_when_its_block_is_left(house: House) -> None:
+async def test_a_run_is_over_when_its_block_is_left(house: RealAgentHarness) -> None:
     session, word = await house.session("full_auto"), house.word()
     script: Script = [[Call(tool="shell", input={"command": f"tail -f /dev/null; : {word}"})]]
     options = house.options(keep=False)
@@ -103,7 +105,7 @@ async def test_a_run_is_over_when_its_block_is_left(house: House) -> None:
     await until(lambda: not with_word(word), LIMIT)
 
 
-async def test_work_in_the_background_keeps_a_run_open(any_house: House) -> None:
+async def test_work_in_the_background_keeps_a_run_open(any_house: RealAgentHarness) -> None:
     waits = "until [ -e go ]; do sleep 0.05; done; touch late"
     command: dict[str, Json] = {"command": waits, "run_in_background": True}
     script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")], [Say(text="seen")]]

@@ -23,8 +23,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.real.agents import CLAUDE, program_of
-from tests.real.claude.house import hermetic
+from tests.real.agent_programs import CLAUDE, program_of
+from tests.real.claude.harness import hermetic
 
 
 def play(*script: Reply, text: str | None = None) -> Play:

@@ -32,7 +32,7 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr.testing.model_server.server import ModelServer
-from tests.real.claude.house import House, is_kept, living, open_house, until
+from tests.real.claude.harness import RealAgentHarness, is_kept, living, open_house, until
 
 K = FailureKind
 TOO_LONG: Final = "prompt is too long: 300000 tokens > 200000 maximum"
@@ -63,7 +63,7 @@ TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
 }
 
 
-async def test_an_error_of_the_api_ends_in_its_kind(any_house: House) -> None:
+async def test_an_error_of_the_api_ends_in_its_kind(any_house: RealAgentHarness) -> None:
     """Play each in a session of three, so that each is also a next run after another failure."""
     names = list(TABLE)
     async with trio.open_nursery() as nursery:
@@ -71,7 +71,7 @@ async def test_an_error_of_the_api_ends_in_its_kind(any_house: House) -> None:
             nursery.start_soon(fail_one_after_the_other, any_house, some)
 
 
-async def fail_one_after_the_other(house: House, names: list[str]) -> None:
+async def fail_one_after_the_other(house: RealAgentHarness, names: list[str]) -> None:
     session = await house.session()
     for name in names:
         reply, kind, retryable, resumable = TABLE[name]
@@ -92,7 +92,7 @@ async def fail_one_after_the_other(house: House, names: list[str]) -> None:
         await house.goes_on(session)
 
 
-async def test_what_is_not_to_be_asked_for_again_is_not(any_house: House) -> None:
+async def test_what_is_not_to_be_asked_for_again_is_not(any_house: RealAgentHarness) -> None:
     headers = {"x-should-retry": "false"}
     played = await any_house.play([[Refuse(status=500, headers=headers)]])
     failure = played.result.failure
@@ -123,7 +123,7 @@ async def test_a_model_that_is_overloaded_is_left_for_the_one_that_was_named_for
 
 
 async def test_what_is_cut_at_its_limit_is_gone_on_with_and_fails_where_that_does_not_end(
-    any_house: House,
+    any_house: RealAgentHarness,
 ) -> None:
     cut: Reply = [Say(text="a part"), Stop(reason="max_tokens")]
     played = await any_house.play([cut, [Say(text="the rest")]])
@@ -137,7 +137,7 @@ async def test_what_is_cut_at_its_limit_is_gone_on_with_and_fails_where_that_doe
 
 
 async def test_a_reply_of_nothing_is_asked_for_again_and_may_be_all_there_is(
-    any_house: House,
+    any_house: RealAgentHarness,
 ) -> None:
     session = await any_house.session()
     played = await any_house.play([[]], session)
@@ -145,14 +145,18 @@ async def test_a_reply_of_nothing_is_asked_for_again_and_may_be_all_there_is(
     await any_house.goes_on(session)
 
 
-async def test_arguments_that_cannot_be_read_are_the_models_to_mend(any_house: House) -> None:
+async def test_arguments_that_cannot_be_read_are_the_models_to_mend(
+    any_house: RealAgentHarness,
+) -> None:
     played = await any_house.play([[Call(tool="shell", broken="{nope")], [Say(text="sorry")]])
     assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "sorry")
     assert played.result.tool_calls.failed == 1
     assert "tool_call_failed" in played.types
 
 
-async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(any_house: House) -> None:
+async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(
+    any_house: RealAgentHarness,
+) -> None:
     session = await any_house.session("full_auto")
     command: dict[str, Json] = {"command": "sleep 1000; touch late", "run_in_background": True}
     script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")]]
@@ -167,7 +171,7 @@ async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(any_hou
 
 
 async def test_a_subscription_that_is_used_up_says_until_when(
-    server: ModelServer, house: House
+    server: ModelServer, house: RealAgentHarness
 ) -> None:
     env = {key: each for key, each in house.env.items() if key != "ANTHROPIC_API_KEY"}
     env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-scripted-token"
@@ -179,7 +183,9 @@ async def test_a_subscription_that_is_used_up_says_until_when(
         assert "rate_limit_updated" in played.types
 
 
-async def test_nothing_is_spent_where_another_pays_than_was_declared(any_house: House) -> None:
+async def test_nothing_is_spent_where_another_pays_than_was_declared(
+    any_house: RealAgentHarness,
+) -> None:
     played = await any_house.play(
         [[Say(text="never")]], options=any_house.options(billing="subscription")
     )
@@ -192,7 +198,7 @@ async def test_nothing_is_spent_where_another_pays_than_was_declared(any_house: 
     assert played.result.text == "paid"
 
 
-async def test_limits_of_turns_and_money_end_a_run(house: House) -> None:
+async def test_limits_of_turns_and_money_end_a_run(house: RealAgentHarness) -> None:
     call = Call(tool="shell", input={"command": "true"})
     script: Script = [[call], [call], [call], [Say(text="never")]]
     played = await house.play(script, await house.session("full_auto"), max_turns=2)
@@ -206,7 +212,7 @@ async def test_limits_of_turns_and_money_end_a_run(house: House) -> None:
     assert played.result.failure.kind is K.BUDGET_EXCEEDED
 
 
-async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: House) -> None:
+async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: RealAgentHarness) -> None:
     session, budget = await house.session("full_auto"), Budget(usd=0.1)
     call = Call(tool="shell", input={"command": "true"})
     for _ in range(2):  # each a little more than half of it, and of the session it is more than all
@@ -221,7 +227,7 @@ async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: House) 
     assert (played.result.failure.kind, played.result.reason) == (K.BUDGET_EXCEEDED, "budget")
 
 
-async def test_what_cannot_start_says_why(house: House) -> None:
+async def test_what_cannot_start_says_why(house: RealAgentHarness) -> None:
     session = await house.session()
     cases: list[tuple[dict[str, object], FailureKind]] = [
         ({"command": ["/nowhere/claude"]}, K.CLI_NOT_FOUND),
@@ -234,7 +240,7 @@ async def test_what_cannot_start_says_why(house: House) -> None:
         assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
 
 
-async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
+async def test_a_session_that_nobody_knows_is_not_found(house: RealAgentHarness) -> None:
     session = await house.manager.open_session("claude", cwd=house.work)
     run = await session.submit("hi", options=house.options(keep=False))
     first = await run.result()
@@ -247,7 +253,7 @@ async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
     assert played.result.failure.kind is K.SESSION_NOT_FOUND
 
 
-async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
+async def test_an_agent_that_hangs_is_stalled_and_replaced(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[Say(text="one")]], session)
     await until(lambda: is_kept(house.work.parent, '"one"'))
@@ -261,7 +267,7 @@ async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None
 
 
 async def test_root_may_not_do_all_unless_it_says_that_it_is_in_a_sandbox(
-    server: ModelServer, house: House
+    server: ModelServer, house: RealAgentHarness
 ) -> None:
     env = {key: each for key, each in house.env.items() if key != "IS_SANDBOX"}
     async with open_house(server, house.program, house.work, env) as other:

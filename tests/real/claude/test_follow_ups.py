@@ -22,7 +22,7 @@ from sessionmgr.testing.model_server import (
     prompt_with,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.claude.house import House, open_house, until_event
+from tests.real.claude.harness import RealAgentHarness, open_house, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
@@ -46,7 +46,7 @@ SIGNS: Final[dict[Callable[[Path], Script], str]] = {
 
 
 async def started(
-    house: House,
+    house: RealAgentHarness,
     script: Script,
     sign: str,
     *,
@@ -61,7 +61,7 @@ async def started(
     raise AssertionError(f"it ended without {sign}: {await run.result()}")
 
 
-def heard(house: House, text: str) -> int:
+def heard(house: RealAgentHarness, text: str) -> int:
     """How often a message stands in the last request: the model repeats it in its answers."""
     messages = house.server.log.asked[-1].body["messages"]
     assert isinstance(messages, list)
@@ -78,7 +78,7 @@ async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
     assert not [each for each in sent if each.state == "unknown"]
 
 
-async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: House) -> None:
+async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: RealAgentHarness) -> None:
     gate = any_house.gate()
     run = await started(any_house, in_text(gate), "message_streamed")
     follow_up = await run.append("and then this")
@@ -91,7 +91,7 @@ async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: House) -> 
     assert (await run.result()).turns == 2
 
 
-async def test_in_a_tool_it_is_heard_within_the_turn(any_house: House) -> None:
+async def test_in_a_tool_it_is_heard_within_the_turn(any_house: RealAgentHarness) -> None:
     gate = any_house.gate()
     run = await started(any_house, in_a_tool(gate), "tool_call_started")
     follow_up = await run.append("use blue")
@@ -102,7 +102,7 @@ async def test_in_a_tool_it_is_heard_within_the_turn(any_house: House) -> None:
     assert heard(any_house, "use blue") == 1
 
 
-async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
+async def test_several_at_once_are_each_heard_once(any_house: RealAgentHarness) -> None:
     gate = any_house.gate()
     run = await started(any_house, in_text(gate), "message_streamed")
     follow_ups: list[FollowUp] = []
@@ -120,7 +120,7 @@ async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
         assert heard(any_house, text) == 1, text
 
 
-async def test_one_that_is_for_now_ends_the_turn(house: House) -> None:
+async def test_one_that_is_for_now_ends_the_turn(house: RealAgentHarness) -> None:
     run = await started(house, in_a_tool(house.gate()), "tool_call_started", follow_up="now")
     follow_up = await run.append("stop that")
     assert follow_up.accepted
@@ -146,7 +146,7 @@ async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that
     assert server.log.strangers == []
 
 
-async def _hear_after_compaction(house: House, gate: Path) -> None:
+async def _hear_after_compaction(house: RealAgentHarness, gate: Path) -> None:
     session = await house.session()
     options = house.options(slash_commands=True)
     await house.play([[Say(text="one")]], session, options=options)
@@ -164,7 +164,7 @@ async def _hear_after_compaction(house: House, gate: Path) -> None:
     assert last[-2:] == [("compaction", False), ("turn", True)]
 
 
-async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
+async def test_one_that_comes_at_the_end_is_not_lost(any_house: RealAgentHarness) -> None:
     session = await any_house.session("full_auto")
     for sign in ("message_received", "turn_completed", "session_stats_updated"):
         run = await started(any_house, [[Say(text="short")]], sign, session=session)
@@ -182,7 +182,7 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
-    old_house: House, where: Callable[[Path], Script]
+    old_house: RealAgentHarness, where: Callable[[Path], Script]
 ) -> None:
     (old_house.work / "secret.txt").write_text("what nobody has asked for")
 
@@ -205,7 +205,7 @@ async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_e
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_a_command_to_a_running_turn_is_done_and_the_run_is_over(
-    any_house: House, where: Callable[[Path], Script]
+    any_house: RealAgentHarness, where: Callable[[Path], Script]
 ) -> None:
     async def one(text: str) -> None:
         gate = any_house.gate()

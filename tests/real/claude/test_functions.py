@@ -9,7 +9,7 @@ import pytest
 from sessionmgr.model import FailureKind, ImageReceived, Json, RunStatus
 from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeOptions, ClaudeTool
-from tests.real.claude.house import House
+from tests.real.claude.harness import RealAgentHarness
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAIB5dOwawAAAABJRU5ErkJg"
@@ -35,11 +35,11 @@ ADD = ClaudeTool(
 READS = ClaudeTool(name="look", description="Look.", call=add, reads_only=True)
 
 
-def options(house: House, **more: object) -> ClaudeOptions:
+def options(house: RealAgentHarness, **more: object) -> ClaudeOptions:
     return ClaudeOptions(command=(str(house.program),), **more)  # type: ignore[arg-type]
 
 
-async def test_a_tool_of_ours_is_called_and_its_failure_told(any_house: House) -> None:
+async def test_a_tool_of_ours_is_called_and_its_failure_told(any_house: RealAgentHarness) -> None:
     script: Script = [
         [Call(tool="mcp__sessionmgr__add", input={"a": 2, "b": 3})],
         [Call(tool="mcp__sessionmgr__add", input={"a": "x", "b": 3})],
@@ -54,7 +54,7 @@ async def test_a_tool_of_ours_is_called_and_its_failure_told(any_house: House) -
     assert played.result.permission_denials == ()
 
 
-async def test_a_run_that_plans_calls_only_those_that_read(house: House) -> None:
+async def test_a_run_that_plans_calls_only_those_that_read(house: RealAgentHarness) -> None:
     calls = [{"tool": f"mcp__sessionmgr__{name}"} for name in ("add", "look")]
     script: Script = [
         *([Call(tool=each["tool"], input={"a": 1, "b": 1})] for each in calls),
@@ -66,7 +66,9 @@ async def test_a_run_that_plans_calls_only_those_that_read(house: House) -> None
     assert [text == "it is 2" for text in results] == [False, True], results
 
 
-async def test_a_tool_of_ours_allows_no_other_that_is_called_alike(any_house: House) -> None:
+async def test_a_tool_of_ours_allows_no_other_that_is_called_alike(
+    any_house: RealAgentHarness,
+) -> None:
     ours = ClaudeTool("Bash", "Add two numbers.", add)
     script: Script = [[Call(tool="shell", input={"command": "touch x"})], [Say(text="done")]]
     played = await any_house.play(script, options=options(any_house, tools=(ours,)))
@@ -74,7 +76,7 @@ async def test_a_tool_of_ours_allows_no_other_that_is_called_alike(any_house: Ho
     assert list(any_house.work.iterdir()) == []
 
 
-async def test_hooks_see_what_happens_and_change_it(house: House) -> None:
+async def test_hooks_see_what_happens_and_change_it(house: RealAgentHarness) -> None:
     seen: list[str] = []
 
     async def before(event: dict[str, Json]) -> dict[str, Json]:
@@ -106,7 +108,7 @@ async def test_hooks_see_what_happens_and_change_it(house: House) -> None:
     assert house.server.log.asked[-1].results[0].text.startswith("changed")
 
 
-async def test_images_go_with_a_prompt(house: House) -> None:
+async def test_images_go_with_a_prompt(house: RealAgentHarness) -> None:
     (house.work / "a.png").write_bytes(PIXEL)
     session = await house.session()
     run = await session.submit(
@@ -128,7 +130,7 @@ async def test_images_go_with_a_prompt(house: House) -> None:
 
 
 @pytest.mark.parametrize("times", [2])
-async def test_images_that_a_tool_shows_are_kept_once(house: House, times: int) -> None:
+async def test_images_that_a_tool_shows_are_kept_once(house: RealAgentHarness, times: int) -> None:
     path = house.work / "a.png"
     path.write_bytes(PIXEL)
     read = [Call(tool="read", input={"path": str(path)})]

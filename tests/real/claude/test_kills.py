@@ -13,8 +13,8 @@ from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
 from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.real.claude.house import (
-    House,
+from tests.real.claude.harness import (
+    RealAgentHarness,
     is_kept,
     line_of,
     living,
@@ -27,7 +27,9 @@ SLEEP = "touch begun; sleep 1000; echo over"
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["here", "where the path is long"])
-async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House, long: bool) -> None:
+async def test_a_child_that_is_killed_in_a_tool_costs_its_run(
+    any_house: RealAgentHarness, long: bool
+) -> None:
     work = any_house.work
     if long:
         work = any_house.place("p" * 120) / ("q" * 120)
@@ -50,12 +52,12 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House, 
     assert again.result.provider_session_id == first.result.provider_session_id
 
 
-async def test_a_child_that_is_killed_at_rest_costs_nothing(house: House) -> None:
+async def test_a_child_that_is_killed_at_rest_costs_nothing(house: RealAgentHarness) -> None:
     assert await goes_on_after(house, lambda: _send(house, signal.SIGKILL)) == []
 
 
 async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def strike() -> None:
         monkeypatch.setattr(ClaudeAdapter, "patience", 2.0)
@@ -64,7 +66,7 @@ async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
     assert await goes_on_after(house, strike) == ["fallback_hung"]
 
 
-async def goes_on_after(house: House, strike: Callable[[], None]) -> list[str | None]:
+async def goes_on_after(house: RealAgentHarness, strike: Callable[[], None]) -> list[str | None]:
     """Strike a child at rest, and see that its session goes on; return what was told of it."""
     session = await house.session("full_auto")
     first = await house.play([[Say(text="one")]], session)
@@ -77,7 +79,7 @@ async def goes_on_after(house: House, strike: Callable[[], None]) -> list[str | 
     return [each.failure.provider_code for each in errors]
 
 
-async def test_who_guards_a_tree_is_killed_and_it_costs_the_run(house: House) -> None:
+async def test_who_guards_a_tree_is_killed_and_it_costs_the_run(house: RealAgentHarness) -> None:
     session, run = await in_a_tool(house)
     _, guard, _ = _chain(house)
     os.kill(guard, signal.SIGKILL)
@@ -89,7 +91,7 @@ async def test_who_guards_a_tree_is_killed_and_it_costs_the_run(house: House) ->
     await house.goes_on(session)
 
 
-async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: House) -> None:
+async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: RealAgentHarness) -> None:
     session, run = await in_a_tool(house)
     warden, _, _ = _chain(house)
     os.kill(warden, signal.SIGKILL)
@@ -101,7 +103,7 @@ async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: House)
     await house.goes_on(session, options=house.options(keep=False))  # and with another
 
 
-async def test_both_are_killed_and_nothing_is_left_of_the_run(house: House) -> None:
+async def test_both_are_killed_and_nothing_is_left_of_the_run(house: RealAgentHarness) -> None:
     session, run = await in_a_tool(house)
     warden, guard, _ = _chain(house)
     for each in (warden, guard):
@@ -113,7 +115,7 @@ async def test_both_are_killed_and_nothing_is_left_of_the_run(house: House) -> N
     await house.goes_on(session)
 
 
-async def in_a_tool(house: House) -> tuple[SessionHandle, RunHandle]:
+async def in_a_tool(house: RealAgentHarness) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where a tool of it waits for a file called `go`."""
     session = await house.session("full_auto")
     await house.play([[Say(text="one")]], session)
@@ -126,7 +128,7 @@ async def in_a_tool(house: House) -> tuple[SessionHandle, RunHandle]:
     return session, run
 
 
-def _chain(house: House) -> tuple[int, int, int]:
+def _chain(house: RealAgentHarness) -> tuple[int, int, int]:
     """Return who started whom: the warden, the guard of the one tree, and its Claude Code."""
     (claude,) = programs_of(house)
     guard = parent_of(claude)
@@ -136,12 +138,12 @@ def _chain(house: House) -> tuple[int, int, int]:
     return warden, guard, claude
 
 
-def _is_kept(house: House, text: str) -> bool:
+def _is_kept(house: RealAgentHarness, text: str) -> bool:
     """Whether a session with this text in it is on disk."""
     return is_kept(house.work.parent, f'"{text}"')
 
 
-def _send(house: House, blow: signal.Signals, work: Path | None = None) -> None:
+def _send(house: RealAgentHarness, blow: signal.Signals, work: Path | None = None) -> None:
     for place in Path("/proc").glob("[0-9]*"):
         try:
             line = (place / "cmdline").read_bytes()

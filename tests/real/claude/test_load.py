@@ -13,8 +13,8 @@ from sessionmgr.model import Json, RunStatus
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.real.claude.house import PATIENCE, House, open_house, until
-from tests.real.owner import goes_on_after_that, kill_owner
+from tests.real.claude.harness import PATIENCE, RealAgentHarness, open_house, until
+from tests.real.killed_owner import goes_on_after_that, kill_owner
 
 MEGABYTE = 1024 * 1024
 AT_ONCE = 32
@@ -22,7 +22,7 @@ TURNS = 500
 
 
 async def test_sessions_at_the_same_time_do_not_mix(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All of them start at once: none hangs that has to wait for the others.
     monkeypatch.setattr(ClaudeAdapter, "patience", PATIENCE)
@@ -48,7 +48,7 @@ async def test_sessions_at_the_same_time_do_not_mix(
 
 
 async def test_a_result_of_20_megabytes_is_one_line_and_costs_its_size_a_few_times(
-    house: House,
+    house: RealAgentHarness,
 ) -> None:
     """The edit of a large file is told with all that was in it before."""
     path = house.work / "large.txt"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr_adapters.claude import ClaudeOptions
-from sessionmgr_adapters.claude.login import health_of
+from sessionmgr_adapters.claude.login import claude_health
 from tests.adapters.claude.test_login import OAUTH, Files
 
 CASES: dict[str, tuple[dict[str, str], Files, bool]] = {
@@ -57,6 +57,6 @@ def test_what_is_said_of_a_login_is_what_the_agent_says(
     )
     assert json.loads(ran.stdout)["loggedIn"] is is_logged_in
     options = ClaudeOptions(command=(str(newest),))
-    health = health_of(options, env, str(tmp_path))
+    health = claude_health(options, env, str(tmp_path))
     assert health.state == ("ok" if is_logged_in else "fail"), health.detail
     assert is_logged_in == ("has a login" in health.detail)

@@ -10,7 +10,7 @@ from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script
 from sessionmgr_adapters.claude.launch import EFFORTS
-from tests.real.claude.house import House, programs_of
+from tests.real.claude.harness import RealAgentHarness, programs_of
 
 SCHEMA: dict[str, Json] = {
     "type": "object",
@@ -19,11 +19,13 @@ SCHEMA: dict[str, Json] = {
 }
 
 
-def last(house: House) -> dict[str, Json]:
+def last(house: RealAgentHarness) -> dict[str, Json]:
     return dict(house.server.log.asked[-1].body)
 
 
-async def test_model_and_effort_are_changed_in_the_running_child(any_house: House) -> None:
+async def test_model_and_effort_are_changed_in_the_running_child(
+    any_house: RealAgentHarness,
+) -> None:
     session = await any_house.session()
     script: Script = [[Say(text="x")]]
     await any_house.play(script, session, model="claude-sonnet-4-5", effort="low")
@@ -35,7 +37,7 @@ async def test_model_and_effort_are_changed_in_the_running_child(any_house: Hous
     assert programs_of(any_house) == first
 
 
-async def test_each_level_of_effort_is_known_to_it(any_house: House) -> None:
+async def test_each_level_of_effort_is_known_to_it(any_house: RealAgentHarness) -> None:
     session = await any_house.session()
     for effort in EFFORTS:
         await any_house.play([[Say(text="x")]], session, model="claude-opus-5-5", effort=effort)
@@ -46,7 +48,7 @@ async def test_each_level_of_effort_is_known_to_it(any_house: House) -> None:
     assert "xhigh" in played.result.failure.message
 
 
-async def test_a_model_that_nobody_has_is_refused(house: House) -> None:
+async def test_a_model_that_nobody_has_is_refused(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[Say(text="x")]], session)
     script: Script = [[Refuse(status=404)]]
@@ -55,14 +57,14 @@ async def test_a_model_that_nobody_has_is_refused(house: House) -> None:
     assert played.result.failure.kind is FailureKind.MODEL_NOT_FOUND
 
 
-async def test_the_system_prompt_is_replaced_or_added_to(house: House) -> None:
+async def test_the_system_prompt_is_replaced_or_added_to(house: RealAgentHarness) -> None:
     await house.play([[Say(text="x")]], system_prompt="You are a canary.")
     assert "You are a canary." in str(last(house)["system"])
     await house.play([[Say(text="x")]], options=house.options(append_system_prompt="Sing, too."))
     assert "Sing, too." in str(last(house)["system"])
 
 
-async def test_structured_output_is_what_was_asked_for(house: House) -> None:
+async def test_structured_output_is_what_was_asked_for(house: RealAgentHarness) -> None:
     session = await house.session()
     run = await session.submit("Who is it?", schema=SCHEMA, options=house.options())
     result = await run.result()
@@ -70,7 +72,7 @@ async def test_structured_output_is_what_was_asked_for(house: House) -> None:
     assert result.structured == {"name": "sample", "age": 0}
 
 
-async def test_a_schema_that_no_command_line_takes_is_kept_to(any_house: House) -> None:
+async def test_a_schema_that_no_command_line_takes_is_kept_to(any_house: RealAgentHarness) -> None:
     house = any_house
     schema: Json = {**SCHEMA, "description": "x" * 200_000}
     session = await house.session()
@@ -84,7 +86,7 @@ async def test_a_schema_that_no_command_line_takes_is_kept_to(any_house: House) 
 
 
 async def test_settings_that_are_given_as_json_hold_and_stand_on_no_command_line(
-    any_house: House,
+    any_house: RealAgentHarness,
 ) -> None:
     house = any_house
     word = house.word()
@@ -100,7 +102,9 @@ async def test_settings_that_are_given_as_json_hold_and_stand_on_no_command_line
     assert word not in (house.work / "lines").read_text()
 
 
-async def test_a_run_without_the_output_that_was_asked_for_has_failed(house: House) -> None:
+async def test_a_run_without_the_output_that_was_asked_for_has_failed(
+    house: RealAgentHarness,
+) -> None:
     script: Script = [[Say(text="no")], [Say(text="no")], [Say(text="no")]]
     played = await house.play(script, schema=SCHEMA)
     assert played.result.status is RunStatus.FAILED
@@ -108,7 +112,7 @@ async def test_a_run_without_the_output_that_was_asked_for_has_failed(house: Hou
     assert played.result.failure.kind is FailureKind.STRUCTURED_INVALID
 
 
-async def test_a_fork_leaves_the_session_as_it_is(house: House) -> None:
+async def test_a_fork_leaves_the_session_as_it_is(house: RealAgentHarness) -> None:
     session = await house.session()
     first = await house.play([[Say(text="one")]], session)
     forked = await house.play([[Say(text="two")]], session, options=house.options(fork=True))
@@ -117,7 +121,7 @@ async def test_a_fork_leaves_the_session_as_it_is(house: House) -> None:
     assert any("one" in str(item) for item in house.server.log.asked[-1].items)
 
 
-async def test_other_directories_are_worked_in(house: House) -> None:
+async def test_other_directories_are_worked_in(house: RealAgentHarness) -> None:
     other = house.work.parent / "other"
     other.mkdir()
     path = str(other / "x")
@@ -132,7 +136,9 @@ async def test_other_directories_are_worked_in(house: House) -> None:
     assert Path(path).exists()
 
 
-async def test_what_must_be_started_anew_is_and_the_session_goes_on(house: House) -> None:
+async def test_what_must_be_started_anew_is_and_the_session_goes_on(
+    house: RealAgentHarness,
+) -> None:
     session = await house.session()
     first = await house.play([[Say(text="one")]], session)
     second = await house.play([[Say(text="two")]], session, system_prompt="Be brief.")
@@ -142,7 +148,7 @@ async def test_what_must_be_started_anew_is_and_the_session_goes_on(house: House
     assert len(programs_of(house)) <= 2
 
 
-async def test_a_question_of_the_agent_is_put_and_answered(house: House) -> None:
+async def test_a_question_of_the_agent_is_put_and_answered(house: RealAgentHarness) -> None:
     questions: list[Json] = [
         {
             "question": "Which?",
@@ -168,7 +174,7 @@ async def test_a_question_of_the_agent_is_put_and_answered(house: House) -> None
     assert "Blue" in house.server.log.asked[-1].results[0].text
 
 
-async def test_compaction_is_told(house: House) -> None:
+async def test_compaction_is_told(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[Say(text="one")]], session)
     run = await session.submit("/compact", options=house.options(slash_commands=True))
@@ -178,7 +184,7 @@ async def test_compaction_is_told(house: House) -> None:
     assert (await run.result()).status is RunStatus.COMPLETED
 
 
-async def test_tools_find_the_mark_of_their_tree(house: House) -> None:
+async def test_tools_find_the_mark_of_their_tree(house: RealAgentHarness) -> None:
     script: Script = [
         [Call(tool="shell", input={"command": "echo $SESSIONMGR_TREE"})],
         [Say(text="done")],
@@ -207,7 +213,7 @@ for line in sys.stdin:
 """
 
 
-async def test_what_is_given_beside_the_prompt_reaches_it(house: House) -> None:
+async def test_what_is_given_beside_the_prompt_reaches_it(house: RealAgentHarness) -> None:
     """A server of tools, a sub-agent, settings that allow something, and a file for its log."""
     server = house.work.parent / "server.py"
     server.write_text(SERVER)

@@ -18,9 +18,9 @@ from sessionmgr.model import FailureKind, Json, PermissionMode, RunStatus
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude.adapter import PERMISSIONS
-from tests.real.canaries import ALL, INSIDE, READ, Canaries, open_canaries
-from tests.real.claude.house import House, allow, open_house
+from tests.real.claude.harness import RealAgentHarness, allow, open_house
 from tests.real.claude.test_options import SERVER
+from tests.real.effect_probes import ALL, INSIDE, READ, EffectProbes, open_canaries
 
 GUARDED: Final = (
     *(".claude/settings.json", ".git/hooks/pre-commit", ".vscode/tasks.json"),
@@ -43,12 +43,12 @@ ALLOWED: Final[dict[str, set[str]]] = {
 }
 
 
-def open_all(house: House) -> AbstractAsyncContextManager[Canaries]:
+def open_all(house: RealAgentHarness) -> AbstractAsyncContextManager[EffectProbes]:
     return open_canaries(house, PERMISSIONS, GUARDED)
 
 
 async def check_all(
-    house: House, wanted: Mapping[str, set[str]], approve: Approve | None = None
+    house: RealAgentHarness, wanted: Mapping[str, set[str]], approve: Approve | None = None
 ) -> None:
     """Have everything tried in these modes, side by side."""
     async with open_all(house) as canaries, trio.open_nursery() as nursery:
@@ -58,23 +58,25 @@ async def check_all(
 
 
 async def test_with_nobody_to_ask_only_that_is_done_which_the_mode_lets_through(
-    house: House,
+    house: RealAgentHarness,
 ) -> None:
     await check_all(house, UNASKED)
 
 
-async def test_what_is_allowed_is_done_but_for_the_effects_of_a_plan(house: House) -> None:
+async def test_what_is_allowed_is_done_but_for_the_effects_of_a_plan(
+    house: RealAgentHarness,
+) -> None:
     await check_all(house, ALLOWED, allow)
 
 
-async def test_an_older_one_does_no_more_either(old_house: House) -> None:
+async def test_an_older_one_does_no_more_either(old_house: RealAgentHarness) -> None:
     some = {mode: UNASKED[mode] for mode in ("default", "accept_edits")}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(check_all, old_house, some)
         nursery.start_soon(check_all, old_house, {"plan": ALLOWED["plan"]}, allow)
 
 
-async def test_the_mode_of_one_run_is_not_that_of_the_next(old_house: House) -> None:
+async def test_the_mode_of_one_run_is_not_that_of_the_next(old_house: RealAgentHarness) -> None:
     # Older ones forget in which mode they were started when that was one without questions.
     async with open_all(old_house) as canaries:
         cage = canaries.cage()
@@ -84,12 +86,14 @@ async def test_the_mode_of_one_run_is_not_that_of_the_next(old_house: House) -> 
             assert done == UNASKED[mode], f"{mode}, turn {number}"
 
 
-def offered(house: House) -> set[str]:
+def offered(house: RealAgentHarness) -> set[str]:
     names = {each.name for each in house.server.log.asked[-1].tools}
     return names - {"DeferredToolPlaceholder"}
 
 
-async def test_tools_that_are_denied_are_not_there_and_rules_are_kept(house: House) -> None:
+async def test_tools_that_are_denied_are_not_there_and_rules_are_kept(
+    house: RealAgentHarness,
+) -> None:
     script: Script = [
         [Call(tool="Bash", input={"command": "touch x", "description": "d"})],
         [Say(text="done")],
@@ -103,7 +107,7 @@ async def test_tools_that_are_denied_are_not_there_and_rules_are_kept(house: Hou
     assert not offered(house) & {"WebFetch", "CronCreate", "AskUserQuestion", "ScheduleWakeup"}
 
 
-async def test_only_the_tools_that_are_allowed_are_there(house: House) -> None:
+async def test_only_the_tools_that_are_allowed_are_there(house: RealAgentHarness) -> None:
     played = await house.play([[Say(text="done")]], tools_allowed=["Read", "Bash"])
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     assert offered(house) == {"Read", "Bash"}
@@ -111,7 +115,7 @@ async def test_only_the_tools_that_are_allowed_are_there(house: House) -> None:
     assert offered(house) == set()
 
 
-async def test_what_the_workspace_itself_says_narrows_a_run(house: House) -> None:
+async def test_what_the_workspace_itself_says_narrows_a_run(house: RealAgentHarness) -> None:
     (house.work / "PERMISSIONS.json").write_text('{"tier": "readonly", "note": "Only look."}')
     script: Script = [
         [Call(tool="Bash", input={"command": "touch x", "description": "d"})],
@@ -155,7 +159,7 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
         waits = Say(text="I wait.", deltas=2, until=str(gates[name]))
         return [[waits, Call(tool="shell", input={"command": "true"})], *calls]
 
-    async def used(house: House, script: Script, *allowed: str) -> list[bool]:
+    async def used(house: RealAgentHarness, script: Script, *allowed: str) -> list[bool]:
         gates["sums"].unlink(missing_ok=True)
         session = await house.session("full_auto")
         before = len(server.log.asked)
@@ -174,7 +178,9 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
         assert played.result.tool_calls.failed == 2  # the user's own is there where none are named
 
 
-async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(house: House) -> None:
+async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(
+    house: RealAgentHarness,
+) -> None:
     for wish in ({"tools_allowed": ["Bash(git *)"]}, {"tools_denied": ["bash"]}):
         played = await house.play([[Say(text="never")]], **wish)  # type: ignore[arg-type]
         assert played.result.failure is not None
@@ -213,7 +219,7 @@ def hook(event: str, says: str) -> Json:
     ids=["by rules", "by hooks", "by hooks when asked", "by nothing"],
 )
 async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
-    any_house: House, settings: dict[str, Json]
+    any_house: RealAgentHarness, settings: dict[str, Json]
 ) -> None:
     """By its commands, its edits, servers and skills of the user's, sub-agents with other modes."""
     house, home = any_house, Path(any_house.env["CLAUDE_CONFIG_DIR"])
@@ -282,7 +288,9 @@ WRITES: Final = """if "path" in str(asked):
     if "id" not in asked:"""
 
 
-async def test_rules_that_allow_something_are_refused_in_a_plan(any_house: House) -> None:
+async def test_rules_that_allow_something_are_refused_in_a_plan(
+    any_house: RealAgentHarness,
+) -> None:
     options = any_house.options(allow_rules=["Bash(touch *)"])
     session = await any_house.session("plan")
     played = await any_house.play([[Say(text="never")]], session, options=options)

@@ -11,10 +11,10 @@ from sessionmgr.adapter import ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import Call, Say
 from sessionmgr.testing.model_server.script import Move
-from tests.real.house import House, text_of, until
+from tests.real.harness import RealAgentHarness, text_of, until
 
 
-async def run_in_a_project(house: House, **options: Json) -> Path:
+async def run_in_a_project(house: RealAgentHarness, **options: Json) -> Path:
     """Have a run in plan mode; return the file where the programs of its project note themselves.
 
     A server of tools may note itself later: Claude Code does not wait for it.
@@ -36,16 +36,22 @@ async def run_in_a_project(house: House, **options: Json) -> Path:
     return kept
 
 
-async def test_a_project_has_its_programs_run_as_claude_code_does(any_house: House) -> None:
+async def test_a_project_has_its_programs_run_as_claude_code_does(
+    any_house: RealAgentHarness,
+) -> None:
     kept = await run_in_a_project(any_house)
     await until(lambda: {"hook", "server"} <= set(text_of(kept).split()))
 
 
-async def test_a_project_of_which_no_settings_are_read_has_nothing_run(any_house: House) -> None:
+async def test_a_project_of_which_no_settings_are_read_has_nothing_run(
+    any_house: RealAgentHarness,
+) -> None:
     assert text_of(await run_in_a_project(any_house, setting_sources=["user"])) == ""
 
 
-async def test_an_edit_by_a_relative_path_is_asked_as_where_it_leads(any_house: House) -> None:
+async def test_an_edit_by_a_relative_path_is_asked_as_where_it_leads(
+    any_house: RealAgentHarness,
+) -> None:
     asked: list[ApprovalRequest] = []
 
     async def approve(request: ApprovalRequest) -> Decision:

@@ -18,10 +18,10 @@ from sessionmgr.model import (
 from sessionmgr.process.escalation import Escalation
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
 from sessionmgr_adapters.claude import driver
-from tests.real.claude.house import PATIENCE, House
+from tests.real.claude.harness import PATIENCE, RealAgentHarness
 
 
-async def test_a_run_is_told_from_its_start_to_its_end(any_house: House) -> None:
+async def test_a_run_is_told_from_its_start_to_its_end(any_house: RealAgentHarness) -> None:
     script: Script = [
         [
             Think(text="hm"),
@@ -43,7 +43,7 @@ async def test_a_run_is_told_from_its_start_to_its_end(any_house: House) -> None
     assert "raw_received" not in played.types
 
 
-async def test_runs_of_a_session_share_a_child_and_its_memory(house: House) -> None:
+async def test_runs_of_a_session_share_a_child_and_its_memory(house: RealAgentHarness) -> None:
     session = await house.session()
     first = await house.play([[Say(text="one")]], session)
     second = await house.play([[Say(text="two")]], session)
@@ -53,7 +53,7 @@ async def test_runs_of_a_session_share_a_child_and_its_memory(house: House) -> N
     assert second.result.cost.usd
 
 
-async def test_a_session_goes_on_in_another_child(any_house: House) -> None:
+async def test_a_session_goes_on_in_another_child(any_house: RealAgentHarness) -> None:
     session = await any_house.session()
     options = any_house.options(keep=False)
     first = await any_house.play([[Say(text="one")]], session, options=options)
@@ -64,7 +64,7 @@ async def test_a_session_goes_on_in_another_child(any_house: House) -> None:
     assert second.result.usage.input < 2 * first.result.usage.input  # and not the sum of both
 
 
-async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: House) -> None:
+async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: RealAgentHarness) -> None:
     asked: list[ApprovalRequest] = []
 
     async def approve(request: ApprovalRequest) -> Decision:
@@ -87,7 +87,7 @@ async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: House) 
     assert played.result.status is RunStatus.COMPLETED
 
 
-async def test_a_prompt_is_a_text_whatever_it_begins_with(house: House) -> None:
+async def test_a_prompt_is_a_text_whatever_it_begins_with(house: RealAgentHarness) -> None:
     (house.work / "secret.txt").write_text("what nobody has asked for")
     session = await house.session()
     run = await session.submit("/clear @secret.txt", options=house.options())
@@ -98,7 +98,7 @@ async def test_a_prompt_is_a_text_whatever_it_begins_with(house: House) -> None:
 
 @pytest.mark.parametrize("prompt", ["/clear", "look at @secret.txt please"])
 async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_something_else(
-    old_house: House, prompt: str
+    old_house: RealAgentHarness, prompt: str
 ) -> None:
     (old_house.work / "secret.txt").write_text("what nobody has asked for")
     session = await old_house.session()
@@ -109,14 +109,14 @@ async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_something_el
     assert not old_house.server.log.asked
 
 
-async def test_a_file_is_added_to_a_prompt_where_that_is_let(any_house: House) -> None:
+async def test_a_file_is_added_to_a_prompt_where_that_is_let(any_house: RealAgentHarness) -> None:
     (any_house.work / "secret.txt").write_text("what was asked for")
     session, options = await any_house.session(), any_house.options(slash_commands=True)
     await (await session.submit("look at @secret.txt please", options=options)).result()
     assert "what was asked for" in str(any_house.server.log.asked[-1].body["messages"])
 
 
-async def test_messages_of_sub_agents_are_told_apart(house: House) -> None:
+async def test_messages_of_sub_agents_are_told_apart(house: RealAgentHarness) -> None:
     errand = prompt_with([[Say(text="found it")]], "Look.")
     script: Script = [
         [Call(tool="agent", input={"prompt": errand, "description": "look"})],
@@ -141,7 +141,7 @@ exec {program} "$@"
 """
 
 
-async def test_plain_text_is_a_last_resort(house: House) -> None:
+async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
     session = await house.session()
     first = await house.play([[Say(text="framed")]], session)
     program = house.work.parent / "no-frames"
@@ -164,7 +164,7 @@ async def test_plain_text_is_a_last_resort(house: House) -> None:
 
 
 async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patient = Escalation(polite=PATIENCE, term=2.0)  # it is to go by itself, however slow
     monkeypatch.setattr(stdio_child, "LADDER", patient)
@@ -191,7 +191,7 @@ for line in sys.stdin:
 
 
 async def test_what_tools_do_in_silence_is_told_from_the_sessions_own_record(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "SILENCE", 0.2)
     work = house.place("with_a.dot")

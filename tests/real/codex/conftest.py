@@ -7,9 +7,9 @@ import pytest
 
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.agents import CODEX, program_of
-from tests.real.codex.house import open_house
-from tests.real.house import House
+from tests.real.agent_programs import CODEX, program_of
+from tests.real.codex.harness import open_house
+from tests.real.harness import RealAgentHarness
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def oldest() -> Path:
 @pytest.fixture
 async def house(
     server: ModelServer, hermitage: Hermitage, newest: Path
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_house(server, newest, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house
 
@@ -33,7 +33,7 @@ async def house(
 @pytest.fixture
 async def any_house(
     server: ModelServer, hermitage: Hermitage, codex_program: tuple[str, Path]
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     program = codex_program[1]
     async with open_house(server, program, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house
@@ -42,6 +42,6 @@ async def any_house(
 @pytest.fixture
 async def old_house(
     server: ModelServer, hermitage: Hermitage, oldest: Path
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_house(server, oldest, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house

@@ -21,10 +21,10 @@ Schema = dict[str, Any]
 Message = dict[str, Any]
 
 
-_MADE: Final[dict[Path, Contract]] = {}
+_MADE: Final[dict[Path, ProtocolContract]] = {}
 
 
-async def contract_of(program: Path) -> Contract:
+async def contract_of(program: Path) -> ProtocolContract:
     """Have a program say what it understands, and what it says; it is asked once."""
     await trio.lowlevel.checkpoint()
     if program not in _MADE:
@@ -32,11 +32,11 @@ async def contract_of(program: Path) -> Contract:
             argv = [str(program), "app-server", "generate-json-schema", "--experimental"]
             env = {"HOME": directory, "CODEX_HOME": directory, "PATH": ""}
             await trio.run_process([*argv, "--out", directory], env=env, capture_stderr=True)
-            _MADE[program] = Contract(Path(directory))
+            _MADE[program] = ProtocolContract(Path(directory))
     return _MADE[program]
 
 
-class Contract:
+class ProtocolContract:
     """The schemas of one version, for one direction and method after the other."""
 
     def __init__(self, directory: Path) -> None:

@@ -25,8 +25,8 @@ from sessionmgr.testing.model_server import (
     open_model_server,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.codex.house import open_house
-from tests.real.house import House, roots, see, until, until_event, with_word
+from tests.real.codex.harness import open_house
+from tests.real.harness import RealAgentHarness, roots, see, until, until_event, with_word
 
 MODEL: Final = "gpt-6.1-sol"
 FURTHER: Final = Call(
@@ -53,7 +53,7 @@ def agents_say(tasks: dict[str, Script]) -> Callable[[ModelRequest], Reply | Non
 @asynccontextmanager
 async def a_house(
     tasks: dict[str, Script], program: Path, tmp_path: Path
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_model_server(agents_say(tasks)) as server:
         hermitage = Hermitage(tmp_path, server.url)
         env = hermitage.codex(retries=1)
@@ -75,7 +75,7 @@ def runs(command: str) -> Call:
 WAITS: Final = Call(tool="collaboration__wait_agent", input={"timeout_ms": 60_000})
 
 
-async def at_work(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def at_work(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     """Bring a run to where its agent and an agent of that one both have a command running."""
     session = await house.session("dangerously_skip_permissions")
     run = await house.submit(session, [[calls("OUTER")], [WAITS]], model=MODEL)

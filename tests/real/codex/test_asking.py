@@ -11,7 +11,7 @@ import trio
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import Call, Say
-from tests.real.house import House, Played
+from tests.real.harness import PlayedRun, RealAgentHarness
 
 ASKER: Final = """
 import json, sys
@@ -75,7 +75,9 @@ CASES: Final[dict[str, tuple[Call, str, Allow, str, str]]] = {
 }
 
 
-async def play(house: House, call: Call, decision: Decision) -> tuple[Played, ApprovalRequest, str]:
+async def play(
+    house: RealAgentHarness, call: Call, decision: Decision
+) -> tuple[PlayedRun, ApprovalRequest, str]:
     """Return what is asked about a call, and what the model hears of the decision."""
     asked: list[ApprovalRequest] = []
 
@@ -97,7 +99,9 @@ async def play(house: House, call: Call, decision: Decision) -> tuple[Played, Ap
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_is_asked_is_answered_by_who_approves(any_house: House, case: str) -> None:
+async def test_what_is_asked_is_answered_by_who_approves(
+    any_house: RealAgentHarness, case: str
+) -> None:
     call, name, answer, granted, refused = CASES[case]
     played, request, heard = await play(any_house, call, answer)
     assert request.tool_name == name
@@ -108,7 +112,7 @@ async def test_what_is_asked_is_answered_by_who_approves(any_house: House, case:
     assert [each.tool_name for each in played.result.permission_denials] == [name]
 
 
-async def test_what_is_asked_can_be_read(house: House) -> None:
+async def test_what_is_asked_can_be_read(house: RealAgentHarness) -> None:
     question, permissions, form = [
         (await play(house, call, Deny()))[1] for call, *_ in CASES.values()
     ]
@@ -131,7 +135,7 @@ def _list(value: Json) -> list[Json]:
     return value
 
 
-async def command_asked(house: House, **more: Json) -> ApprovalRequest:
+async def command_asked(house: RealAgentHarness, **more: Json) -> ApprovalRequest:
     """Return the request for a command that is allowed and run."""
     asked: list[ApprovalRequest] = []
 
@@ -149,7 +153,9 @@ async def command_asked(house: House, **more: Json) -> ApprovalRequest:
     return request
 
 
-async def test_a_command_is_asked_with_the_directory_that_it_runs_in(any_house: House) -> None:
+async def test_a_command_is_asked_with_the_directory_that_it_runs_in(
+    any_house: RealAgentHarness,
+) -> None:
     request = await command_asked(any_house, workdir="..")
     assert request.tool_input == {"command": "touch made", "cwd": str(any_house.work.parent)}
     assert (request.tool_cwd, request.cwd) == (str(any_house.work.parent), str(any_house.work))
@@ -157,7 +163,7 @@ async def test_a_command_is_asked_with_the_directory_that_it_runs_in(any_house: 
 
 
 async def test_a_program_that_is_named_as_a_shell_is_not_run_as_what_is_shown(
-    any_house: House,
+    any_house: RealAgentHarness,
 ) -> None:
     program = any_house.work / "bash"
     program.write_text("#!/bin/sh\ntouch ran\n")

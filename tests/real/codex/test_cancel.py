@@ -15,7 +15,7 @@ from sessionmgr.testing.model_server import (
     open_model_server,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.cancelling import (
+from tests.real.cancel_cases import (
     Case,
     a_text_streams,
     a_tool_ignores_signals,
@@ -28,21 +28,25 @@ from tests.real.cancelling import (
     nobody_reads,
     the_server_hangs,
 )
-from tests.real.codex.house import open_house
-from tests.real.house import House, until_event
+from tests.real.codex.harness import open_house
+from tests.real.harness import RealAgentHarness, until_event
 
 
-async def a_process_of_its_own_runs(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_process_of_its_own_runs(
+    house: RealAgentHarness, word: str
+) -> tuple[SessionHandle, RunHandle]:
     return await in_a_tool(house, word, f"tail -f /dev/null; : {word}", exec=True)
 
 
-async def a_question_is_open(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_question_is_open(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     wish: dict[str, Json] = {"cmd": f": {word}", "sandbox_permissions": "require_escalated"}
     wish["justification"] = "May I?"
     return await in_a_question(house, Call(tool="exec_command", input=wish))
 
 
-async def the_context_is_shortened(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def the_context_is_shortened(
+    house: RealAgentHarness, word: str
+) -> tuple[SessionHandle, RunHandle]:
     session = await house.session("full_auto")
     options = house.options(config={"model_auto_compact_token_limit": 20_000})
     call = Call(tool="shell", input={"command": "true"})
@@ -75,5 +79,5 @@ async def test_a_run_is_cancelled_whatever_it_does(newest: Path, tmp_path: Path)
     assert server.log.strangers == []
 
 
-async def test_an_older_one_is_cancelled_as_well(old_house: House) -> None:
+async def test_an_older_one_is_cancelled_as_well(old_house: RealAgentHarness) -> None:
     await cancel_all(old_house, ESSENTIAL)

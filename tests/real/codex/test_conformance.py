@@ -27,8 +27,8 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.sdk import CodexConnection, connect
-from tests.real.agents import CODEX, program_of
+from sessionmgr_adapters.codex.sdk import CodexConnection, connect_codex
+from tests.real.agent_programs import CODEX, program_of
 from tests.real.codex.contract import contract_of, said_in
 
 
@@ -49,7 +49,7 @@ def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
     async def connected(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
         command = replace(spec.command, env=env)
         launcher = CaptureLauncher(spec.launcher, talk)
-        async with connect(replace(spec, command=command, launcher=launcher)) as connection:
+        async with connect_codex(replace(spec, command=command, launcher=launcher)) as connection:
             yield connection
 
     return connecting_by(connected, CodexAdapter)

@@ -26,8 +26,8 @@ from sessionmgr.testing.model_server import (
     open_model_server,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.codex.house import open_house
-from tests.real.house import House
+from tests.real.codex.harness import open_house
+from tests.real.harness import RealAgentHarness
 
 K = FailureKind
 # What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
@@ -58,7 +58,7 @@ LAST: list[str] = ["context"]
 """After which a thread cannot go on."""
 
 
-async def test_an_error_of_the_api_ends_in_its_kind(any_house: House) -> None:
+async def test_an_error_of_the_api_ends_in_its_kind(any_house: RealAgentHarness) -> None:
     """Play each in a session of three, so that each is also a next run after another failure."""
     table = {**TABLE, **CLASSED}
     names = [each for each in table if each not in LAST]
@@ -67,7 +67,7 @@ async def test_an_error_of_the_api_ends_in_its_kind(any_house: House) -> None:
             nursery.start_soon(fail_one_after_the_other, any_house, table, some)
 
 
-async def test_so_it_does_in_a_process_of_its_own(house: House) -> None:
+async def test_so_it_does_in_a_process_of_its_own(house: RealAgentHarness) -> None:
     names = [each for each in TABLE if each not in LAST]
     async with trio.open_nursery() as nursery:
         for some in (names[::2], names[1::2], LAST):
@@ -76,7 +76,7 @@ async def test_so_it_does_in_a_process_of_its_own(house: House) -> None:
 
 
 async def fail_one_after_the_other(
-    house: House,
+    house: RealAgentHarness,
     table: dict[str, tuple[Reply, FailureKind | None, bool, bool]],
     names: list[str],
     **options: Json,
@@ -103,7 +103,9 @@ async def fail_one_after_the_other(
             await house.goes_on(session)
 
 
-async def test_what_was_tried_again_with_success_explains_no_later_failure(house: House) -> None:
+async def test_what_was_tried_again_with_success_explains_no_later_failure(
+    house: RealAgentHarness,
+) -> None:
     """A class that says nothing is retryable only where the turn broke off just before."""
     for once in (False, True):
         session = await house.session("full_auto")
@@ -140,14 +142,14 @@ async def test_a_context_that_could_not_be_shortened_says_so(newest: Path, tmp_p
     assert of_it == ["compaction_started", "compaction_failed"]
 
 
-async def test_a_subscription_that_is_used_up_says_until_when(house: House) -> None:
+async def test_a_subscription_that_is_used_up_says_until_when(house: RealAgentHarness) -> None:
     played = await house.play([[UsageLimit(resets_at=1_900_000_000)]])
     assert played.result.failure is not None
     assert played.result.failure.retry_at == "2030-03-17T17:46:40.000Z"
     assert "rate_limit_updated" in played.types
 
 
-async def test_what_cannot_start_says_why(house: House) -> None:
+async def test_what_cannot_start_says_why(house: RealAgentHarness) -> None:
     cases: list[tuple[dict[str, Json], FailureKind]] = [
         ({"command": ["/nowhere/codex"]}, K.CLI_NOT_FOUND),
         ({"config": {"sandbox_mode": "nix"}}, K.CONFIG_INVALID),
@@ -162,7 +164,7 @@ async def test_what_cannot_start_says_why(house: House) -> None:
             assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
 
 
-async def test_a_thread_that_nobody_knows_is_not_found(house: House) -> None:
+async def test_a_thread_that_nobody_knows_is_not_found(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[Say(text="one")]], session, options=house.options(keep=False))
     for each in (house.work.parent / "codex" / "sessions").rglob("*.jsonl"):
@@ -173,7 +175,7 @@ async def test_a_thread_that_nobody_knows_is_not_found(house: House) -> None:
         assert played.result.failure.kind is K.SESSION_NOT_FOUND, played.result.failure
 
 
-async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
+async def test_an_agent_that_hangs_is_stalled_and_replaced(house: RealAgentHarness) -> None:
     for once in (False, True):
         session, options = await house.session(), house.options(exec=once)
         await house.goes_on(session, options=options)

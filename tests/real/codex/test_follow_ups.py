@@ -9,7 +9,7 @@ import trio
 from sessionmgr.manager import FollowUp, RunHandle
 from sessionmgr.model import MessageReceived, MessageSent, RunStarted, RunStatus
 from sessionmgr.testing.model_server import Call, ModelRequest, Prompt, Say, Script
-from tests.real.house import House, until, until_event
+from tests.real.harness import RealAgentHarness, until, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
@@ -19,19 +19,19 @@ def in_text(gate: Path) -> Script:
     return [[Say(text=SLOW, deltas=10, until=str(gate))]]
 
 
-async def started(house: House, script: Script, sign: str, **options: str) -> RunHandle:
+async def started(house: RealAgentHarness, script: Script, sign: str, **options: str) -> RunHandle:
     session = await house.session("full_auto")
     run = await house.submit(session, script, options=house.options(**options))
     await until_event(run, sign)
     return run
 
 
-async def asked(house: House, run: RunHandle) -> list[ModelRequest]:
+async def asked(house: RealAgentHarness, run: RunHandle) -> list[ModelRequest]:
     """Return what the model was asked in the thread of a run."""
     return house.asked((await run.result()).provider_session_id)
 
 
-async def heard(house: House, run: RunHandle, text: str) -> int:
+async def heard(house: RealAgentHarness, run: RunHandle, text: str) -> int:
     """How often a message stands in the last request."""
     items = (await asked(house, run))[-1].items
     return sum(text in each.text for each in items if isinstance(each, Prompt))
@@ -46,7 +46,7 @@ async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
     assert not [each for each in sent if each.state == "unknown"]
 
 
-async def in_text_it_is_answered_after_that(house: House) -> None:
+async def in_text_it_is_answered_after_that(house: RealAgentHarness) -> None:
     gate = house.gate()
     run = await started(house, in_text(gate), "message_streamed")
     follow_up = await run.append("and then this")
@@ -59,7 +59,7 @@ async def in_text_it_is_answered_after_that(house: House) -> None:
     assert told.count(SLOW) == 1  # nothing of it was lost, or said twice
 
 
-async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
+async def in_a_tool_it_is_heard_within_the_turn(house: RealAgentHarness) -> None:
     gate = house.gate()
     waits = f"until [ -e {gate} ]; do sleep 0.05; done"
     script: Script = [
@@ -75,7 +75,7 @@ async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
     assert await heard(house, run, "use blue") == 1
 
 
-async def several_at_once_are_each_heard_once(house: House) -> None:
+async def several_at_once_are_each_heard_once(house: RealAgentHarness) -> None:
     gate = house.gate()
     run = await started(house, in_text(gate), "message_streamed")
     follow_ups: list[FollowUp] = []
@@ -93,7 +93,7 @@ async def several_at_once_are_each_heard_once(house: House) -> None:
         assert await heard(house, run, text) == 1, text
 
 
-async def one_that_is_for_now_ends_what_is_said(house: House) -> None:
+async def one_that_is_for_now_ends_what_is_said(house: RealAgentHarness) -> None:
     """The model begins anew, and says the same in this script: what was dropped is not told."""
     gate = house.gate()
     run = await started(house, in_text(gate), "message_streamed", follow_up="now")
@@ -110,7 +110,7 @@ async def one_that_is_for_now_ends_what_is_said(house: House) -> None:
     assert (await run.result()).text == SLOW
 
 
-async def one_that_comes_at_the_end_is_not_lost(house: House) -> None:
+async def one_that_comes_at_the_end_is_not_lost(house: RealAgentHarness) -> None:
     for sign in ("message_received", "turn_completed"):
         run = await started(house, [[Say(text="short")]], sign)
         follow_up = await run.append("late one")
@@ -120,7 +120,7 @@ async def one_that_comes_at_the_end_is_not_lost(house: House) -> None:
         assert await heard(house, follow_up.run, "late one") == 1
 
 
-async def one_to_a_process_of_its_own_is_the_next_run(house: House) -> None:
+async def one_to_a_process_of_its_own_is_the_next_run(house: RealAgentHarness) -> None:
     session = await house.session("full_auto")
     options = house.options(exec=True)
     gate = house.gate()
@@ -132,7 +132,7 @@ async def one_to_a_process_of_its_own_is_the_next_run(house: House) -> None:
     assert (await follow_up.run.result()).text == "You said: then this"
 
 
-async def test_each_message_is_heard_once_and_answered(any_house: House) -> None:
+async def test_each_message_is_heard_once_and_answered(any_house: RealAgentHarness) -> None:
     async with trio.open_nursery() as nursery:
         for case in (
             in_text_it_is_answered_after_that,

@@ -14,12 +14,12 @@ from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
 from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex import driver
-from sessionmgr_adapters.codex.frames import Frame
+from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.state import State
-from tests.real.codex.house import open_house
-from tests.real.house import (
-    House,
+from sessionmgr_adapters.codex.state import CodexState
+from tests.real.codex.harness import open_house
+from tests.real.harness import (
+    RealAgentHarness,
     is_kept,
     line_of,
     living,
@@ -27,18 +27,18 @@ from tests.real.house import (
     until,
     until_event,
 )
-from tests.real.owner import goes_on_after_that, kill_owner
+from tests.real.killed_owner import goes_on_after_that, kill_owner
 
 AT_ONCE = 20
 KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
 
 
-def app_servers(house: House) -> list[int]:
+def app_servers(house: RealAgentHarness) -> list[int]:
     """Return the app-servers of a house."""
     return [pid for pid in programs_of(house) if b"\0app-server\0" in line_of(pid)]
 
 
-async def at_work(house: House, number: int) -> tuple[SessionHandle, RunHandle]:
+async def at_work(house: RealAgentHarness, number: int) -> tuple[SessionHandle, RunHandle]:
     """Bring a session to where it is in the middle of something."""
     session = await house.session("full_auto")
     word = f"{house.mark}-{number:02}"
@@ -51,7 +51,9 @@ async def at_work(house: House, number: int) -> tuple[SessionHandle, RunHandle]:
     return session, run
 
 
-async def ends_once_and_goes_on(house: House, session: SessionHandle, run: RunHandle) -> None:
+async def ends_once_and_goes_on(
+    house: RealAgentHarness, session: SessionHandle, run: RunHandle
+) -> None:
     result = await run.result()
     assert result.status is RunStatus.FAILED
     assert result.failure is not None
@@ -62,7 +64,9 @@ async def ends_once_and_goes_on(house: House, session: SessionHandle, run: RunHa
     assert again.result.provider_session_id == result.provider_session_id
 
 
-async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(house: House) -> None:
+async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(
+    house: RealAgentHarness,
+) -> None:
     runs: list[tuple[SessionHandle, RunHandle]] = []
 
     async def begin(number: int) -> None:
@@ -84,11 +88,11 @@ async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(house: H
 
 
 async def test_a_run_that_crashes_costs_its_neighbours_nothing(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = house.word()
 
-    def crash(frame: Frame, state: State) -> list[Event]:
+    def crash(frame: CodexFrame, state: CodexState) -> list[Event]:
         if word in str(frame):
             raise RuntimeError("this frame is too much")
         return normalise(frame, state)

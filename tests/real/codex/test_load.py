@@ -10,7 +10,7 @@ from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus, ToolCallCompleted
 from sessionmgr.testing.model_server import Call, Say, Script
 from tests.real.codex.test_kills import app_servers
-from tests.real.house import House, see, until_event
+from tests.real.harness import RealAgentHarness, see, until_event
 
 MEGABYTE = 1024 * 1024
 AT_ONCE = 50
@@ -22,7 +22,7 @@ GROWTH = 30 * MEGABYTE
 LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output
 
 
-async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
+async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> None:
     """Nor does one wait for another, whose question nobody answers."""
     asked = trio.Event()
     gates = [house.work.parent / f"gate{turn}" for turn in range(2)]
@@ -73,7 +73,7 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
     assert (await waits.result()).status is RunStatus.CANCELLED
 
 
-async def test_threads_one_after_the_other_cost_no_memory(house: House) -> None:
+async def test_threads_one_after_the_other_cost_no_memory(house: RealAgentHarness) -> None:
     private: list[int] = []
     for number in range(THREADS):
         played = await house.play([[Say(text="hello")]])
@@ -92,7 +92,7 @@ def memory_of(pid: int) -> int:
     return int(found[0]) * 1024
 
 
-async def test_what_a_command_prints_may_be_very_long(house: House) -> None:
+async def test_what_a_command_prints_may_be_very_long(house: RealAgentHarness) -> None:
     command = f"head -c {LARGE} /dev/zero | tr '\\0' x"
     script: Script = [[Call(tool="shell", input={"command": command})], [Say(text="done")]]
     played = await house.play(script, await house.session("full_auto"))

@@ -9,9 +9,9 @@ import trio
 
 from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr_adapters.codex import CodexOptions
-from sessionmgr_adapters.codex.login import health_of
-from tests.real.agents import CODEX, program_of
-from tests.real.house import PATIENCE
+from sessionmgr_adapters.codex.login import codex_health
+from tests.real.agent_programs import CODEX, program_of
+from tests.real.harness import PATIENCE
 
 KEY = '{"OPENAI_API_KEY": "sk-in-a-file"}'
 
@@ -76,4 +76,4 @@ async def test_what_is_said_of_a_login_is_what_codex_exec_uses(
         (CodexOptions(command=(str(newest),), exec=True), by_exec),
         (CodexOptions(command=(str(newest),)), by_server),
     ):
-        assert health_of(options, env, str(work)).state == ("ok" if has_login else "fail")
+        assert codex_health(options, env, str(work)).state == ("ok" if has_login else "fail")

@@ -21,7 +21,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script, Think
 from sessionmgr_adapters.codex.exec import driver
-from tests.real.house import PATIENCE, House
+from tests.real.harness import PATIENCE, RealAgentHarness
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
@@ -36,7 +36,7 @@ SCHEMA: Json = {
 }
 
 
-async def a_run_is_told_whole_and_the_next_goes_on(house: House) -> None:
+async def a_run_is_told_whole_and_the_next_goes_on(house: RealAgentHarness) -> None:
     script: Script = [
         [
             Think(text="I look."),
@@ -61,7 +61,7 @@ async def a_run_is_told_whole_and_the_next_goes_on(house: House) -> None:
     assert kept.result.provider_session_id == result.provider_session_id
 
 
-async def a_thread_is_forked(house: House) -> None:
+async def a_thread_is_forked(house: RealAgentHarness) -> None:
     session = await house.session()
     options = house.options(exec=True)
     first = await house.goes_on(session, options=options)
@@ -69,7 +69,7 @@ async def a_thread_is_forked(house: House) -> None:
     assert forked.result.provider_session_id != first.result.provider_session_id
 
 
-async def what_is_wished_reaches_the_model(house: House) -> None:
+async def what_is_wished_reaches_the_model(house: RealAgentHarness) -> None:
     (house.work / "pixel.png").write_bytes(PIXEL)
     word = house.word()
     played = await house.play(
@@ -89,14 +89,14 @@ async def what_is_wished_reaches_the_model(house: House) -> None:
     assert asked.body["reasoning"] == {"effort": "low"}
 
 
-async def output_by_a_schema_is_read(house: House) -> None:
+async def output_by_a_schema_is_read(house: RealAgentHarness) -> None:
     session = await house.session()
     run = await session.submit("n?", options=house.options(exec=True), schema=SCHEMA)
     result = await run.result()
     assert (result.status, result.structured) == (RunStatus.COMPLETED, {"n": 0}), result.failure
 
 
-async def a_prompt_may_be_long_and_begin_with_anything(house: House) -> None:
+async def a_prompt_may_be_long_and_begin_with_anything(house: RealAgentHarness) -> None:
     prompt = "--help\n" + "é" * 200_000
     session = await house.session()
     run = await session.submit(prompt, options=house.options(exec=True))
@@ -105,9 +105,9 @@ async def a_prompt_may_be_long_and_begin_with_anything(house: House) -> None:
 
 
 async def test_it_does_what_an_app_server_does(
-    any_house: House, monkeypatch: pytest.MonkeyPatch
+    any_house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "LAST_MOMENTS", PATIENCE)  # each goes by itself, however slow
+    monkeypatch.setattr(driver, "EXIT_WAIT", PATIENCE)  # each goes by itself, however slow
     config = any_house.work.parent / "codex" / "config.toml"
     before = config.read_text()
     async with trio.open_nursery() as nursery:
@@ -123,7 +123,7 @@ async def test_it_does_what_an_app_server_does(
 
 
 async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_before(
-    any_house: House,
+    any_house: RealAgentHarness,
 ) -> None:
     """Who comes first makes a database of the home, and some versions trip over each other."""
     house = any_house
@@ -139,7 +139,7 @@ async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_befor
             nursery.start_soon(partial(house.goes_on, each, options=options, env=server))
 
 
-async def test_a_warning_of_its_own_is_no_failure(house: House) -> None:
+async def test_a_warning_of_its_own_is_no_failure(house: RealAgentHarness) -> None:
     played = await house.play(
         [[Say(text="well")]], options=house.options(exec=True), model="a-model-of-nobody"
     )
@@ -148,7 +148,9 @@ async def test_a_warning_of_its_own_is_no_failure(house: House) -> None:
     assert [each.severity for each in warned] == ["warning"]
 
 
-async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(any_house: House) -> None:
+async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(
+    any_house: RealAgentHarness,
+) -> None:
     house = any_house
     (house.work / "words.txt").write_text("no picture")
     for once in (False, True):
@@ -172,7 +174,7 @@ async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(any_house:
         assert f"Input exceeds the maximum length of {LONGEST} characters." in failure.message
 
 
-async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: House) -> None:
+async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: RealAgentHarness) -> None:
     (house.work / "a,b.png").write_bytes(PIXEL)
     complaint = Refuse(status=400, message="bad /home/joe/.codex/auth.json")
     for once in (False, True):
@@ -189,7 +191,7 @@ async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: House) ->
 
 
 async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_no_command_line(
-    house: House,
+    house: RealAgentHarness,
 ) -> None:
     token, lines, heard = f"Token {house.word()}", list[str](), bytearray()
     gate = house.gate()  # Codex does not wait for the server: the run waits until it was called

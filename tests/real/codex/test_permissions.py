@@ -14,20 +14,20 @@ from sessionmgr.adapter import Approve, MappedMode, PermissionMap
 from sessionmgr.model import FailureKind, Fidelity, Json, PermissionMode
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from sessionmgr_adapters.codex.policy import PERMISSIONS
-from tests.real.canaries import (
+from sessionmgr_adapters.codex.permissions import PERMISSIONS
+from tests.real.codex.harness import open_house
+from tests.real.effect_probes import (
     ALL,
     COMMAND,
     INSIDE,
     LINK,
     OUTSIDE,
     READ,
-    Cage,
-    Canaries,
+    EffectProbes,
+    ProbeDirectories,
     open_canaries,
 )
-from tests.real.codex.house import open_house
-from tests.real.house import House, allow
+from tests.real.harness import RealAgentHarness, allow
 
 WORK: Final = {READ, INSIDE, COMMAND}
 # What is done in which mode: with nobody to ask, and with somebody who allows all. Nobody is asked
@@ -68,7 +68,7 @@ approvals_reviewer = "auto_review"
 
 
 async def check_all(
-    canaries: Canaries,
+    canaries: EffectProbes,
     wanted: Mapping[str, set[str]],
     approve: Approve | None = None,
     **options: Json,
@@ -84,14 +84,14 @@ async def check_all(
             nursery.start_soon(check, mode, effects, approve)
 
 
-async def test_only_that_is_done_which_the_mode_lets_through(house: House) -> None:
+async def test_only_that_is_done_which_the_mode_lets_through(house: RealAgentHarness) -> None:
     async with open_canaries(house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
         nursery.start_soon(check_all, canaries, UNASKED)
         nursery.start_soon(check_all, canaries, ALLOWED, allow)
         nursery.start_soon(partial(check_all, canaries, UNASKED, exec=True))
 
 
-async def test_an_older_one_does_no_more_either(old_house: House) -> None:
+async def test_an_older_one_does_no_more_either(old_house: RealAgentHarness) -> None:
     some = {mode: UNASKED[mode] for mode in ("plan", "full_auto")}
     async with open_canaries(old_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
         nursery.start_soon(check_all, canaries, some)
@@ -115,9 +115,9 @@ async def test_what_the_users_configuration_allows_makes_no_mode_wider(
         nursery.start_soon(partial(check_all, canaries, some, exec=True))
 
 
-async def test_the_mode_of_one_run_is_not_that_of_the_next(house: House) -> None:
+async def test_the_mode_of_one_run_is_not_that_of_the_next(house: RealAgentHarness) -> None:
     async def change(*, once: bool) -> None:
-        cage = Cage(house.place())
+        cage = ProbeDirectories(house.place())
         session = await house.session(cwd=cage.work)
         for number, mode in enumerate(CHANGES):
             options: dict[str, Json] = {"exec": once, "temporary": False}
@@ -129,7 +129,7 @@ async def test_the_mode_of_one_run_is_not_that_of_the_next(house: House) -> None
             nursery.start_soon(partial(change, once=once))
 
 
-async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: House) -> None:
+async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: RealAgentHarness) -> None:
     place = house.place()
     wish: dict[str, Json] = {
         "cmd": f"touch {place}/out",
@@ -156,7 +156,7 @@ env_http_headers = { "x-gate" = "A_HEADER" }
 """
 
 
-async def test_commands_do_not_see_the_key(house: House) -> None:
+async def test_commands_do_not_see_the_key(house: RealAgentHarness) -> None:
     script: Script = [[Call(tool="shell", input={"command": "env"})], [Say(text="done")]]
     config = Path(house.env["CODEX_HOME"]) / "config.toml"
     config.write_text(config.read_text() + ANOTHER)
@@ -185,7 +185,9 @@ LOOSE: Final = (
 )
 
 
-async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(house: House) -> None:
+async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(
+    house: RealAgentHarness,
+) -> None:
     rules = Path(house.env["CODEX_HOME"]) / "rules"
     rules.mkdir()
     for number, text in enumerate(LOOSE):
@@ -194,7 +196,7 @@ async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(house: H
             await nothing_gets_out(house, mode)
 
 
-async def nothing_gets_out(house: House, mode: str) -> None:
+async def nothing_gets_out(house: RealAgentHarness, mode: str) -> None:
     """See what rules do that allow `touch`."""
     for once in (False, True):
         for ruled in (False, True):
@@ -269,7 +271,9 @@ exclude = ["PRIVATE"]
 """
 
 
-async def test_what_a_trusted_project_configures_makes_no_mode_wider(house: House) -> None:
+async def test_what_a_trusted_project_configures_makes_no_mode_wider(
+    house: RealAgentHarness,
+) -> None:
     writer = house.work.parent / "writer.py"
     writer.write_text(WRITER)
     project = house.place("project")

@@ -9,11 +9,11 @@ from sessionmgr.manager import SessionHandle
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.model_server import ModelServer, Say
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.codex.house import open_house
-from tests.real.house import House
+from tests.real.codex.harness import open_house
+from tests.real.harness import RealAgentHarness
 
 
-def heard(house: House) -> list[str]:
+def heard(house: RealAgentHarness) -> list[str]:
     """Return what the model was told last that is not the user's, of what is ours."""
     body: dict[str, Any] = dict(house.server.log.asked[-1].body)
     parts = [
@@ -25,7 +25,9 @@ def heard(house: House) -> list[str]:
     return [each for each in parts if each.startswith("Always say ")]
 
 
-async def say(house: House, session: SessionHandle, word: str, **options: bool) -> list[str]:
+async def say(
+    house: RealAgentHarness, session: SessionHandle, word: str, **options: bool
+) -> list[str]:
     played = await house.play(
         [[Say(text="a")]],
         session,
@@ -36,7 +38,9 @@ async def say(house: House, session: SessionHandle, word: str, **options: bool) 
     return heard(house)
 
 
-async def test_a_system_prompt_of_a_later_run_is_heard_after_the_first(any_house: House) -> None:
+async def test_a_system_prompt_of_a_later_run_is_heard_after_the_first(
+    any_house: RealAgentHarness,
+) -> None:
     house = any_house
     session = await house.session("plan")
     yes, no = "Always say yes.", "Always say no."
@@ -53,7 +57,7 @@ async def test_a_system_prompt_of_a_later_run_is_heard_after_the_first(any_house
 async def test_a_process_of_its_own_refuses_one_that_it_would_pass_over(
     newest: Path, server: ModelServer, hermitage: Hermitage, tmp_path: Path
 ) -> None:
-    async def refused(house: House, session: SessionHandle) -> None:
+    async def refused(house: RealAgentHarness, session: SessionHandle) -> None:
         options = house.options(exec=True)
         before = len(house.server.log.asked)
         played = await house.play(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sessionmgr.testing.model_server import Call, Say, Script, Think
-from tests.real.house import House
+from tests.real.harness import RealAgentHarness
 
 
-async def test_a_prompt_is_answered_and_the_next_one_too(any_house: House) -> None:
+async def test_a_prompt_is_answered_and_the_next_one_too(any_house: RealAgentHarness) -> None:
     script: Script = [
         [
             Think(text="I look."),

@@ -14,16 +14,24 @@ from sessionmgr.model import FailureKind, Json, ToolCallCompleted
 from sessionmgr.testing.model_server import Call, Hang, Say, Script
 from sessionmgr.testing.player import Entry
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
-from sessionmgr_adapters.codex.thread_cache import KEPT
+from sessionmgr_adapters.codex.thread_cache import MAX_IDLE_THREADS
 from tests.real.codex.contract import said_in
-from tests.real.house import House, Played, line_of, see, until, until_event, with_word
+from tests.real.harness import (
+    PlayedRun,
+    RealAgentHarness,
+    line_of,
+    see,
+    until,
+    until_event,
+    with_word,
+)
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-def outputs(played: Played) -> list[str]:
+def outputs(played: PlayedRun) -> list[str]:
     """Return what commands have printed."""
     ended = [each for each in played.events if isinstance(each, ToolCallCompleted)]
     found = [each.tool_output for each in ended]
@@ -35,13 +43,13 @@ async def weather(given: dict[str, Json]) -> Json:
     return {"mild": given["city"]}
 
 
-async def test_threads_have_what_is_theirs_and_no_more(any_house: House) -> None:
+async def test_threads_have_what_is_theirs_and_no_more(any_house: RealAgentHarness) -> None:
     house = any_house
     project = house.place("project")
     await trio.run_process(["git", "init", "-q", str(project)])
     settings = Path(house.env["CODEX_HOME"]) / "config.toml"
     before = settings.read_text()
-    played: dict[str, Played] = {}
+    played: dict[str, PlayedRun] = {}
 
     async def nothing_is_noted() -> None:
         session = await house.session("full_auto", cwd=project)
@@ -107,7 +115,9 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: House) -> None
     assert [str(each).count("mild") for each in told] == [1, 1], told
 
 
-async def test_functions_are_refused_that_a_thread_was_begun_without(any_house: House) -> None:
+async def test_functions_are_refused_that_a_thread_was_begun_without(
+    any_house: RealAgentHarness,
+) -> None:
     house = any_house
     mild, wild = (CodexTool(name, "Say how it is.", weather) for name in ("mild", "wild"))
     plain = CodexOptions(command=(str(house.program),))
@@ -131,11 +141,11 @@ async def test_functions_are_refused_that_a_thread_was_begun_without(any_house: 
         assert "mild" in [each.get("name") for each in offered if isinstance(each, dict)]
 
 
-def ends(played: Played) -> list[ToolCallCompleted]:
+def ends(played: PlayedRun) -> list[ToolCallCompleted]:
     return [each for each in played.events if isinstance(each, ToolCallCompleted)]
 
 
-async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: House) -> None:
+async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: RealAgentHarness) -> None:
     session = await house.session("full_auto")
     first = (await house.goes_on(session)).result.provider_session_id
     await house.goes_on(session)
@@ -175,9 +185,9 @@ def calls_done(entries: Iterable[Entry]) -> Counter[str]:
     )
 
 
-async def test_threads_that_nobody_needs_are_unloaded(house: House) -> None:
+async def test_threads_that_nobody_needs_are_unloaded(house: RealAgentHarness) -> None:
     async with trio.open_nursery() as nursery:
-        for _ in range(KEPT + 4):
+        for _ in range(MAX_IDLE_THREADS + 4):
             nursery.start_soon(house.goes_on, await house.session("plan"))
 
     await until(lambda: called(house, "thread/unsubscribe") >= 4)  # beside the runs, which are over
@@ -185,7 +195,7 @@ async def test_threads_that_nobody_needs_are_unloaded(house: House) -> None:
     assert len(said_in(house.work.parent / "talk")) == 1
 
 
-def called(house: House, method: str) -> int:
+def called(house: RealAgentHarness, method: str) -> int:
     """Return how often we have called this of app-servers, as far as it is written down."""
     talks = said_in(house.work.parent / "talk")
     said = [each.msg for _, entries in talks for each in entries if isinstance(each.msg, dict)]
@@ -193,7 +203,7 @@ def called(house: House, method: str) -> int:
 
 
 async def test_the_thread_of_a_session_that_is_released_is_open_to_others_at_once(
-    house: House,
+    house: RealAgentHarness,
 ) -> None:
     session, other = await house.session("plan"), await house.session("plan")
     for each in (session, other):
@@ -206,7 +216,7 @@ async def test_the_thread_of_a_session_that_is_released_is_open_to_others_at_onc
     assert len(said_in(house.work.parent / "talk")) == 1
 
 
-async def test_what_hides_from_a_cancel_is_found(house: House) -> None:
+async def test_what_hides_from_a_cancel_is_found(house: RealAgentHarness) -> None:
     word = house.word()
     hiding = (
         f'setsid sleep 301 & (trap "" TERM; sleep 302) & (setsid setsid sleep 303 &) ; : {word}'

@@ -21,11 +21,11 @@ from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.escalation import Escalation
 from sessionmgr_adapters.codex import failures
-from sessionmgr_adapters.codex.driver import end_of
-from sessionmgr_adapters.codex.exec.frames import cleaned, read
+from sessionmgr_adapters.codex.driver import finish_by_last_turn
+from sessionmgr_adapters.codex.exec.frames import clean_message, decode_lines
 from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
-from sessionmgr_adapters.codex.exec.profile import linked
+from sessionmgr_adapters.codex.exec.profile import linked_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from sessionmgr.process.exit_report import ExitReport
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line
-    from sessionmgr_adapters.codex.exec.launch import OneShotSpec
-    from sessionmgr_adapters.codex.exec.normalise import Meters
+    from sessionmgr_adapters.codex.exec.launch import ExecSpec
+    from sessionmgr_adapters.codex.exec.normalise import ThreadMeters
 
-POLITE: Final = 2.0
+INTERRUPT_GRACE: Final = 2.0
 TERM: Final = 1.0
 LINGER: Final = 0.5
-LAST_MOMENTS: Final = 3.0
+EXIT_WAIT: Final = 3.0
 """Seconds from the end of what it says to its own."""
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 MESSAGE: Final = "answer"
@@ -53,22 +53,22 @@ async def _interrupt(tree: ChildTree) -> None:
     tree.signal(signal.SIGINT)
 
 
-class OneShot(ChildRun):
+class ExecRun(ChildRun):
     """One run, and the child that is its own."""
 
     polite = staticmethod(_interrupt)
 
-    def __init__(self, run: RunContext, spec: OneShotSpec, meters: Meters) -> None:
+    def __init__(self, run: RunContext, spec: ExecSpec, meters: ThreadMeters) -> None:
         ladder = Escalation(
-            polite=min(POLITE, run.grace / 2),
+            polite=min(INTERRUPT_GRACE, run.grace / 2),
             term=min(TERM, run.grace / 4),
             linger=min(LINGER, run.grace / 8),
         )
         super().__init__(run, ladder=ladder)
-        self.lingers = LAST_MOMENTS
+        self.lingers = EXIT_WAIT
         self._spec: Final = spec
         self._meters: Final = meters
-        self._state: Final = ExecState(_narrower(run.permission, spec), run.model)
+        self._state: Final = ExecState(_without_questions(run.permission, spec), run.model)
 
     @property
     def thread(self) -> str:
@@ -77,7 +77,7 @@ class OneShot(ChildRun):
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
         """Take the lines of one read."""
-        events = [event for frame in read(lines) for event in normalise(frame, self._state)]
+        events = [event for frame in decode_lines(lines) for event in normalise(frame, self._state)]
         if events:
             self.run.emit_nowait(*events)
         else:
@@ -88,7 +88,7 @@ class OneShot(ChildRun):
     def on_exit(self, facts: ExitReport) -> None:
         """Wait with that until its answer is told; and one that is started again is not over."""
 
-    async def perform(self) -> None:
+    async def execute(self) -> None:
         """Have the prompt answered, and tell what happens.
 
         Raises:
@@ -103,29 +103,29 @@ class OneShot(ChildRun):
                 named[name] = str(link)
             profile = None
             if PROFILE in paths:
-                profile = links.enter_context(linked(self._spec.home, paths[PROFILE]))
+                profile = links.enter_context(linked_profile(self._spec.home, paths[PROFILE]))
             facts = await self._start(self._spec.command(named, profile))
-            self._tell_of_the_answer(paths[ANSWER])
-        self._book()
+            self._emit_answer(paths[ANSWER])
+        self._record_usage()
         self.run.emit_nowait(process_exit_event(facts))
         if self.run.cancelling is None:
-            await self._end(facts)
+            await self._finish(facts)
 
     async def _start(self, command: Command) -> ExitReport:
         """Start it, and again if it found its home half made; return how it ended."""
         tries = 1
         while True:
             facts = await self.run_child(command, self.run.prompt.encode(errors="replace"))
-            is_lost = not self.thread and failures.has_lost(self.tail.text(), tries)
+            is_lost = not self.thread and failures.lost_start_race(self.tail.text(), tries)
             if not is_lost or self.run.cancelling is not None:
                 return facts
-            self.run.emit_nowait(failures.start_retried(tries))
-            await trio.sleep(failures.pause_before(tries))
+            self.run.emit_nowait(failures.start_retry_event(tries))
+            await trio.sleep(failures.retry_delay(tries))
             tries += 1
 
     # --- what it comes to ------------------------------------------------------------------------
 
-    def _tell_of_the_answer(self, file: Path) -> None:
+    def _emit_answer(self, file: Path) -> None:
         """Tell the answer that it has left, if that was not told: a frame of it may be lost."""
         if file.stat().st_size > LARGEST_ANSWER:
             return
@@ -134,37 +134,39 @@ class OneShot(ChildRun):
             self._state.text = text
             self.run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
 
-    def _book(self) -> None:
+    def _record_usage(self) -> None:
         thread, last = self.thread, self._state.last_turn
         if not thread:
             return
         if self._spec.thread is None:
             self._meters.begin(thread)
         if last is not None and last.usage is not None:
-            spent = self._meters.book(thread, last.usage)
+            spent = self._meters.record_usage(thread, last.usage)
             if spent is not None:
                 self.run.emit_nowait(spent)
 
-    async def _end(self, facts: ExitReport) -> None:
+    async def _finish(self, facts: ExitReport) -> None:
         if self._state.last_turn is None:
-            await self.run.fail(self._state.failure or self._death(facts))
+            await self.run.fail(self._state.failure or self._exit_failure(facts))
         else:
-            await end_of(self.run, self._state.last_turn.turn, self._state)
+            await finish_by_last_turn(self.run, self._state.last_turn.turn, self._state)
 
-    def _death(self, facts: ExitReport) -> Failure:
+    def _exit_failure(self, facts: ExitReport) -> Failure:
         """Return the failure that it is to go without a last word."""
         has_begun = bool(self.thread)
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")
         said = self.tail.text()
-        kind = None if self._state.is_turning else failures.kind_of_words(said)
+        kind = None if self._state.is_turning else failures.stderr_failure_kind(said)
         if kind is None:
-            return failures.placeless(replace(failure, retryable=True, resumable=has_begun))
-        failure = replace(failure, kind=kind, message=cleaned(said) or failure.message)
+            return failures.without_directories(
+                replace(failure, retryable=True, resumable=has_begun)
+            )
+        failure = replace(failure, kind=kind, message=clean_message(said) or failure.message)
         is_passing = kind is FailureKind.SESSION_BUSY
-        return failures.placeless(replace(failure, phase="start", retryable=is_passing))
+        return failures.without_directories(replace(failure, phase="start", retryable=is_passing))
 
 
-def _narrower(asked: Permission, spec: OneShotSpec) -> Permission | None:
+def _without_questions(asked: Permission, spec: ExecSpec) -> Permission | None:
     """Return what is in force where something else would be asked about: nobody is asked here."""
     effective = f"never, {spec.sandbox}"
     if effective == asked.effective:

@@ -14,21 +14,21 @@ import msgspec
 from sessionmgr.model import Json
 from sessionmgr.wire import UntypedFrame, decode_frames
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.failures import without_places
+from sessionmgr_adapters.codex.failures import strip_directories
 from sessionmgr_adapters.codex.items import KnownItem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.wire import Line
-    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.frames import CodexFrame
 
 _DECODER: Final = msgspec.json.Decoder(dict[str, Json])
 _TYPES: Final = {"plan": "agentMessage", "collab_tool_call": "collabAgentToolCall"}
 """Items whose type has another name there, beside the spelling."""
 
 
-def read(lines: Sequence[Line]) -> list[Frame]:
+def decode_lines(lines: Sequence[Line]) -> list[CodexFrame]:
     """Return the frame that each line of a read is."""
     return [
         _frame_of(line) if isinstance(line, dict) else line
@@ -36,77 +36,79 @@ def read(lines: Sequence[Line]) -> list[Frame]:
     ]
 
 
-def _frame_of(line: dict[str, Json]) -> Frame:
+def _frame_of(line: dict[str, Json]) -> CodexFrame:
     try:
-        return _known(line) or UntypedFrame(line, "it is of a type that nobody knows")
+        return _known_item(line) or UntypedFrame(line, "it is of a type that nobody knows")
     except msgspec.ValidationError as refusal:
         return UntypedFrame(line, str(refusal))
 
 
-def _known(line: dict[str, Json]) -> Frame | None:
+def _known_item(line: dict[str, Json]) -> CodexFrame | None:
     match line:
         case {"type": "thread.started", "thread_id": str(thread)}:
-            return frames.ThreadStarted(thread=frames.ThreadRef(id=thread))
+            return frames.ThreadStartedNotice(thread=frames.ThreadRef(id=thread))
         case {"type": "turn.started"}:
-            return frames.TurnStarted(turn=frames.Turn(id=""))
+            return frames.TurnStartedNotice(turn=frames.CodexTurn(id=""))
         case {"type": "turn.completed"}:
-            usage = msgspec.convert(_respelt(line.get("usage")), frames.TokenCounts | None)
-            return frames.TurnEnded(turn=frames.Turn(id="", status="completed"), usage=usage)
+            usage = msgspec.convert(_camel_cased(line.get("usage")), frames.CodexTokenCounts | None)
+            return frames.TurnEndedNotice(
+                turn=frames.CodexTurn(id="", status="completed"), usage=usage
+            )
         case {"type": "turn.failed", "error": {"message": str(message)}}:
-            turn = frames.Turn(id="", status="failed", error=turn_error(message))
-            return frames.TurnEnded(turn=turn)
+            turn = frames.CodexTurn(id="", status="failed", error=turn_error(message))
+            return frames.TurnEndedNotice(turn=turn)
         case {"type": "error", "message": str(message)}:
-            return failing(message)
+            return parse_error(message)
         case {"type": "item.started" | "item.updated", "item": dict(item)}:
-            return _under_way(item)
+            return _item_started(item)
         case {"type": "item.completed", "item": dict(item)}:
-            return _done(item)
+            return _item_ended(item)
         case _:
             return None
 
 
-def _under_way(item: dict[str, Json]) -> Frame:
+def _item_started(item: dict[str, Json]) -> CodexFrame:
     match item:
         case {"type": "todo_list", "items": todo}:
-            steps = msgspec.convert(todo, list[_Todo])
-            return frames.PlanChanged(plan=[each.step for each in steps])
+            steps = msgspec.convert(todo, list[_TodoEntry])
+            return frames.PlanNotice(plan=[each.step for each in steps])
         case {"type": "error" | "agent_message" | "plan" | "reasoning"}:
-            return frames.Quiet()  # it is told when it is whole
+            return frames.SilentNotice()  # it is told when it is whole
         case _:
-            return frames.ItemStarted(item=_item(item))
+            return frames.ItemStartedNotice(item=_item(item))
 
 
-def _done(item: dict[str, Json]) -> Frame:
+def _item_ended(item: dict[str, Json]) -> CodexFrame:
     match item:
         case {"type": "todo_list"}:
-            return frames.Quiet()  # it was told when it changed
+            return frames.SilentNotice()  # it was told when it changed
         case {"type": "error", "message": str(message)}:
-            return frames.Warned(message=cleaned(message))
+            return frames.WarningNotice(message=clean_message(message))
         case {"type": "reasoning", "text": text}:
-            return frames.ItemEnded(item=_item({**item, "summary": [text]}))
+            return frames.ItemEndedNotice(item=_item({**item, "summary": [text]}))
         case {"type": "mcp_tool_call", "error": dict(error)}:
-            return frames.ItemEnded(item=_item({**item, "error": None, "result": error}))
+            return frames.ItemEndedNotice(item=_item({**item, "error": None, "result": error}))
         case _:
-            return frames.ItemEnded(item=_item(item))
+            return frames.ItemEndedNotice(item=_item(item))
 
 
-class _Todo(msgspec.Struct):
+class _TodoEntry(msgspec.Struct):
     text: str = ""
     completed: bool = False
 
     @property
-    def step(self) -> frames.Step:
-        return frames.Step(self.text, "completed" if self.completed else "pending")
+    def step(self) -> frames.PlanStep:
+        return frames.PlanStep(self.text, "completed" if self.completed else "pending")
 
 
 def _item(given: dict[str, Json]) -> KnownItem:
     kind = str(given.get("type"))
-    item = _respelt({**given, "type": _TYPES.get(kind, _camel(kind))})
+    item = _camel_cased({**given, "type": _TYPES.get(kind, _camel(kind))})
     known: KnownItem = msgspec.convert(item, KnownItem)
     return known
 
 
-def _respelt(value: Json) -> Json:
+def _camel_cased(value: Json) -> Json:
     """Return an object whose members are spelt as an app-server spells them."""
     if not isinstance(value, dict):
         return value
@@ -123,7 +125,7 @@ def _camel(name: str) -> str:
 # They stand at the start of a message that comes as an error. Whatever is not known to the letter
 # is of the class `other`: something went wrong, and nothing more is known.
 _NO_STATUS: Final[dict[str, Json]] = {"httpStatusCode": None}
-_CLASSES: Final[tuple[tuple[str, Json], ...]] = (
+_ERROR_CLASSES: Final[tuple[tuple[str, Json], ...]] = (
     ("Codex ran out of room in the model's context window", "contextWindowExceeded"),
     ("You've hit your usage limit", "usageLimitExceeded"),
     ("Quota exceeded. Check your plan", "usageLimitExceeded"),
@@ -138,48 +140,50 @@ _AGAIN: Final = re.compile(
 )
 
 # What says nothing to anybody: what it does with its input, where it asked, the number of an error.
-_CHATTER: Final = re.compile(
+_IRRELEVANT_LINES: Final = re.compile(
     r"^(Reading (additional input|prompt) from stdin\.\.\.|WARNING: .*)$\n?", re.MULTILINE
 )
-_ASIDES: Final = re.compile(
+_REQUEST_DETAILS: Final = re.compile(
     r"(, url: [^\s,]+|, (request id|cf-ray): [\w-]+| \(code -?\d+\)(, data: \{.*\})?)"
 )
 _LABELS: Final = re.compile(r"^(Error: |ERROR: )+", re.MULTILINE)
 _REPEATED: Final = re.compile(r"\b((?:thread|turn)/\w+: )(?=(?:thread|turn)/\w+ failed)")
 
 
-def cleaned(message: str) -> str:
+def clean_message(message: str) -> str:
     """Return a message without what is for machines only, and without where files are."""
-    said = _words_of(message.strip())
-    said = _ASIDES.sub("", _LABELS.sub("", _CHATTER.sub("", said)))
-    return without_places(_REPEATED.sub("", said)).strip()
+    said = _server_message(message.strip())
+    said = _REQUEST_DETAILS.sub("", _LABELS.sub("", _IRRELEVANT_LINES.sub("", said)))
+    return strip_directories(_REPEATED.sub("", said)).strip()
 
 
 def turn_error(message: str) -> frames.TurnError:
     """Return what a turn failed with, as an app-server would tell it."""
-    return frames.TurnError(message=cleaned(message), codex_error_info=_class_of(message))
+    return frames.TurnError(message=clean_message(message), codex_error_info=_error_class(message))
 
 
-def failing(message: str) -> frames.Failing:
+def parse_error(message: str) -> frames.ErrorNotice:
     """Return what an error is: an attempt that follows, or what the turn fails with next."""
     found = _AGAIN.match(message)
     if found is None:
-        return frames.Failing(error=turn_error(message))
+        return frames.ErrorNotice(error=turn_error(message))
     attempt, why = found.groups()
-    error = frames.TurnError(message=cleaned(why or message), codex_error_info=_class_of(why or ""))
-    return frames.Failing(error=error, will_retry=True, attempt=int(attempt or 1))
+    error = frames.TurnError(
+        message=clean_message(why or message), codex_error_info=_error_class(why or "")
+    )
+    return frames.ErrorNotice(error=error, will_retry=True, attempt=int(attempt or 1))
 
 
-def _class_of(message: str) -> Json:
+def _error_class(message: str) -> Json:
     """Return the class that the error has elsewhere."""
     said = message.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     found = _STATUS.match(said)
     if found is not None:
         return {"httpConnectionFailed": {"httpStatusCode": int(found[1])}}
-    return next((known for words, known in _CLASSES if said.startswith(words)), "other")
+    return next((known for words, known in _ERROR_CLASSES if said.startswith(words)), "other")
 
 
-def _words_of(message: str) -> str:
+def _server_message(message: str) -> str:
     """Return what a server's answer says, where that is all there is."""
     if not message.startswith("{"):
         return message

@@ -15,23 +15,23 @@ import msgspec
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, validate_session_id
 from sessionmgr_adapters.codex import launch
-from sessionmgr_adapters.codex.configured import (
-    SYSTEM,
-    all_asked,
-    of_projects,
-    put_together,
+from sessionmgr_adapters.codex.config import (
+    SYSTEM_CONFIG_DIR,
+    ask_for_all_tools,
+    merge_overrides,
     read_config,
+    read_project_configs,
 )
-from sessionmgr_adapters.codex.exec.profile import parted, require_free
-from sessionmgr_adapters.codex.policy import POLICIES
+from sessionmgr_adapters.codex.exec.profile import require_no_user_profile, split_secrets
+from sessionmgr_adapters.codex.permissions import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr_adapters.codex.configured import Configured
+    from sessionmgr_adapters.codex.config import CodexConfig
     from sessionmgr_adapters.codex.options import CodexOptions
-    from sessionmgr_adapters.codex.policy import Bounds
+    from sessionmgr_adapters.codex.permissions import SandboxBounds
 
 SCHEMA: Final = "schema.json"
 ANSWER: Final = "answer"
@@ -40,13 +40,13 @@ PROFILE: Final = "profile.toml"
 WORKSPACE: Final = "sandbox_workspace_write"
 
 # Nobody is there to be asked, and nobody is told what we do.
-ALWAYS: Final[tuple[tuple[str, Json], ...]] = (
+FIXED_SETTINGS: Final[tuple[tuple[str, Json], ...]] = (
     ("approval_policy", "never"),
     ("analytics.enabled", False),
 )
 
 
-class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A `codex exec` to start."""
 
     program: tuple[str, ...]
@@ -79,7 +79,9 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.instructions is not None:
             files[INSTRUCTIONS] = self.instructions
         if self.secrets:
-            lines = [f"{_quoted(name)} = {toml(value)}\n" for name, value in self.secrets.items()]
+            lines = [
+                f"{_quote(name)} = {encode_toml(value)}\n" for name, value in self.secrets.items()
+            ]
             files[PROFILE] = "".join(lines)
         return files
 
@@ -97,9 +99,9 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         argv += [] if profile is None else [f"--profile={profile}"]
         argv += [] if self.is_ruled else ["--ignore-rules"]
         instructions = ("model_instructions_file", paths.get(INSTRUCTIONS))
-        for name, value in (instructions, *self.settings, *ALWAYS):
+        for name, value in (instructions, *self.settings, *FIXED_SETTINGS):
             if value is not None:
-                argv += ["-c", f"{name}={toml(value)}"]
+                argv += ["-c", f"{name}={encode_toml(value)}"]
         if self.thread is not None:
             argv.append("fork" if self.is_fork else "resume")
         # A flag must follow the images, or they swallow what is no flag.
@@ -113,7 +115,7 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Command(argv=tuple(argv), cwd=self.cwd, env=self.env)
 
 
-def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShotSpec:
+def make_exec_spec(run: RunContext, options: CodexOptions, limits: SandboxBounds) -> ExecSpec:
     """Say what a run needs that has a `codex exec` of its own.
 
     Raises:
@@ -122,82 +124,86 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
     """
     if run.provider_session_id is not None:
         validate_session_id(run.provider_session_id)
-    env = launch.env_of(run, options)
-    known = (read_config(SYSTEM), read_config(launch.home_in(env)))
-    projects = of_projects(Path(run.cwd))
-    wished, secret = parted(_wished(run, options, known, projects))
+    env = launch.codex_environment(run, options)
+    known = (read_config(SYSTEM_CONFIG_DIR), read_config(launch.environment_home(env)))
+    projects = read_project_configs(Path(run.cwd))
+    wished, secret = split_secrets(_requested_settings(run, options, known, projects))
     if secret:
-        require_free(options.command)
-    wished |= launch.given(
+        require_no_user_profile(options.command)
+    wished |= launch.set_fields(
         model=run.model,
         model_reasoning_effort=run.effort,
         developer_instructions=run.system_prompt,
     )
-    wished |= _confines(limits) | launch.secrecy(options, (*known, *projects))
-    return OneShotSpec(
+    wished |= _sandbox_settings(limits) | launch.hidden_variable_config(
+        options, (*known, *projects)
+    )
+    return ExecSpec(
         program=options.command,
         cwd=run.cwd,
         env=env,
         sandbox=POLICIES[run.permission.effective].sandbox,
         settings=tuple(wished.items()),
         secrets=secret,
-        home=launch.home_in(env),
+        home=launch.environment_home(env),
         thread=run.provider_session_id,
         is_fork=options.fork,
-        is_ruled=launch.loose(run, options) is None,
+        is_ruled=launch.loose_rules_file(run, options) is None,
         images=run.images,
         schema=run.schema,
         instructions=options.base_instructions,
     )
 
 
-def _wished(
+def _requested_settings(
     run: RunContext,
     options: CodexOptions,
-    known: Sequence[Configured],
-    projects: Sequence[Configured],
+    known: Sequence[CodexConfig],
+    projects: Sequence[CodexConfig],
 ) -> dict[str, Json]:
     """Return the settings that its options wish for; in plan, each tool is asked about."""
-    wished = put_together(
-        {"model_provider": options.model_provider}, launch.own_servers(options), options.config
+    wished = merge_overrides(
+        {"model_provider": options.model_provider},
+        launch.mcp_server_config(options),
+        options.config,
     )
     if run.permission.asked is not PermissionMode.PLAN:
         return wished
     servers: dict[str, tuple[str, ...]] = {}
     for each in known:
-        for name, tools in each.servers.items():
+        for name, tools in each.mcp_server_names.items():
             servers[name] = (*servers.get(name, ()), *tools)
-    return all_asked(wished, servers, projects)
+    return ask_for_all_tools(wished, servers, projects)
 
 
-def _confines(limits: Bounds) -> dict[str, Json]:
+def _sandbox_settings(limits: SandboxBounds) -> dict[str, Json]:
     """Return the bounds of what commands may do; no setting says otherwise."""
     return {
         f"{WORKSPACE}.network_access": limits.network,
         f"{WORKSPACE}.exclude_slash_tmp": not limits.temporary,
         f"{WORKSPACE}.exclude_tmpdir_env_var": not limits.temporary,
         f"{WORKSPACE}.writable_roots": list(limits.directories),
-        launch.PLACE: limits.scratch,
+        launch.TMPDIR_KEY: limits.scratch,
     }
 
 
-def toml(value: Json) -> str:
+def encode_toml(value: Json) -> str:
     """Return a value as the command line takes it: TOML, on one line, which has no null."""
     match value:
         case bool():
             return "true" if value else "false"
         case dict():
             known = [(key, each) for key, each in value.items() if each is not None]
-            inside = ", ".join(f"{_quoted(key)} = {toml(each)}" for key, each in known)
+            inside = ", ".join(f"{_quote(key)} = {encode_toml(each)}" for key, each in known)
             return f"{{{inside}}}"
         case list():
-            return f"[{', '.join(toml(each) for each in value if each is not None)}]"
+            return f"[{', '.join(encode_toml(each) for each in value if each is not None)}]"
         case str():
-            return _quoted(value)
+            return _quote(value)
         case _:
             return repr(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # A string of JSON is one of TOML, but for one character that must not stand for itself.
     return encode_json(text).decode().replace("\x7f", "\\u007f")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
 
 SUFFIX: Final = ".config.toml"
-OURS: Final = "sessionmgr-"
+PROFILE_PREFIX: Final = "sessionmgr-"
 SECRET_TABLES: Final = frozenset({"env", "http_headers", "query_params"})
 """Tables in which any value may be secret, regardless of its name."""
 NAMES_OF_VARIABLES: Final = frozenset({"env_http_headers", "env_key", "env_vars"})
@@ -33,14 +33,14 @@ NAMES_OF_VARIABLES: Final = frozenset({"env_http_headers", "env_key", "env_vars"
 _FLAGS: Final = ("-p", "--profile")
 
 
-def parted(settings: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+def split_secrets(settings: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
     """Split settings into public and secret ones, each in its tables."""
     plain: dict[str, Json] = {}
     secret: dict[str, Json] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and name not in NAMES_OF_VARIABLES:
             in_table = name in SECRET_TABLES
-            inner, hidden = ({}, dict(value)) if in_table else parted(value)
+            inner, hidden = ({}, dict(value)) if in_table else split_secrets(value)
             plain[name] = inner
             if hidden:
                 secret[name] = hidden
@@ -61,7 +61,7 @@ def _is_secret(name: str, value: Json) -> bool:
     return is_secret_name(name) or any(url_passwords([value]))
 
 
-def require_free(program: Sequence[str]) -> None:
+def require_no_user_profile(program: Sequence[str]) -> None:
     """Refuse a profile that the user has named: Codex accepts only one.
 
     Raises:
@@ -77,17 +77,17 @@ def require_free(program: Sequence[str]) -> None:
 
 
 @contextmanager
-def linked(home: Path, file: Path) -> Generator[str, None, None]:
+def linked_profile(home: Path, file: Path) -> Generator[str, None, None]:
     """Write settings to a private profile in a Codex home, and yield the profile's name.
 
     Raises:
         ProfileRefused: The link cannot be made.
     """
-    name = f"{OURS}{secrets.token_hex(8)}"
+    name = f"{PROFILE_PREFIX}{secrets.token_hex(8)}"
     link = home / f"{name}{SUFFIX}"
     try:
         home.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-        _sweep(home)
+        _remove_dangling_links(home)
         link.symlink_to(file)
     except OSError as error:
         raise SecretFileRefused(
@@ -101,15 +101,15 @@ def linked(home: Path, file: Path) -> Generator[str, None, None]:
             link.unlink(missing_ok=True)
 
 
-def _sweep(home: Path) -> None:
+def _remove_dangling_links(home: Path) -> None:
     """Remove dangling links left by a crash: their targets are gone."""
-    for each in home.glob(f"{OURS}*{SUFFIX}"):
-        if each.is_symlink() and _leads_nowhere(each):
+    for each in home.glob(f"{PROFILE_PREFIX}*{SUFFIX}"):
+        if each.is_symlink() and _is_dangling(each):
             with suppress(OSError):  # another user's
                 each.unlink(missing_ok=True)
 
 
-def _leads_nowhere(link: Path) -> bool:
+def _is_dangling(link: Path) -> bool:
     """Whether its target is gone. Another user's private directory does not tell."""
     try:
         link.stat()

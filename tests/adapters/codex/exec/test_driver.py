@@ -69,7 +69,7 @@ async def played(
 async def test_a_prompt_is_written_to_it_and_its_answer_told(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "LAST_MOMENTS", ENOUGH)  # it goes by itself
+    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)  # it goes by itself
     result, events = await played(manager, tmp_path, BEGIN, ANSWER, DONE)
     assert (result.status, result.text, result.exit_code) == ("completed", '{"n":1}', 0)
     assert (tmp_path / "prompt").read_text() == "héllo"
@@ -101,7 +101,7 @@ async def test_what_is_wished_stands_on_its_command_line(manager: Manager, tmp_p
 async def test_a_turn_that_fails_is_a_run_that_fails(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "LAST_MOMENTS", ENOUGH)
+    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)
     said = '{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan"}}'
     result, _ = await played(manager, tmp_path, BEGIN, f"say '{said}'", "exit 1")
     assert result.failure is not None
@@ -260,7 +260,7 @@ async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obeys: bool
 ) -> None:
     # Who obeys has all the time that it needs, who does not has little; the run waits for either.
-    monkeypatch.setattr(driver, "POLITE", ENOUGH if obeys else 0.5)
+    monkeypatch.setattr(driver, "INTERRUPT_GRACE", ENOUGH if obeys else 0.5)
     monkeypatch.setattr(driver, "TERM", 0.5)
     trap = "trap 'exit 1' INT" if obeys else "trap '' INT TERM"
     forever = "while :; do sleep 0.05; done"

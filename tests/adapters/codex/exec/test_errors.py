@@ -3,9 +3,9 @@
 import pytest
 
 from sessionmgr.model import Failure, FailureKind as Kind, RetryScheduled
-from sessionmgr_adapters.codex.exec.frames import cleaned, failing, turn_error
+from sessionmgr_adapters.codex.exec.frames import clean_message, parse_error, turn_error
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
-from sessionmgr_adapters.codex.failures import failure_of, kind_of_words
+from sessionmgr_adapters.codex.failures import failure_of, stderr_failure_kind
 
 LONG = "Input exceeds the maximum length of 1048576 characters."
 CUT = "stream disconnected before completion: error sending request"
@@ -81,18 +81,18 @@ def test_words_that_are_not_known_are_judged_by_what_was_tried_again_before() ->
     ],
 )
 def test_a_complaint_is_shown_without_what_is_for_machines(message: str, shown: str | None) -> None:
-    assert cleaned(message) == (shown or "unexpected status 401 Unauthorized: no")
+    assert clean_message(message) == (shown or "unexpected status 401 Unauthorized: no")
 
 
 def test_an_attempt_is_told_with_its_number_and_its_reason() -> None:
-    [retry] = normalise(failing(f"Reconnecting... 2/5 ({CUT})"), ExecState())
+    [retry] = normalise(parse_error(f"Reconnecting... 2/5 ({CUT})"), ExecState())
     assert isinstance(retry, RetryScheduled)
     assert retry.failure is not None
     assert (retry.attempt, retry.failure.message, retry.failure.retryable) == (2, CUT, True)
-    down = failing("Reconnecting... waiting for network")
+    down = parse_error("Reconnecting... waiting for network")
     assert down.will_retry
     assert down.error.message == "Reconnecting... waiting for network"
-    assert not failing("It is over").will_retry
+    assert not parse_error("It is over").will_retry
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_an_attempt_is_told_with_its_number_and_its_reason() -> None:
     ],
 )
 def test_a_start_that_came_to_nothing_says_why(stderr: str, kind: Kind | None) -> None:
-    assert kind_of_words(stderr) is kind
+    assert stderr_failure_kind(stderr) is kind

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.exec.launch import OneShotSpec, toml
+from sessionmgr_adapters.codex.exec.launch import ExecSpec, encode_toml
 
 
-def spec(**more: object) -> OneShotSpec:
+def spec(**more: object) -> ExecSpec:
     known: dict[str, object] = {
         "program": ("codex",),
         "cwd": "/work",
         "env": {"A": "b"},
         "sandbox": "read-only",
     }
-    return OneShotSpec(**{**known, **more})  # type: ignore[arg-type]
+    return ExecSpec(**{**known, **more})  # type: ignore[arg-type]
 
 
 def argv(**more: object) -> list[str]:
@@ -91,10 +91,10 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_a_setting_means_what_it_meant(value: Json) -> None:
-    said = toml(value)
+    said = encode_toml(value)
     assert "\n" not in said
     assert tomllib.loads(f"x = {said}")["x"] == value
 
 
 def test_what_is_nothing_is_left_out_of_a_setting() -> None:
-    assert tomllib.loads(f"x = {toml({'a': None, 'b': [1, None]})}")["x"] == {"b": [1]}
+    assert tomllib.loads(f"x = {encode_toml({'a': None, 'b': [1, None]})}")["x"] == {"b": [1]}

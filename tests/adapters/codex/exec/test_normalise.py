@@ -23,7 +23,7 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.testing.player import Recording
-from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.exec.frames import decode_lines
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "codex"
@@ -36,7 +36,7 @@ RECORDED = sorted(
 
 def played(lines: list[bytes]) -> tuple[list[Event], ExecState]:
     state = ExecState()
-    return [each for frame in read(lines) for each in normalise(frame, state)], state
+    return [each for frame in decode_lines(lines) for each in normalise(frame, state)], state
 
 
 def told(*frames: Json) -> tuple[list[Event], ExecState]:

@@ -9,9 +9,13 @@ from hypothesis import given, strategies as st
 from sessionmgr.errors import SecretFileRefused
 from sessionmgr.manager import Manager
 from sessionmgr.model import FailureKind, Json
-from sessionmgr_adapters.codex.configured import put_together
+from sessionmgr_adapters.codex.config import merge_overrides
 from sessionmgr_adapters.codex.exec.launch import PROFILE
-from sessionmgr_adapters.codex.exec.profile import linked, parted, require_free
+from sessionmgr_adapters.codex.exec.profile import (
+    linked_profile,
+    require_no_user_profile,
+    split_secrets,
+)
 from tests.adapters.codex.exec.test_driver import BEGIN, DONE, manager as manager, played
 from tests.adapters.codex.exec.test_launch import spec
 
@@ -36,8 +40,8 @@ SETTINGS: dict[str, Json] = {
 
 
 def test_secrets_are_parted_from_the_rest_and_nothing_else_is() -> None:
-    plain, secret = parted(SETTINGS)
-    assert put_together(secret, plain) == SETTINGS
+    plain, secret = split_secrets(SETTINGS)
+    assert merge_overrides(secret, plain) == SETTINGS
     assert not [each for each in SECRETS if each in str(plain)]
     assert secret == {
         "mcp_servers": {
@@ -63,13 +67,13 @@ TABLES = st.recursive(
 def test_what_was_parted_is_the_same_when_one_is_laid_over_the_other(
     settings: dict[str, Json],
 ) -> None:
-    plain, secret = parted(settings)
-    assert put_together(secret, plain) == put_together(settings)
-    assert parted(plain)[1] == {}
+    plain, secret = split_secrets(settings)
+    assert merge_overrides(secret, plain) == merge_overrides(settings)
+    assert split_secrets(plain)[1] == {}
 
 
 def test_what_is_secret_stands_in_the_file_and_the_rest_on_the_line() -> None:
-    plain, secret = parted(SETTINGS)
+    plain, secret = split_secrets(SETTINGS)
     made = spec(settings=tuple(plain.items()), secrets=secret)
     assert tomllib.loads(made.files[PROFILE]) == secret
     line = made.command({"answer": "/files/answer"}, "sessionmgr-1").argv
@@ -82,18 +86,18 @@ def test_what_is_secret_stands_in_the_file_and_the_rest_on_the_line() -> None:
 @pytest.mark.parametrize("flags", [["-p", "mine"], ["--profile=mine"], ["--profile", "mine"]])
 def test_a_profile_of_the_users_own_is_not_put_aside(flags: list[str]) -> None:
     with pytest.raises(SecretFileRefused, match=flags[0]):
-        require_free(["codex", *flags])
-    require_free(["--profile"])
+        require_no_user_profile(["codex", *flags])
+    require_no_user_profile(["--profile"])
 
 
 def test_links_that_lead_nowhere_are_taken_away_and_others_stay(tmp_path: Path) -> None:
     home, file = tmp_path / "home", tmp_path / "file"
     file.touch()
-    with linked(home, file) as name:
+    with linked_profile(home, file) as name:
         (home / "sessionmgr-dead.config.toml").symlink_to(tmp_path / "gone")
         (home / "theirs.config.toml").symlink_to(tmp_path / "gone")
         (home / "sessionmgr-file.config.toml").touch()
-        with linked(home, file) as other:
+        with linked_profile(home, file) as other:
             assert name != other
             names = {f"{each}.config.toml" for each in (name, other, "theirs", "sessionmgr-file")}
             assert {each.name for each in home.iterdir()} == names
@@ -107,7 +111,7 @@ def test_a_link_of_another_user_that_cannot_be_followed_stays(tmp_path: Path) ->
     file.touch()
     other = home / "sessionmgr-other.config.toml"
     other.symlink_to("x" * 300)  # stat fails, and as root not for want of permission
-    with linked(home, file):
+    with linked_profile(home, file):
         assert len(list(home.iterdir())) == 2
     assert list(home.iterdir()) == [other]
 
@@ -116,7 +120,7 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     with (
         pytest.raises(SecretFileRefused, match=r"home.*sessionmgr-.*config.toml: "),
-        linked(tmp_path / "home", tmp_path / "file"),
+        linked_profile(tmp_path / "home", tmp_path / "file"),
     ):
         pass
 
@@ -146,7 +150,7 @@ async def test_a_run_reads_its_secrets_from_a_profile_that_is_gone_with_it(
     line = (tmp_path / "line").read_text()
     assert "https://example.com" in line
     assert not [each for each in SECRETS if each in line]
-    assert tomllib.loads((tmp_path / "profile").read_text()) == parted(SETTINGS)[1]
+    assert tomllib.loads((tmp_path / "profile").read_text()) == split_secrets(SETTINGS)[1]
     assert " -> " in (tmp_path / "listed").read_text()
     assert list(home.iterdir()) == []
 

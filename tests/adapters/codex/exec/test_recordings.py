@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.model import FailureKind
-from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.exec.frames import decode_lines
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
@@ -32,7 +32,7 @@ def played() -> dict[str, tuple[list[str], ExecState]]:
         lines = [json.dumps(each["msg"]).encode() for each in entries if each["dir"] == "<"]
         state = ExecState()
         if all(b'"type"' in line for line in lines):  # else it is an app-server's
-            types = [each.type for frame in read(lines) for each in normalise(frame, state)]
+            types = [each.type for frame in decode_lines(lines) for each in normalise(frame, state)]
             found[path.stem] = types, state
     assert len(found) > len(CUT)
     return found

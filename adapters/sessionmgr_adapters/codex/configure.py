@@ -12,24 +12,24 @@ from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
 from sessionmgr.adapter.kit.program_version import outdated_failure
 from sessionmgr.adapter.kit.run_end import config_failure
 from sessionmgr.model import FailureKind, Json, PolicyViolation
-from sessionmgr_adapters.codex.configured import (
+from sessionmgr_adapters.codex.config import (
+    CodexConfig,
     ConfigCache,
-    ConfigUnreadableError,
-    Configured,
-    told,
+    ConfigFileError,
+    decode_config_reply,
 )
-from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.failures import refused, unreadable
-from sessionmgr_adapters.codex.frames import ThreadRead
-from sessionmgr_adapters.codex.launch import dynamic_tool, home_of, opening
+from sessionmgr_adapters.codex.decode import decode_result
+from sessionmgr_adapters.codex.failures import call_failure, unreadable_reply_failure
+from sessionmgr_adapters.codex.frames import ThreadResult
+from sessionmgr_adapters.codex.launch import codex_home, dynamic_tool, thread_opening
 from sessionmgr_adapters.codex.options import CodexOptions
-from sessionmgr_adapters.codex.policy import (
+from sessionmgr_adapters.codex.permissions import (
     POLICIES,
-    Bounds,
-    fits,
-    too_wide,
+    SandboxBounds,
+    is_as_requested,
+    too_wide_failure,
 )
-from sessionmgr_adapters.codex.prompts import Prompts, said_anew
+from sessionmgr_adapters.codex.system_prompts import SystemPromptCache, system_prompt_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
     from sessionmgr.model import Failure
     from sessionmgr_adapters.codex.driver import CodexDriver
-    from sessionmgr_adapters.codex.frames import Settings
+    from sessionmgr_adapters.codex.frames import ThreadSettings
 
-OLDEST: Final = (0, 163, 0)
+OLDEST_VERSION: Final = (0, 163, 0)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CodexRunRequest(msgspec.Struct, frozen=True):
     """What a run is begun with."""
 
     options: CodexOptions
-    limits: Bounds
+    limits: SandboxBounds
     content: list[Json]
-    prompts: Prompts
+    prompts: SystemPromptCache
     """The system prompts of all threads."""
     warned: set[str]
     """Warnings that concern no thread and were already reported."""
 
 
-class Preparation:
+class ThreadPreparation:
     """Greets, opens the thread, has its permissions in force, and its system prompt told."""
 
-    def __init__(self, driver: CodexDriver, asked: Asked, configs: ConfigCache) -> None:
+    def __init__(self, driver: CodexDriver, asked: CodexRunRequest, configs: ConfigCache) -> None:
         self._run: Final = driver.run
         self._options: Final = asked.options
         self._asked: Final = asked
@@ -74,51 +74,57 @@ class Preparation:
         await self._changes.wait_until(lambda: state.hello is not None)
         assert state.hello is not None
         if state.hello.refusal is not None:
-            return refused(RpcAnswer(0, "initialize", refusal=state.hello.refusal))
-        failure = outdated_failure("Codex", state.hello.version, OLDEST)
+            return call_failure(RpcAnswer(0, "initialize", refusal=state.hello.refusal))
+        failure = outdated_failure("Codex", state.hello.version, OLDEST_VERSION)
         if failure is not None:
             return failure
         thread, tools = self._run.provider_session_id, self._options.tools
-        failure = await unoffered(self._caller, thread, tools) if thread and tools else None
+        failure = (
+            await missing_tools_failure(self._caller, thread, tools) if thread and tools else None
+        )
         if failure is not None:
             return failure
         configured = await self._configured()
-        if not isinstance(configured, Configured):
+        if not isinstance(configured, CodexConfig):
             return configured
         return await self._open(configured)
 
-    async def _configured(self) -> Configured | Failure:
+    async def _configured(self) -> CodexConfig | Failure:
         """Return what is configured where the run works, by the app-server's own word."""
         cwd, configs = self._run.cwd, self._configs
-        files = configs.state(home_of(self._run, self._options), cwd)
+        files = configs.state(codex_home(self._run, self._options), cwd)
         known = configs.get(cwd, files)
         if known is not None:
             return known
         answer = await self._caller.call("config/read", {"cwd": cwd})
         if answer.refusal is not None:
-            return refused(answer)
-        configured = told(answer.result)
+            return call_failure(answer)
+        configured = decode_config_reply(answer.result)
         if configured is None:
-            return unreadable(answer.method)
-        configs.put(cwd, files, configured)
+            return unreadable_reply_failure(answer.method)
+        configs.store(cwd, files, configured)
         return configured
 
-    async def _open(self, configured: Configured) -> Failure | None:
+    async def _open(self, configured: CodexConfig) -> Failure | None:
         try:
-            method, params = opening(self._run, self._options, self._asked.limits, configured)
-        except ConfigUnreadableError as error:
+            method, params = thread_opening(
+                self._run, self._options, self._asked.limits, configured
+            )
+        except ConfigFileError as error:
             return config_failure(str(error))
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
-            return refused(answer)
+            return call_failure(answer)
         if self._state.settings is None:
-            return unreadable(answer.method)
-        return await self._permit(self._state.settings) or await self._instruct()
+            return unreadable_reply_failure(answer.method)
+        return (
+            await self._apply_permissions(self._state.settings) or await self._send_system_prompt()
+        )
 
-    async def _permit(self, found: Settings) -> Failure | None:
+    async def _apply_permissions(self, found: ThreadSettings) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
         wanted = self._policy.sandbox_policy(self._asked.limits)
-        if not fits(self._policy, wanted, found):
+        if not is_as_requested(self._policy, wanted, found):
             params: dict[str, Json] = {
                 "threadId": self._state.thread,
                 "approvalPolicy": self._policy.approval,
@@ -126,24 +132,26 @@ class Preparation:
             }
             answer = await self._caller.call("thread/settings/update", params)
             if answer.refusal is not None:
-                return refused(answer, FailureKind.PERMISSION_REFUSED)
+                return call_failure(answer, FailureKind.PERMISSION_REFUSED)
             before = found
             with trio.move_on_after(DEADLINE):
                 await self._changes.wait_until(lambda: self._state.settings is not before)
             found = self._state.settings or before
-        failure = too_wide(self._policy, wanted, found)
+        failure = too_wide_failure(self._policy, wanted, found)
         if failure is not None:
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
         return failure
 
-    async def _instruct(self) -> Failure | None:
+    async def _send_system_prompt(self) -> Failure | None:
         """Have the model told a system prompt that its thread was not begun with."""
         run, prompts, thread = self._run, self._asked.prompts, self._state.thread
         before, text = run.provider_session_id, run.system_prompt
-        if before is not None and text is not None and not prompts.has(before, text):
-            answer = await self._caller.call("thread/inject_items", said_anew(thread, text))
+        if before is not None and text is not None and not prompts.is_current(before, text):
+            answer = await self._caller.call(
+                "thread/inject_items", system_prompt_message(thread, text)
+            )
             if answer.refusal is not None:
-                return refused(answer)
+                return call_failure(answer)
         prompts.note(thread, text, before=before)
         return None
 
@@ -151,7 +159,7 @@ class Preparation:
 # --- functions -----------------------------------------------------------------------------------
 
 
-async def unoffered(
+async def missing_tools_failure(
     caller: JsonRpcCaller, thread: str, tools: Sequence[FunctionTool]
 ) -> Failure | None:
     """Return the failure that it is if a thread was begun without some of these functions.
@@ -160,11 +168,11 @@ async def unoffered(
     """
     answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
     if answer.refusal is not None:
-        return refused(answer)
-    read = decoded(answer.result, ThreadRead)
+        return call_failure(answer)
+    read = decode_result(answer.result, ThreadResult)
     if read is None:
-        return unreadable(answer.method)
-    begun = None if read.thread.path is None else await _begun_with(trio.Path(read.thread.path))
+        return unreadable_reply_failure(answer.method)
+    begun = None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
     if begun is None:
         return _invalid(f"it is not known which functions the thread {thread} was begun with")
     missing = [each.name for each in tools if not any(_is_same(each, one) for one in begun)]
@@ -174,11 +182,11 @@ async def unoffered(
     return _invalid(f"the thread was begun without {names}, and a thread keeps its functions")
 
 
-async def _begun_with(file: trio.Path) -> list[Json] | None:
+async def _recorded_tools(file: trio.Path) -> list[Json] | None:
     """Return the tools that a thread was begun with; None if they are not found out."""
     try:
         async with await file.open("rb") as record:
-            begun = msgspec.json.decode(await record.readline(), type=_Begun)
+            begun = msgspec.json.decode(await record.readline(), type=_SessionMeta)
     except (OSError, msgspec.DecodeError):
         return None
     return begun.payload.dynamic_tools or []
@@ -193,11 +201,11 @@ def _invalid(message: str) -> Failure:
     return config_failure(f"options.tools: {message}")
 
 
-class _Payload(msgspec.Struct):
+class _SessionMetaPayload(msgspec.Struct):
     dynamic_tools: list[Json] | None = None
 
 
-class _Begun(msgspec.Struct, tag_field="type", tag="session_meta"):
+class _SessionMeta(msgspec.Struct, tag_field="type", tag="session_meta"):
     """The first line of a thread's record."""
 
-    payload: _Payload
+    payload: _SessionMetaPayload

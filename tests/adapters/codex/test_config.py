@@ -9,16 +9,16 @@ import pytest
 
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.model import FailureKind, Json
-from sessionmgr_adapters.codex.configured import (
-    ConfigUnreadableError,
-    Configured,
-    keys_in,
-    of_projects,
+from sessionmgr_adapters.codex.config import (
+    CodexConfig,
+    ConfigFileError,
+    config_key_variables,
+    decode_config_reply,
     read_config,
-    told,
+    read_project_configs,
 )
-from tests.adapters.codex.mocked import HELLO, Talk, greeted, refusal, result
-from tests.adapters.codex.playing import failure, play
+from tests.adapters.codex.mock_agent import HELLO, Talk, greeted, refusal, result
+from tests.adapters.codex.mocked_manager import failure, play
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from tests.adapters.codex.playing import failure, play
     ],
 )
 def test_the_keys_that_overrides_name_are_found(config: dict[str, Json]) -> None:
-    assert keys_in(config) == ("WORD",)
+    assert config_key_variables(config) == ("WORD",)
 
 
 def test_a_configuration_of_an_odd_shape_hides_no_key() -> None:
@@ -42,12 +42,12 @@ def test_a_configuration_of_an_odd_shape_hides_no_key() -> None:
         "model_providers": {"p": {"env_key": "WORD"}, "q": 7},
         "shell_environment_policy": 7
     }}"""
-    found = told(text)
+    found = decode_config_reply(text)
     assert found is not None
-    assert (found.keys, found.hidden) == (("WORD",), None)
-    assert found.servers == {"odd": (), "a": ("t",), "b": ()}
-    assert Configured(mcp_servers=[]).servers == {}
-    assert told(b'{"config": 7}') is None
+    assert (found.key_variables, found.hidden_variables) == (("WORD",), None)
+    assert found.mcp_server_names == {"odd": (), "a": ("t",), "b": ()}
+    assert CodexConfig(mcp_servers=[]).mcp_server_names == {}
+    assert decode_config_reply(b'{"config": 7}') is None
 
 
 def test_files_are_read_beside_a_directory_and_all_that_it_is_in(tmp_path: Path) -> None:
@@ -56,12 +56,16 @@ def test_files_are_read_beside_a_directory_and_all_that_it_is_in(tmp_path: Path)
         (place / ".codex").mkdir(parents=True)
         name = f'[shell_environment_policy]\nexclude = ["{place.name}"]\n'
         (place / ".codex" / "config.toml").write_text(name)
-    found = [each.hidden for each in of_projects(inner) if each.hidden is not None]
+    found = [
+        each.hidden_variables
+        for each in read_project_configs(inner)
+        if each.hidden_variables is not None
+    ]
     assert found == [("b",), (tmp_path.name,)]
-    assert read_config(tmp_path / "nowhere") == Configured()
+    assert read_config(tmp_path / "nowhere") == CodexConfig()
     (tmp_path / ".codex" / "config.toml").write_text("not = [toml")
-    with pytest.raises(ConfigUnreadableError, match=r"config\.toml cannot be understood: "):
-        of_projects(inner)
+    with pytest.raises(ConfigFileError, match=r"config\.toml cannot be understood: "):
+        read_project_configs(inner)
 
 
 async def test_what_is_configured_where_a_run_works_is_asked_for_before_its_thread(

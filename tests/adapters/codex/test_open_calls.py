@@ -19,8 +19,8 @@ from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import IN_FLIGHT
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import Expect, Step, UntilClosed, Write, command_of
-from sessionmgr_adapters.codex.frames import Frame
-from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation, connect
+from sessionmgr_adapters.codex.frames import CodexFrame
+from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation, connect_codex
 from tests.adapters.codex.dialect import OPENED, THREAD
 from tests.adapters.codex.test_app_server import GREETING, answers, hears, says, tells, turn_of
 
@@ -32,15 +32,15 @@ def signs(word: str) -> Write:
     return tells("configWarning", "", summary=word)
 
 
-class Ear:
+class CallListener:
     """A driver that hears what is pushed into it."""
 
     def __init__(self) -> None:
-        self.heard: list[Frame] = []
+        self.heard: list[CodexFrame] = []
         self.has_ended = False
         self._news = trio.Event()
 
-    def feed(self, frames: Sequence[Frame], size: int) -> None:
+    def feed(self, frames: Sequence[CodexFrame], size: int) -> None:
         self.heard += frames
         self._tell()
 
@@ -64,17 +64,19 @@ class Ear:
             await self._news.wait()
 
 
-class Stage:
+class LeftCallStage:
     """An app-server, and a conversation that stays on it."""
 
-    def __init__(self, connection: CodexConnection, stays: CodexConversation, ear: Ear) -> None:
+    def __init__(
+        self, connection: CodexConnection, stays: CodexConversation, ear: CallListener
+    ) -> None:
         self.connection = connection
         self.stays = stays
         self.until = ear.until
 
     async def leave(self, *calls: RpcCall) -> None:
         """Open a conversation that leaves when its calls were heard."""
-        conversation = await self.connection.open(None, Ear())
+        conversation = await self.connection.open(None, CallListener())
         for each in calls:
             await conversation.send(each)
         await self.until("asked")
@@ -82,17 +84,19 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(tmp_path: Path, *steps: Step) -> AsyncGenerator[Stage]:
+async def stage(tmp_path: Path, *steps: Step) -> AsyncGenerator[LeftCallStage]:
     book = [*GREETING, signs("greeted"), *steps, signs("done"), UntilClosed()]
     argv = command_of(book, tmp_path / "playbook.json")
-    ear = Ear()
+    ear = CallListener()
     with trio.fail_after(20):
         async with open_launcher() as launcher:
             command = Command(argv=argv, cwd=str(tmp_path), env={})
-            async with connect(ConnectionSpec(launcher=launcher, command=command)) as connection:
+            async with connect_codex(
+                ConnectionSpec(launcher=launcher, command=command)
+            ) as connection:
                 stays = await connection.open(None, ear)
                 await ear.until("greeted")
-                yield Stage(connection, stays, ear)
+                yield LeftCallStage(connection, stays, ear)
                 await ear.until("done")
 
 
@@ -108,7 +112,7 @@ async def test_a_turn_that_begins_when_its_run_has_left_is_interrupted(tmp_path:
         answers(4, {"turn": {"id": "t"}}),
         hears("turn/interrupt", threadId=THREAD, turnId="t"),
     ) as it:
-        conversation = await it.connection.open(None, Ear())
+        conversation = await it.connection.open(None, CallListener())
         await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
         await conversation.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
@@ -131,7 +135,7 @@ async def test_a_turn_that_has_begun_when_its_run_leaves_is_interrupted(tmp_path
         answers(6, {}),
         hears("thread/unsubscribe", threadId=THREAD),
     ) as it:
-        conversation = await it.connection.open(None, Ear())
+        conversation = await it.connection.open(None, CallListener())
         await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
         await conversation.send(RpcCall(2, "turn/start", {"threadId": THREAD}))
@@ -179,7 +183,7 @@ async def test_a_thread_that_one_that_has_left_is_about_to_open_is_opened_after_
         trio.open_nursery() as nursery,
     ):
         await it.leave(resume)
-        nursery.start_soon((await it.connection.open(None, Ear())).send, resume)
+        nursery.start_soon((await it.connection.open(None, CallListener())).send, resume)
         await wait_all_tasks_blocked()
         await it.stays.send(RpcCall(1, "config/read", {}))
 
@@ -220,7 +224,7 @@ async def test_a_call_that_waits_for_room_when_its_run_leaves_is_not_sent_and_ta
         for number in range(IN_FLIGHT):
             await it.stays.send(RpcCall(number, "config/read", {}))
         await it.until("asked")
-        leaves = await it.connection.open(None, Ear())
+        leaves = await it.connection.open(None, CallListener())
         nursery.start_soon(leaves.send, RpcCall(1, "thread/start", {}))
         await wait_all_tasks_blocked()
         leaves.close()
@@ -245,7 +249,7 @@ async def test_a_turn_that_was_interrupted_before_it_began_is_ended_once_it_has(
         signs("begun"),
         hears("config/read"),
     ) as it:
-        conversation = await it.connection.open(None, Ear())
+        conversation = await it.connection.open(None, CallListener())
         await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("opened")
         await conversation.interrupt()
@@ -266,7 +270,7 @@ async def test_a_thread_whose_turn_is_over_stays_loaded_for_the_next_that_wants_
         signs("over"),
         hears("turn/start", threadId=THREAD),
     ) as it:
-        conversation = await it.connection.open(None, Ear())
+        conversation = await it.connection.open(None, CallListener())
         await conversation.send(RpcCall(1, "thread/start", {}))
         await it.until("over")
         conversation.close(keep=True)
@@ -280,6 +284,6 @@ async def test_one_that_comes_when_the_app_server_is_gone_is_told_so_at_once(
     async with stage(tmp_path) as it:
         await it.until("done")
         await it.connection.aclose()
-        late = Ear()
+        late = CallListener()
         await it.connection.open(None, late)
         assert late.has_ended

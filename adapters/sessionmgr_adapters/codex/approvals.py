@@ -11,7 +11,14 @@ from msgspec import UNSET, UnsetType
 from sessionmgr.adapter import Allow, ApprovalRequest, Deny
 from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.items import PATCH, SHELL, FileChange, McpToolCall, bare, shown
+from sessionmgr_adapters.codex.items import (
+    PATCH_TOOL,
+    SHELL_TOOL,
+    FileChangeItem,
+    McpToolCallItem,
+    bare_script,
+    describe_tool_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +36,12 @@ ELICITATION: Final = "mcpServer/elicitation/request"
 CALL: Final = "item/tool/call"
 OLD_COMMAND: Final = "execCommandApproval"
 OLD_EDIT: Final = "applyPatchApproval"
-GUARDED: Final = frozenset({".git", ".codex", ".agents"})
+PROTECTED_DIRECTORIES: Final = frozenset({".git", ".codex", ".agents"})
 """Directories that may not be written in, wherever commands may write."""
 APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
 
 
-def question_of(id_: RpcId) -> str:
+def request_name(id_: RpcId) -> str:
     """Return the name of a question: 1 and "1" are two."""
     return repr(id_)
 
@@ -49,7 +56,7 @@ def approval_request(
     match asking.method:
         case "item/commandExecution/requestApproval" | "execCommandApproval":
             return ApprovalRequest(
-                tool_name=SHELL,
+                tool_name=SHELL_TOOL,
                 tool_input=_command(params),
                 tool_call_id=call_id,
                 reason=reason,
@@ -72,7 +79,7 @@ def approval_request(
                 tool_call_id=call_id,
             )
         case _:
-            return _elicited(params, calls)
+            return _elicitation(params, calls)
 
 
 def _call_id(params: dict[str, Json]) -> str | None:
@@ -83,18 +90,18 @@ def _edit(
     params: dict[str, Json], item: KnownItem | None, cwd: str, directories: Sequence[str]
 ) -> ApprovalRequest:
     """Return the question that a patch is."""
-    paths = tuple(resolve_within(directories, each) for each in _patched(item, params, cwd))
+    paths = tuple(resolve_within(directories, each) for each in _patched_files(item, params, cwd))
     return ApprovalRequest(
-        tool_name=PATCH,
-        tool_input=shown(item)[1] if isinstance(item, FileChange) else params,
+        tool_name=PATCH_TOOL,
+        tool_input=describe_tool_call(item)[1] if isinstance(item, FileChangeItem) else params,
         tool_call_id=_call_id(params),
         reason=_text(params.get("reason")),
-        effect="other" if _is_guarded(directories, paths) else "edit",
+        effect="other" if _is_protected(directories, paths) else "edit",
         paths=paths,
     )
 
 
-def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:
+def _elicitation(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:
     """Return the question that an MCP server has, or Codex about a tool of one."""
     server, reason = params.get("serverName"), _text(params.get("message"))
     meta = params.get("_meta")
@@ -104,7 +111,7 @@ def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> Approv
     named = (
         each.id
         for each in calls.values()
-        if isinstance(each, McpToolCall) and (each.server, each.tool) == (server, tool)
+        if isinstance(each, McpToolCallItem) and (each.server, each.tool) == (server, tool)
     )
     return ApprovalRequest(
         tool_name=f"mcp__{server}__{tool}",
@@ -119,7 +126,7 @@ def _command(params: dict[str, Json]) -> Json:
     if isinstance(command, list):
         command = shlex.join(map(str, command))
     found: dict[str, Json] = {
-        "command": bare(command) if isinstance(command, str) else None,
+        "command": bare_script(command) if isinstance(command, str) else None,
         "cwd": params.get("cwd"),
     }
     for name in ("additionalPermissions", "networkApprovalContext"):
@@ -136,9 +143,9 @@ def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) ->
     return resolve_within(directories, str(PurePath(cwd) / named))
 
 
-def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:
+def _patched_files(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:
     """Return the files that a patch is about; none if that is not known for sure."""
-    if not isinstance(item, FileChange) or not item.changes:
+    if not isinstance(item, FileChangeItem) or not item.changes:
         return []
     root = params.get("grantRoot")
     paths = [root] if isinstance(root, str) else []
@@ -153,17 +160,17 @@ def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[
     return [] if any("\0" in path for path in whole) else whole
 
 
-def _is_guarded(directories: Sequence[str], paths: Sequence[str]) -> bool:
+def _is_protected(directories: Sequence[str], paths: Sequence[str]) -> bool:
     """Whether a patch is about what Codex guards in a directory: what is there may be run."""
     return any(
-        not GUARDED.isdisjoint(PurePath(path).relative_to(directory).parts)
+        not PROTECTED_DIRECTORIES.isdisjoint(PurePath(path).relative_to(directory).parts)
         for path in paths
         for directory in directories
         if PurePath(path).is_relative_to(directory)
     )
 
 
-def can_be_told(asking: PeerRequest, question: ApprovalRequest, decision: Decision) -> bool:
+def is_expressible(asking: PeerRequest, question: ApprovalRequest, decision: Decision) -> bool:
     """Whether Codex can be told a decision: what it asks about is done as it is, or not at all."""
     if isinstance(decision, Deny) or decision.tool_input in (UNSET, question.tool_input):
         return True
@@ -177,7 +184,7 @@ def verdict(asking: PeerRequest, decision: Decision) -> Json:
     stop = not isinstance(decision, Allow) and decision.stop
     match asking.method:
         case "item/permissions/requestApproval":
-            return {"permissions": _granted(asking, decision), "scope": "turn"}
+            return {"permissions": _granted_permissions(asking, decision), "scope": "turn"}
         case "item/tool/requestUserInput":
             return {"answers": _answers(decision)}
         case "mcpServer/elicitation/request":
@@ -192,7 +199,7 @@ def verdict(asking: PeerRequest, decision: Decision) -> Json:
             return {"decision": "accept" if allowed else "cancel" if stop else "decline"}
 
 
-def _granted(asking: PeerRequest, decision: Decision) -> Json:
+def _granted_permissions(asking: PeerRequest, decision: Decision) -> Json:
     """Return the permissions that a decision gives: those that were asked for, or its own."""
     if isinstance(decision, Deny):
         return {}

@@ -11,20 +11,24 @@ from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
 from sessionmgr.model.permission import Fidelity
 
 if TYPE_CHECKING:
-    from sessionmgr_adapters.codex.frames import Settings
+    from sessionmgr_adapters.codex.frames import ThreadSettings
 
 READ_ONLY: Final = "read-only"
-WORKSPACE: Final = "workspace-write"
-FULL: Final = "danger-full-access"
+WORKSPACE_WRITE: Final = "workspace-write"
+FULL_ACCESS: Final = "danger-full-access"
 REVIEWER: Final = "user"
 """Who answers what Codex asks: we, and not an agent of its own, as a configuration may have it."""
 # How far a sandbox, or its absence, reaches. What is not known reaches as far as any.
 _REACH: Final = {"readOnly": 0, "workspaceWrite": 1, "dangerFullAccess": 2}
-_TYPES: Final = {READ_ONLY: "readOnly", WORKSPACE: "workspaceWrite", FULL: "dangerFullAccess"}
+_TYPES: Final = {
+    READ_ONLY: "readOnly",
+    WORKSPACE_WRITE: "workspaceWrite",
+    FULL_ACCESS: "dangerFullAccess",
+}
 _ALL: Final = 9
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxBounds(msgspec.Struct, frozen=True, kw_only=True):
     """How far the commands of a run may go that is confined."""
 
     directories: tuple[str, ...] = ()
@@ -36,7 +40,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """A TMPDIR of their own, in its stead; one of `directories`."""
 
 
-class Policy(msgspec.Struct, frozen=True):
+class SandboxPolicy(msgspec.Struct, frozen=True):
     """When Codex asks, and what commands may do without."""
 
     approval: str
@@ -45,7 +49,7 @@ class Policy(msgspec.Struct, frozen=True):
     @property
     def is_confined(self) -> bool:
         """Whether commands may write, and only where they may."""
-        return self.sandbox == WORKSPACE
+        return self.sandbox == WORKSPACE_WRITE
 
     @property
     def shares_temporary(self) -> bool:
@@ -56,11 +60,11 @@ class Policy(msgspec.Struct, frozen=True):
         return self.approval != "never"
 
     @property
-    def word(self) -> str:
+    def mode_name(self) -> str:
         """Both in one."""
         return f"{self.approval}, {self.sandbox}"
 
-    def sandbox_policy(self, bounds: Bounds) -> dict[str, Json]:
+    def sandbox_policy(self, bounds: SandboxBounds) -> dict[str, Json]:
         """Return the sandbox in the app-server's words."""
         policy: dict[str, Json] = {"type": _TYPES[self.sandbox]}
         if self.is_confined:
@@ -73,56 +77,58 @@ class Policy(msgspec.Struct, frozen=True):
         return policy
 
 
-_ASK: Final = Policy("on-request", WORKSPACE)
-_LOOK: Final = Policy("never", READ_ONLY)
-_CONFINED: Final = Policy("never", WORKSPACE)
-_FREE: Final = Policy("never", FULL)
-POLICIES: Final = {each.word: each for each in (_ASK, _LOOK, _CONFINED, _FREE)}
+_ASK: Final = SandboxPolicy("on-request", WORKSPACE_WRITE)
+_LOOK: Final = SandboxPolicy("never", READ_ONLY)
+_CONFINED: Final = SandboxPolicy("never", WORKSPACE_WRITE)
+_FREE: Final = SandboxPolicy("never", FULL_ACCESS)
+POLICIES: Final = {each.mode_name: each for each in (_ASK, _LOOK, _CONFINED, _FREE)}
 
 PERMISSIONS: Final = PermissionMap(
     {
-        PermissionMode.DEFAULT: MappedMode(_ASK.word, confined=True),
-        PermissionMode.ACCEPT_EDITS: MappedMode(_ASK.word, Fidelity.EMULATED, confined=True),
-        PermissionMode.PLAN: MappedMode(_LOOK.word, Fidelity.EMULATED, confined=True),
-        PermissionMode.FULL_AUTO: MappedMode(_CONFINED.word, confined=True),
-        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode(_FREE.word, confined=False),
+        PermissionMode.DEFAULT: MappedMode(_ASK.mode_name, confined=True),
+        PermissionMode.ACCEPT_EDITS: MappedMode(_ASK.mode_name, Fidelity.EMULATED, confined=True),
+        PermissionMode.PLAN: MappedMode(_LOOK.mode_name, Fidelity.EMULATED, confined=True),
+        PermissionMode.FULL_AUTO: MappedMode(_CONFINED.mode_name, confined=True),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: MappedMode(_FREE.mode_name, confined=False),
     }
 )
 
 
-def fits(asked: Policy, wanted: dict[str, Json], found: Settings) -> bool:
+def is_as_requested(asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings) -> bool:
     """Whether what is in force is just what was asked for."""
     sandbox = _sandbox(found)
     same = all(sandbox.get(name) == value for name, value in wanted.items())
     return same and found.approval_policy == asked.approval
 
 
-def too_wide(asked: Policy, wanted: dict[str, Json], found: Settings) -> Failure | None:
+def too_wide_failure(
+    asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
+) -> Failure | None:
     """Return the failure that it is when more is allowed than was asked for."""
     sandbox = _sandbox(found)
     fits_in = (
         found.approval_policy == asked.approval
         and found.approvals_reviewer == REVIEWER
-        and _is_within(wanted, sandbox)
+        and _is_sandbox_within(wanted, sandbox)
     )
     if fits_in:
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"{asked.word!r} was asked for, and {found.approval_policy!r} with {sandbox!r} "
+        message=f"{asked.mode_name!r} was asked for, and {found.approval_policy!r} with {sandbox!r} "
         f"is in force, where {found.approvals_reviewer!r} answers",
         phase="start",
     )
 
 
-def _sandbox(found: Settings) -> dict[str, Json]:
+def _sandbox(found: ThreadSettings) -> dict[str, Json]:
     return found.sandbox_policy if isinstance(found.sandbox_policy, dict) else {}
 
 
-def _is_within(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
+def _is_sandbox_within(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
     """Whether a sandbox lets nothing through that a wanted one does not."""
     reach, limit = _REACH.get(str(found.get("type")), _ALL), _REACH[str(wanted["type"])]
-    if reach != limit or wanted["type"] != _TYPES[WORKSPACE]:
+    if reach != limit or wanted["type"] != _TYPES[WORKSPACE_WRITE]:
         has_network = found.get("type") == _TYPES[READ_ONLY] and found.get("networkAccess") is True
         return reach <= limit and not has_network
     roots, allowed = found.get("writableRoots"), wanted["writableRoots"]

@@ -12,10 +12,10 @@ from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
 from sessionmgr_adapters.claude.frames import (
-    Frame,
+    ClaudeFrame,
 )
-from sessionmgr_adapters.claude.outgoing import Outgoing, UserMessage
-from tests.adapters.claude.mocked import (
+from sessionmgr_adapters.claude.outgoing import ClaudeOutgoing, ClaudeUserMessage
+from tests.adapters.claude.mock_agent import (
     HELLO,
     Talk,
     heard_prompt,
@@ -27,14 +27,14 @@ from tests.adapters.claude.mocked import (
     text,
 )
 
-Mock = MockSdk[Outgoing, Frame | NoFrame]
+Mock = MockSdk[ClaudeOutgoing, ClaudeFrame | NoFrame]
 
 
 Script = Callable[[Talk], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stage(
+async def open_claude_manager(
     sdk: Mock, cwd: Path | None = None, **clocks: float
 ) -> AsyncGenerator[SessionHandle]:
     adapter = with_sdk(ClaudeAdapter, sdk)
@@ -47,7 +47,7 @@ async def ran(session: SessionHandle, prompt: str = "hi", **options: object) -> 
     return await run.result()
 
 
-async def answer(it: Talk, words: str = "well", hello: Json = None) -> UserMessage:
+async def answer(it: Talk, words: str = "well", hello: Json = None) -> ClaudeUserMessage:
     """Answer one prompt, and nothing else."""
     prompt = await heard_prompt(it, hello)
     it.says(running(), init(session_of(it)), *text(words), result(prompt.uuid), idle())

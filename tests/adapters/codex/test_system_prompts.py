@@ -13,8 +13,12 @@ from sessionmgr.model import FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.prompts import Prompts, is_recorded, stands_in
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.system_prompts import (
+    SystemPromptCache,
+    is_last_system_prompt,
+    is_recorded,
+)
+from tests.adapters.codex.mock_agent import (
     HELLO,
     Talk,
     agent_of_frames,
@@ -26,7 +30,7 @@ from tests.adapters.codex.mocked import (
     settled,
     thread_of,
 )
-from tests.adapters.codex.playing import manager_of
+from tests.adapters.codex.mocked_manager import manager_of
 
 INJECT = "thread/inject_items"
 THREAD = "01a1f0d2-07b7-7361-aabc-0547fc038fae"
@@ -39,10 +43,14 @@ def line(role: str, *texts: str) -> bytes:
 
 
 def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads() -> None:
-    prompts = Prompts(kept=2)
+    prompts = SystemPromptCache(kept=2)
     prompts.note("a", "one")
     prompts.note("b", None)
-    assert (prompts.has("a", "one"), prompts.has("a", "two"), prompts.has("b", "one")) == (
+    assert (
+        prompts.is_current("a", "one"),
+        prompts.is_current("a", "two"),
+        prompts.is_current("b", "one"),
+    ) == (
         *(True, False),
         False,
     )
@@ -50,7 +58,7 @@ def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads()
     prompts.note("c", None, before="a")
     prompts.note("d", None, before="nobody's")
     assert ("b" in prompts, "d" in prompts) == (False, False)
-    assert prompts.has("c", "two")
+    assert prompts.is_current("c", "two")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads()
 def test_the_last_system_prompt_of_a_record_is_the_one_that_stands(
     lines: list[bytes], *, stands: bool
 ) -> None:
-    assert stands_in(lines, "Be kind.") is stands
+    assert is_last_system_prompt(lines, "Be kind.") is stands
 
 
 async def test_a_record_is_found_by_the_thread_or_there_is_none(tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from sessionmgr_adapters.claude.functions import PREFIX
+from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX
 
 if TYPE_CHECKING:
     from sessionmgr.adapter.approval import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
-HARMLESS: Final = (
+HARMLESS_TOOLS: Final = (
     *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
     *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),
     *("TaskUpdate", "TaskOutput", "TaskStop", "AgentOutputTool", "BashOutput", "KillShell"),
@@ -41,7 +41,7 @@ _TOOLS: Final[dict[Effect, tuple[str, ...]]] = {
     "command": ("Bash", "PowerShell", "Monitor"),
     "network": ("WebFetch", "WebSearch"),
     "other": (
-        *HARMLESS,
+        *HARMLESS_TOOLS,
         *("REPL", "Sleep", "WebBrowser", "Workflow", "TeamCreate", "TeamDelete"),
         *("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList"),
         *("ScheduleWakeup", "RemoteTrigger", "PushNotification", "SendUserMessage"),
@@ -53,12 +53,12 @@ _TOOLS: Final[dict[Effect, tuple[str, ...]]] = {
 _EFFECT_OF: Final[dict[str, Effect]] = {
     name: effect for effect, names in _TOOLS.items() for name in names
 }
-KNOWN: Final = frozenset(_EFFECT_OF)
+KNOWN_TOOLS: Final = frozenset(_EFFECT_OF)
 _MCP: Final = "mcp__"
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9_-]")
 
 
-class Allowed(msgspec.Struct, frozen=True):
+class ToolAccess(msgspec.Struct, frozen=True):
     """The only tools that a run may use."""
 
     own: tuple[str, ...] = ()
@@ -66,51 +66,55 @@ class Allowed(msgspec.Struct, frozen=True):
     others: frozenset[str] = frozenset()
     """Of servers, and of the caller's: as the model calls them, or a server, for all of its."""
 
-    def permits(self, name: str) -> bool:
+    def is_permitted(self, name: str) -> bool:
         """Whether a tool of a server may be used, or one of the caller's."""
         return name in self.others or any(name.startswith(f"{each}__") for each in self.others)
 
     def needs(self, server: str) -> bool:
         """Whether there is something that may be used of a server."""
-        prefix = server_name(server)
+        prefix = mcp_server_prefix(server)
         return any(each == prefix or each.startswith(f"{prefix}__") for each in self.others)
 
 
-def server_name(server: str) -> str:
+def mcp_server_prefix(server: str) -> str:
     """Return what the names of a server's tools begin with, but for the last `__`."""
     return _MCP + _NOT_IN_A_NAME.sub("_", server)
 
 
-def allowed_of(names: Iterable[str] | None, options: ClaudeOptions) -> Allowed | None:
+def tool_access_of(names: Iterable[str] | None, options: ClaudeOptions) -> ToolAccess | None:
     """Return what may be used of all that is known; None is all."""
     if names is None:
         return None
     functions = {each.name for each in options.tools}
     wanted = dict.fromkeys(names)
-    own = tuple(each for each in wanted if each in KNOWN)
-    others = (PREFIX + each if each in functions else each for each in wanted if each not in own)
-    return Allowed(own, frozenset(each.removesuffix("__*") for each in others))
+    own = tuple(each for each in wanted if each in KNOWN_TOOLS)
+    others = (
+        FUNCTION_PREFIX + each if each in functions else each for each in wanted if each not in own
+    )
+    return ToolAccess(own, frozenset(each.removesuffix("__*") for each in others))
 
 
-def unknown_tool(
+def unknown_tool_fault(
     allowed: Collection[str] | None, denied: Collection[str], options: ClaudeOptions
 ) -> str | None:
     """Say which tool is named that nobody knows: it would narrow too much, or nothing."""
-    functions = {PREFIX + each.name: each.name for each in options.tools}
-    servers = tuple(server_name(each) for each in options.mcp_servers)
-    known = {*KNOWN, *functions, *functions.values(), *servers}
+    functions = {FUNCTION_PREFIX + each.name: each.name for each in options.tools}
+    servers = tuple(mcp_server_prefix(each) for each in options.mcp_servers)
+    known = {*KNOWN_TOOLS, *functions, *functions.values(), *servers}
     for each in allowed or ():
         if each in known or any(_is_of(each, server) for server in servers):
             continue
         if "(" in each:
-            return f"tools_allowed: {each!r} is a rule; give the tool's name, {nearest(each)!r}"
+            return (
+                f"tools_allowed: {each!r} is a rule; give the tool's name, {nearest_tool(each)!r}"
+            )
         if each.startswith(_MCP):
             why = "belongs to no server of the option mcp_servers"
-            return f"tools_allowed: {each!r} {why}; did you mean {nearest(each, known)!r}?"
-        return f"tools_allowed: unknown tool {each!r}; did you mean {nearest(each, known)!r}?"
+            return f"tools_allowed: {each!r} {why}; did you mean {nearest_tool(each, known)!r}?"
+        return f"tools_allowed: unknown tool {each!r}; did you mean {nearest_tool(each, known)!r}?"
     for each in denied:
-        if each.partition("(")[0] not in {*KNOWN, *functions} and not each.startswith(_MCP):
-            found = nearest(each, {*KNOWN, *functions})
+        if each.partition("(")[0] not in {*KNOWN_TOOLS, *functions} and not each.startswith(_MCP):
+            found = nearest_tool(each, {*KNOWN_TOOLS, *functions})
             return f"tools_denied: unknown tool {each!r}; did you mean {found!r}?"
     return None
 
@@ -119,7 +123,7 @@ def _is_of(name: str, server: str) -> bool:
     return name.startswith(f"{server}__") and name != f"{server}__"
 
 
-def nearest(name: str, known: Collection[str] = KNOWN) -> str:
+def nearest_tool(name: str, known: Collection[str] = KNOWN_TOOLS) -> str:
     """Return the known name that is most like another, whatever the letters' case."""
     by_letters = {each.casefold(): each for each in sorted(known, reverse=True)}
     wanted = name.partition("(")[0].casefold()
@@ -127,7 +131,7 @@ def nearest(name: str, known: Collection[str] = KNOWN) -> str:
     return by_letters[found]
 
 
-def effect_of(tool_name: str) -> Effect:
+def tool_effect(tool_name: str) -> Effect:
     """Return what a tool does, as far as its name says."""
     return _EFFECT_OF.get(tool_name, "other")
 
@@ -136,15 +140,15 @@ def effect_of(tool_name: str) -> Effect:
 
 PERMISSIONS_FILE: Final = "PERMISSIONS.json"
 LARGEST_FILE: Final = 64 * 1024
-READONLY: Final = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
-STANDARD: Final = (*READONLY, "Edit", "MultiEdit", "Write", "NotebookEdit")
+READONLY_TOOLS: Final = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
+STANDARD_TOOLS: Final = (*READONLY_TOOLS, "Edit", "MultiEdit", "Write", "NotebookEdit")
 
 
 class WorkspaceInvalidError(Exception):
     """The file cannot be understood; the text names it, and says why."""
 
 
-class Workspace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspacePermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be done in a directory."""
 
     tier: Literal["readonly", "standard", "full", "custom"] = "full"
@@ -157,16 +161,16 @@ class Workspace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether there is something that a run may not do for it."""
         return self.tier != "full"
 
-    def cut(self, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def restrict(self, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return which tools are left of those that are wanted; None is all, on either side."""
-        tiers = {"readonly": READONLY, "standard": STANDARD, "custom": self.tools}
+        tiers = {"readonly": READONLY_TOOLS, "standard": STANDARD_TOOLS, "custom": self.tools}
         allowed = tiers.get(self.tier)
         if allowed is None or wanted is None:
             return allowed if wanted is None else wanted
         return tuple(each for each in wanted if each in allowed)
 
 
-def workspace_of(directory: str) -> Workspace:
+def read_workspace_permissions(directory: str) -> WorkspacePermissions:
     """Read what a directory says of itself; nothing is said where there is no such file.
 
     Raises:
@@ -177,18 +181,20 @@ def workspace_of(directory: str) -> Workspace:
         with path.open("rb") as file:
             said = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        return Workspace()
+        return WorkspacePermissions()
     except OSError as error:
         raise WorkspaceInvalidError(f"{path}: {error.strerror or error}") from None
     if len(said) > LARGEST_FILE:
         raise WorkspaceInvalidError(f"{path}: it has more than {LARGEST_FILE} bytes")
     try:
-        found = msgspec.json.decode(said, type=Workspace)
+        found = msgspec.json.decode(said, type=WorkspacePermissions)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise WorkspaceInvalidError(f"{path}: {error}") from None
     if found.tools and found.tier != "custom":
         raise WorkspaceInvalidError(f"{path}: `tools` are for the tier `custom`")
     for each in found.tools:
-        if each not in KNOWN:
-            raise WorkspaceInvalidError(f"{path}: nobody knows a tool {each!r}; {nearest(each)!r}?")
+        if each not in KNOWN_TOOLS:
+            raise WorkspaceInvalidError(
+                f"{path}: nobody knows a tool {each!r}; {nearest_tool(each)!r}?"
+            )
     return found

@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.model_server import Call, Hang, prompt_with
-from tests.real.house import PATIENCE, House, is_kept, living, until, with_word
+from tests.real.harness import PATIENCE, RealAgentHarness, is_kept, living, until, with_word
 
 PROGRAM = """
 import sys, trio
@@ -65,7 +65,7 @@ async def _until_said(owner: trio.Process, words: bytes) -> None:
             said += more
 
 
-async def goes_on_after_that(house: House) -> None:
+async def goes_on_after_that(house: RealAgentHarness) -> None:
     """See that its one session goes on where it was."""
     (session,) = await house.manager.sessions()
     (run,) = await house.manager.settled(session.id)

@@ -15,12 +15,12 @@ from sessionmgr.testing.mock_sdk import connecting_by
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.sdk import ClaudeConnection, connect
-from tests.real.house import (
+from sessionmgr_adapters.claude.sdk import ClaudeConnection, connect_claude
+from tests.real.harness import (
     CLOSE as CLOSE,
     PATIENCE as PATIENCE,
-    House as House,
-    Played as Played,
+    PlayedRun as PlayedRun,
+    RealAgentHarness as RealAgentHarness,
     allow as allow,
     is_kept as is_kept,
     line_of as line_of,
@@ -42,7 +42,7 @@ def hermetic(env: dict[str, str]) -> type[ClaudeAdapter]:
     async def connected(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
         said = {k: v for k, v in spec.command.env.items() if k.startswith("CLAUDE_CODE_")}
         command = msgspec.structs.replace(spec.command, env={**said, **env})
-        async with connect(msgspec.structs.replace(spec, command=command)) as connection:
+        async with connect_claude(msgspec.structs.replace(spec, command=command)) as connection:
             yield connection
 
     return connecting_by(connected, ClaudeAdapter)
@@ -57,7 +57,7 @@ async def open_house(
     *,
     store: Store | Path | None = None,
     **clocks: float,
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     """Open a manager; when it is left, its record is lawful, and nothing of it lives."""
     store = MemoryStore() if store is None else store
     with trio.fail_after(PATIENCE):
@@ -67,6 +67,6 @@ async def open_house(
             environ=env,
             clocks=Clocks(**{"close": CLOSE, **clocks}),
         ) as manager:
-            house = House("claude", manager, server, program, work, env)
+            house = RealAgentHarness("claude", manager, server, program, work, env)
             yield house
     await nothing_is_left(house, store)

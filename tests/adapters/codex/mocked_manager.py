@@ -18,8 +18,8 @@ from sessionmgr.model import (
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import ItemEnded, ItemStarted
-from tests.adapters.codex.mocked import Talk, begin, end, opening, thread_of
+from sessionmgr_adapters.codex.frames import ItemEndedNotice, ItemStartedNotice
+from tests.adapters.codex.mock_agent import Talk, begin, end, opening, thread_of
 
 Script = Callable[[Talk], Awaitable[None]]
 
@@ -55,7 +55,7 @@ def failure(found: tuple[RunResult, list[AnyEvent]]) -> tuple[FailureKind, str]:
 async def ask(
     asking: PeerRequest,
     mode: str = "default",
-    before: ItemStarted | None = None,
+    before: ItemStartedNotice | None = None,
     **wishes: Unpack[RunArguments],
 ) -> object:
     """Return how a request is answered."""
@@ -65,7 +65,7 @@ async def ask(
 async def answered(
     asking: PeerRequest,
     mode: str = "default",
-    before: ItemStarted | None = None,
+    before: ItemStartedNotice | None = None,
     **wishes: Unpack[RunArguments],
 ) -> tuple[object, list[AnyEvent]]:
     """Return how a request is answered, and the events of the run."""
@@ -80,7 +80,7 @@ async def answered(
         it.says(asking)
         answers.append(await it.heard())
         if before is not None:
-            it.says(ItemEnded(thread_id=thread, item=before.item))
+            it.says(ItemEndedNotice(thread_id=thread, item=before.item))
         end(it, thread)
 
     _, events = await play(asks, mode=mode, **wishes)

@@ -18,7 +18,7 @@ from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr_adapters.codex import CodexAdapter
 from tests.real.codex.contract import contract_of, said_in
-from tests.real.house import CLOSE, PATIENCE, House, nothing_is_left
+from tests.real.harness import CLOSE, PATIENCE, RealAgentHarness, nothing_is_left
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def open_house(
     *,
     store: Store | Path | None = None,
     **clocks: float,
-) -> AsyncGenerator[House, None]:
+) -> AsyncGenerator[RealAgentHarness, None]:
     """Open a manager; when it is left, nothing of it lives, and all was said as agreed."""
     store = MemoryStore() if store is None else store
     talk = work.parent / "talk"
@@ -45,7 +45,7 @@ async def open_house(
                 clocks=Clocks(**{"close": CLOSE, **clocks}),
             ) as manager,
         ):
-            house = House("codex", manager, server, program, work, env)
+            house = RealAgentHarness("codex", manager, server, program, work, env)
             yield house
     await nothing_is_left(house, store)
     contract = await contract_of(program)

@@ -12,7 +12,7 @@ KEPT: Final = 4096
 """Threads of which something is remembered."""
 
 
-class Recent(OrderedDict[K, V]):
+class BoundedDict(OrderedDict[K, V]):
     """The values that were put in last."""
 
     def __init__(self, kept: int = KEPT) -> None:

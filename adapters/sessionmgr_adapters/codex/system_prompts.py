@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import MsgspecError, Struct, json
 
-from sessionmgr_adapters.codex.recent import Recent
+from sessionmgr_adapters.codex.bounded_dict import BoundedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _DEVELOPER: Final = b'"developer"'
 
 
-class Prompts(Recent[str, bytes | None]):
+class SystemPromptCache(BoundedDict[str, bytes | None]):
     """The digest of the system prompt that each thread was told last."""
 
-    def has(self, thread: str, text: str) -> bool:
+    def is_current(self, thread: str, text: str) -> bool:
         """Whether it is known that a thread was told this last."""
         return self.get(thread) == _digest(text)
 
@@ -51,17 +51,17 @@ def _is_recorded(home: Path, thread: str, text: str) -> bool:
     try:
         for file in (home / "sessions").rglob(f"rollout-*-{thread}.jsonl"):
             with file.open("rb") as lines:
-                return stands_in(lines, text)
+                return is_last_system_prompt(lines, text)
     except OSError:
         pass  # what cannot be read tells nothing, and so it is not known
     return False
 
 
-def stands_in(lines: Iterable[bytes], text: str) -> bool:
+def is_last_system_prompt(lines: Iterable[bytes], text: str) -> bool:
     """Return whether the last system prompt of a record is this."""
     stands = False
     for line in lines:
-        parts = _developers(line) if _DEVELOPER in line else []
+        parts = _developer_parts(line) if _DEVELOPER in line else []
         if text in parts:
             stands = True
         elif len(parts) == 1 and not parts[0].startswith("<"):  # Codex's own have a tag
@@ -69,29 +69,29 @@ def stands_in(lines: Iterable[bytes], text: str) -> bool:
     return stands
 
 
-class _Part(Struct):
+class _RecordPart(Struct):
     text: str = ""
 
 
-class _Item(Struct):
+class _RecordItem(Struct):
     role: str = ""
-    content: list[_Part] = []
+    content: list[_RecordPart] = []
 
 
-class _Line(Struct):
-    payload: _Item
+class _RecordLine(Struct):
+    payload: _RecordItem
 
 
-def _developers(line: bytes) -> list[str]:
+def _developer_parts(line: bytes) -> list[str]:
     """Return the parts of a message to the model that is not the user's."""
     try:
-        item = json.decode(line, type=_Line).payload
+        item = json.decode(line, type=_RecordLine).payload
     except (MsgspecError, UnicodeDecodeError):
         return []  # a record of something else
     return [each.text for each in item.content] if item.role == "developer" else []
 
 
-def said_anew(thread: str, text: str) -> dict[str, Json]:
+def system_prompt_message(thread: str, text: str) -> dict[str, Json]:
     """Return what tells the model of a thread a system prompt after what it has heard."""
     content: Json = [{"type": "input_text", "text": text}]
     message: Json = {"type": "message", "role": "developer", "content": content}

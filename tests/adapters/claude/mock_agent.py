@@ -12,28 +12,28 @@ from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import (
-    Ask,
-    Assistant,
-    ControlReply,
-    Delta,
-    Frame,
+    AssistantFrame,
+    ClaudeDelta,
+    ClaudeFrame,
+    ClaudeMessage,
+    ControlReplyBody,
+    ControlReplyFrame,
     HostRequest,
-    Lifecycle,
-    Message,
-    Reply,
-    Result,
-    Streamed,
-    StreamEvent,
-    System,
+    HostRequestBody,
+    MessageLifecycle,
+    ResultFrame,
+    StreamedApiEvent,
+    StreamEventFrame,
+    SystemFrame,
     TextBlock,
     ToolResult,
     ToolUse,
-    User,
+    UserFrame,
 )
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, UserMessage
+from sessionmgr_adapters.claude.outgoing import ClaudeOutgoing, ClaudeUserMessage, ControlRequest
 
-Talk = MockConversation[Outgoing, Frame | NoFrame]
+Talk = MockConversation[ClaudeOutgoing, ClaudeFrame | NoFrame]
 NUMBERS: Final = count(1)
 ACCOUNT: Final[dict[str, Json]] = {"apiKeySource": "ANTHROPIC_API_KEY", "tokenSource": "none"}
 HELLO: Final[dict[str, Json]] = {
@@ -49,16 +49,16 @@ def session_of(it: Talk) -> str:
     return it.opening.session
 
 
-def running() -> System:
-    return System(subtype="session_state_changed", state="running")
+def running() -> SystemFrame:
+    return SystemFrame(subtype="session_state_changed", state="running")
 
 
-def idle() -> System:
-    return System(subtype="session_state_changed", state="idle")
+def idle() -> SystemFrame:
+    return SystemFrame(subtype="session_state_changed", state="idle")
 
 
-def init(session: str, mode: str = "default") -> System:
-    return System(
+def init(session: str, mode: str = "default") -> SystemFrame:
+    return SystemFrame(
         subtype="init",
         session_id=session,
         model="claude-opus-5-5",
@@ -68,44 +68,44 @@ def init(session: str, mode: str = "default") -> System:
     )
 
 
-def text(words: str, *, name: str | None = None) -> list[Frame]:
+def text(words: str, *, name: str | None = None) -> list[ClaudeFrame]:
     """A message, streamed and whole."""
     name = name or f"msg{next(NUMBERS)}"
-    deltas: list[Frame] = [
-        StreamEvent(
-            event=Streamed(type="content_block_delta", delta=Delta(text=letter)),
+    deltas: list[ClaudeFrame] = [
+        StreamEventFrame(
+            event=StreamedApiEvent(type="content_block_delta", delta=ClaudeDelta(text=letter)),
             api_message_id=name,
         )
         for letter in words
     ]
-    return [*deltas, Assistant(message=Message(id=name, content=[TextBlock(words)]))]
+    return [*deltas, AssistantFrame(message=ClaudeMessage(id=name, content=[TextBlock(words)]))]
 
 
-def tool(id_: str, name: str, tool_input: Json = None) -> Frame:
-    return Assistant(
-        message=Message(id=f"msg{next(NUMBERS)}", content=[ToolUse(id_, name, tool_input)])
+def tool(id_: str, name: str, tool_input: Json = None) -> ClaudeFrame:
+    return AssistantFrame(
+        message=ClaudeMessage(id=f"msg{next(NUMBERS)}", content=[ToolUse(id_, name, tool_input)])
     )
 
 
-def tool_result(id_: str, output: str, *, failed: bool = False) -> Frame:
-    return User(message=Message(content=[ToolResult(id_, output, is_error=failed)]))
+def tool_result(id_: str, output: str, *, failed: bool = False) -> ClaudeFrame:
+    return UserFrame(message=ClaudeMessage(content=[ToolResult(id_, output, is_error=failed)]))
 
 
-def result(*uuids: str, **fields: object) -> Result:
+def result(*uuids: str, **fields: object) -> ResultFrame:
     known: dict[str, object] = {"subtype": "success", "terminal_reason": "completed"}
-    return Result(**{**known, **fields, "user_message_uuids": list(uuids)})  # type: ignore[arg-type]
+    return ResultFrame(**{**known, **fields, "user_message_uuids": list(uuids)})  # type: ignore[arg-type]
 
 
-async def heard_prompt(it: Talk, hello: Json = None) -> UserMessage:
+async def heard_prompt(it: Talk, hello: Json = None) -> ClaudeUserMessage:
     """Answer requests until the prompt comes."""
     while True:
         match await it.heard():
             case ControlRequest(id=id_):
-                reply = Reply(
+                reply = ControlReplyBody(
                     subtype="success", request_id=id_, response=HELLO if hello is None else hello
                 )
-                it.says(ControlReply(response=reply))
-            case UserMessage() as say:
+                it.says(ControlReplyFrame(response=reply))
+            case ClaudeUserMessage() as say:
                 return say
             case heard:
                 raise AssertionError(f"before its prompt came {heard!r}")
@@ -119,33 +119,35 @@ async def agent_of_frames(it: Talk) -> None:
         if heard == INTERRUPTED:
             it.says(idle())
             return
-        assert isinstance(heard, UserMessage), heard
+        assert isinstance(heard, ClaudeUserMessage), heard
         prompt = heard
 
 
-async def took_turns(it: Talk, prompt: UserMessage) -> bool:
+async def took_turns(it: Talk, prompt: ClaudeUserMessage) -> bool:
     """Answer a prompt and what else is said meanwhile; False if that came to a bad end."""
-    it.says(running(), Lifecycle(command_uuid=prompt.uuid, state="queued"))
-    it.says(Lifecycle(command_uuid=prompt.uuid, state="started"), init(session_of(it)))
+    it.says(running(), MessageLifecycle(command_uuid=prompt.uuid, state="queued"))
+    it.says(MessageLifecycle(command_uuid=prompt.uuid, state="started"), init(session_of(it)))
     turn = [prompt]
     while turn:
         for order in str(turn[0].content).split(";"):
             if not await obey(it, order.strip(), turn):
                 return False
         it.says(result(turn[0].uuid, result="well", stop_reason="end_turn"))
-        it.says(Lifecycle(command_uuid=turn.pop(0).uuid, state="completed"))
+        it.says(MessageLifecycle(command_uuid=turn.pop(0).uuid, state="completed"))
     it.says(idle())
     return True
 
 
-async def obey(it: Talk, order: str, turn: list[UserMessage]) -> bool:
+async def obey(it: Talk, order: str, turn: list[ClaudeUserMessage]) -> bool:
     """Follow one order; False ends all."""
     verb, _, rest = order.partition(" ")
     match verb:
         case "use":
             it.says(tool(f"t{next(NUMBERS)}", rest))
         case "fail":
-            error = Assistant(message=Message(id="e", content=[TextBlock(rest)]), error="unknown")
+            error = AssistantFrame(
+                message=ClaudeMessage(id="e", content=[TextBlock(rest)]), error="unknown"
+            )
             it.says(error, result(turn[0].uuid, is_error=True, result=rest), idle())
             return False
         case "wait":
@@ -162,7 +164,7 @@ async def obey(it: Talk, order: str, turn: list[UserMessage]) -> bool:
     return True
 
 
-def stop(it: Talk, turn: list[UserMessage]) -> None:
+def stop(it: Talk, turn: list[ClaudeUserMessage]) -> None:
     uuids = [each.uuid for each in turn]
     it.says(
         result(
@@ -175,13 +177,15 @@ def stop(it: Talk, turn: list[UserMessage]) -> None:
     )
 
 
-async def ask(it: Talk, name: str, turn: list[UserMessage]) -> bool:
+async def ask(it: Talk, name: str, turn: list[ClaudeUserMessage]) -> bool:
     """Ask, and hear what else is said meanwhile."""
     id_ = f"t{next(NUMBERS)}"
     it.says(tool(id_, name, {"n": 1}))
     assert isinstance(it.opening, ClaudeSpec)
     if it.opening.mode != "bypassPermissions":
-        request = Ask(subtype="can_use_tool", tool_name=name, input={"n": 1}, tool_use_id=id_)
+        request = HostRequestBody(
+            subtype="can_use_tool", tool_name=name, input={"n": 1}, tool_use_id=id_
+        )
         it.says(HostRequest(request_id=f"q{id_}", request=request))
         while True:
             match await it.heard():
@@ -200,8 +204,8 @@ async def ask(it: Talk, name: str, turn: list[UserMessage]) -> bool:
     return True
 
 
-def hear(it: Talk, heard: object, turn: list[UserMessage]) -> None:
+def hear(it: Talk, heard: object, turn: list[ClaudeUserMessage]) -> None:
     """Take another message; it is answered in a turn of its own."""
-    assert isinstance(heard, UserMessage), heard
+    assert isinstance(heard, ClaudeUserMessage), heard
     turn.append(heard)
-    it.says(Lifecycle(command_uuid=heard.uuid, state="queued"))
+    it.says(MessageLifecycle(command_uuid=heard.uuid, state="queued"))

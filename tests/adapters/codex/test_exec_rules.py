@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.model import FailureKind
-from sessionmgr_adapters.codex.rules import loose_rules
-from tests.adapters.codex.mocked import (
+from sessionmgr_adapters.codex.exec_rules import loose_rules
+from tests.adapters.codex.mock_agent import (
     Talk,
     begin,
     end,
     opening,
     thread_of,
 )
-from tests.adapters.codex.playing import failure, play
+from tests.adapters.codex.mocked_manager import failure, play
 
 
 @pytest.mark.parametrize(

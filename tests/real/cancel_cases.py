@@ -11,39 +11,41 @@ from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import Call, Hang, ModelRequest, Refuse, Reply, Say, Script
-from tests.real.house import CLOSE, House, until, until_event, with_word
+from tests.real.harness import CLOSE, RealAgentHarness, until, until_event, with_word
 
 LIMIT: Final = CLOSE + 20
 """Seconds for an end that may have to be forced, on a machine with much else to do."""
-Case: TypeAlias = Callable[[House, str], Awaitable[tuple[SessionHandle, RunHandle]]]
+Case: TypeAlias = Callable[[RealAgentHarness, str], Awaitable[tuple[SessionHandle, RunHandle]]]
 """Brings a new session to where it is cancelled; what its tools run carries the word."""
 
 
-async def a_text_streams(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_text_streams(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     run = await house.submit(session, [[Say(text=word * 100, deltas=100, pause=0.1), Hang()]])
     await until_event(run, "message_streamed")
     return session, run
 
 
-async def a_stream_hangs(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_stream_hangs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     run = await house.submit(session, [[Say(text=word, deltas=2), Hang()]])
     await until_event(run, "message_streamed")
     return session, run
 
 
-async def a_tool_runs(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_tool_runs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     return await in_a_tool(house, word, f"tail -f /dev/null; : {word}")
 
 
-async def a_tool_ignores_signals(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def a_tool_ignores_signals(
+    house: RealAgentHarness, word: str
+) -> tuple[SessionHandle, RunHandle]:
     deaf = f"trap '' TERM INT HUP; while :; do sleep 0.1; done; : {word}"
     return await in_a_tool(house, word, f"(setsid bash -c {deaf!r} &); {deaf}")
 
 
 async def in_a_tool(
-    house: House, word: str, command: str, **options: Json
+    house: RealAgentHarness, word: str, command: str, **options: Json
 ) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where a tool of it runs this command, which carries the word."""
     session = await house.session("dangerously_skip_permissions")
@@ -55,7 +57,7 @@ async def in_a_tool(
     return session, run
 
 
-async def in_a_question(house: House, call: Call) -> tuple[SessionHandle, RunHandle]:
+async def in_a_question(house: RealAgentHarness, call: Call) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where it asks about a call, and nobody answers."""
     asked = trio.Event()
 
@@ -69,21 +71,23 @@ async def in_a_question(house: House, call: Call) -> tuple[SessionHandle, RunHan
     return session, run
 
 
-async def it_waits_to_try_again(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def it_waits_to_try_again(
+    house: RealAgentHarness, word: str
+) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     run = await house.submit(session, [[Refuse(status=429, retry_after=40.0, message=word)]])
     await until_event(run, "retry_scheduled")
     return session, run
 
 
-async def the_server_hangs(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def the_server_hangs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     run = await house.submit(session, [[Hang(), Say(text=word)]])
     await until(lambda: any(word in str(each.items) for each in house.server.log.asked))
     return session, run
 
 
-async def nobody_reads(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+async def nobody_reads(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     """Stop reading after the first of many events."""
     session = await house.session()
     run = await house.submit(session, [[Say(text="na " * 3000, deltas=3000), Hang()]])
@@ -96,7 +100,7 @@ def compactions_hang(request: ModelRequest) -> Reply | None:
     return [Hang()] if request.purpose == "compaction" else None
 
 
-async def cancelled_in_time(house: House, case: Case) -> None:
+async def cancelled_in_time(house: RealAgentHarness, case: Case) -> None:
     """Cancel a run there, and see that it is over in time, leaves nothing, and can go on."""
     word = house.word()
     session, run = await case(house, word)
@@ -111,7 +115,7 @@ async def cancelled_in_time(house: House, case: Case) -> None:
     await house.goes_on(session)
 
 
-async def cancel_all(house: House, cases: Sequence[Case]) -> None:
+async def cancel_all(house: RealAgentHarness, cases: Sequence[Case]) -> None:
     """Cancel runs in all of these cases, side by side."""
     async with trio.open_nursery() as nursery:
         for case in cases:

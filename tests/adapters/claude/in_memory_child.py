@@ -23,7 +23,7 @@ FACTS = ExitReport(
 )
 
 
-class ChildInMemory:
+class InMemoryChild:
     """A child, seen by who has started it, and by who plays it."""
 
     pid = 1
@@ -89,17 +89,17 @@ class ChildInMemory:
         await self.stdout.aclose()
 
 
-class LauncherInMemory:
+class InMemoryLauncher:
     """Starts children that `play` plays."""
 
     def __init__(
-        self, play: Callable[[ChildInMemory], Awaitable[None]], nursery: trio.Nursery
+        self, play: Callable[[InMemoryChild], Awaitable[None]], nursery: trio.Nursery
     ) -> None:
         self._play = play
         self._nursery = nursery
 
-    async def spawn(self, command: Command) -> ChildInMemory:
+    async def spawn(self, command: Command) -> InMemoryChild:
         await trio.lowlevel.checkpoint()
-        child = ChildInMemory()
+        child = InMemoryChild()
         self._nursery.start_soon(self._play, child)
         return child

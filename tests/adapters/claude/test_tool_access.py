@@ -8,11 +8,11 @@ from trio.testing import MockClock
 from sessionmgr.model import FailureKind, Json
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeOptions, ClaudeTool
-from sessionmgr_adapters.claude.allowed import unknown_tool
-from sessionmgr_adapters.claude.functions import BOUNDS
-from tests.adapters.claude.contexts import add, flags, spec
-from tests.adapters.claude.mocked import Talk
-from tests.adapters.claude.scene import stage
+from sessionmgr_adapters.claude.functions import TOOL_ACCESS_HOOK
+from sessionmgr_adapters.claude.tool_access import unknown_tool_fault
+from tests.adapters.claude.mock_agent import Talk
+from tests.adapters.claude.mocked_manager import open_claude_manager
+from tests.adapters.claude.run_contexts import add, flags, spec
 
 OPTIONS = ClaudeOptions(
     mcp_servers={"sums": {"command": "sums"}, "my notes": {"command": "notes"}},
@@ -64,13 +64,13 @@ async def test_what_else_a_server_has_is_denied_beside_the_callers_hooks() -> No
     ]
 
     async def denies(name: str) -> bool:
-        return "deny" in str(await made.functions.hook(BOUNDS, {"tool_name": name}))
+        return "deny" in str(await made.functions.call_hook(TOOL_ACCESS_HOOK, {"tool_name": name}))
 
     assert not await denies("mcp__sums__add")
     assert not await denies("mcp__my_notes__any")
     for name in ("mcp__sums__add_all", "mcp__sums__sub", "mcp__my_notesy__any", "mcp__other__add"):
         assert await denies(name), name
-    assert await made.functions.hook("0", {}) == {"heard": True}
+    assert await made.functions.call_hook("0", {}) == {"heard": True}
 
 
 async def unheard(event: dict[str, Json]) -> dict[str, Json]:
@@ -96,21 +96,21 @@ def _listed(found: Json) -> list[Json]:
 def test_names_that_nobody_knows_are_refused_with_the_nearest(
     names: tuple[str, ...], nearest: str
 ) -> None:
-    assert nearest in str(unknown_tool(names, (), OPTIONS))
+    assert nearest in str(unknown_tool_fault(names, (), OPTIONS))
 
 
 @pytest.mark.parametrize("name", ["bash", "Wriet", "Wriet(x)", "add"])
 def test_what_denies_nothing_is_refused_as_well(name: str) -> None:
-    assert "tools_denied" in str(unknown_tool(None, ("Bash", name), OPTIONS))
+    assert "tools_denied" in str(unknown_tool_fault(None, ("Bash", name), OPTIONS))
     rules = ("Bash", "Bash(rm *)", "Agent(Explore)", "mcp__theirs__x", "mcp__sessionmgr__add")
-    assert unknown_tool(None, rules, OPTIONS) is None
+    assert unknown_tool_fault(None, rules, OPTIONS) is None
 
 
 async def test_such_a_run_is_not_begun(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         raise AssertionError("it was started")
 
-    async with stage(MockSdk(script)) as session:
+    async with open_claude_manager(MockSdk(script)) as session:
         for wish in ({"tools_allowed": ["Nonsense"]}, {"tools_denied": ["bash"]}):
             run = await session.submit("hi", **wish)  # type: ignore[arg-type]
             failure = (await run.result()).failure

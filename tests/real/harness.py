@@ -28,7 +28,7 @@ MARK: Final = "SESSIONMGR_HOUSE"
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedRun:
     """A run that is over."""
 
     result: RunResult
@@ -40,7 +40,7 @@ class Played:
 
 
 @dataclass
-class House:
+class RealAgentHarness:
     """Where real runs are played, as many at once as one likes."""
 
     provider: str
@@ -95,12 +95,12 @@ class House:
         *,
         text: str = "",
         **wishes: Unpack[RunArguments],
-    ) -> Played:
+    ) -> PlayedRun:
         """Play a script to its end."""
         session = session or await self.session()
         return await see(await self.submit(session, prompt_with(script, text), **wishes))
 
-    async def goes_on(self, session: SessionHandle, **wishes: Unpack[RunArguments]) -> Played:
+    async def goes_on(self, session: SessionHandle, **wishes: Unpack[RunArguments]) -> PlayedRun:
         """See that the next run of a session goes well."""
         played = await self.play([[Say(text="All is well.")]], session, **wishes)
         result = played.result
@@ -112,10 +112,10 @@ class House:
         return [each for each in self.server.log.asked if each.session == session_id]
 
 
-async def see(run: RunHandle) -> Played:
+async def see(run: RunHandle) -> PlayedRun:
     """See a run to its end."""
     events = [event async for event in run]
-    return Played(await run.result(), events)
+    return PlayedRun(await run.result(), events)
 
 
 async def until_event(run: RunHandle, kind: str) -> AnyEvent:
@@ -132,7 +132,7 @@ async def allow(_: ApprovalRequest) -> Decision:
     return Allow()
 
 
-async def nothing_is_left(house: House, store: Store | Path) -> None:
+async def nothing_is_left(house: RealAgentHarness, store: Store | Path) -> None:
     """See that nothing of a house lives, and that its record is lawful."""
     assert list(living(house.work)) == []
     assert with_word(house.mark) == []
@@ -163,7 +163,7 @@ def with_word(word: str) -> list[int]:
     return found
 
 
-def programs_of(house: House) -> list[int]:
+def programs_of(house: RealAgentHarness) -> list[int]:
     """Return the processes that run the agent's program, but for those that it starts itself."""
     return roots(
         pid for pid in with_word(house.mark) if line_of(pid).startswith(bytes(house.program))

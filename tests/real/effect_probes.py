@@ -14,7 +14,7 @@ from sessionmgr.adapter import Approve, PermissionMap
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import Json, PermissionMode, RunResult
 from sessionmgr.testing.model_server import Call, Say, Script
-from tests.real.house import House
+from tests.real.harness import RealAgentHarness
 
 READ, INSIDE, OUTSIDE, LINK, COMMAND, NETWORK = EFFECTS = (
     "a file read",
@@ -27,11 +27,15 @@ READ, INSIDE, OUTSIDE, LINK, COMMAND, NETWORK = EFFECTS = (
 ALL: Final[set[str]] = set(EFFECTS)
 
 
-class Canaries:
+class EffectProbes:
     """What can be played of a run's effects."""
 
     def __init__(
-        self, house: House, port: int, permissions: PermissionMap, guarded: Sequence[str] = ()
+        self,
+        house: RealAgentHarness,
+        port: int,
+        permissions: PermissionMap,
+        guarded: Sequence[str] = (),
     ) -> None:
         self.house: Final = house
         self.port: Final = port
@@ -68,13 +72,13 @@ class Canaries:
             expected = len(ALL.union(self.guarded) - wanted) if denied is None else denied
             assert len(told) == expected, f"{mode}, {turn}: {told}"
 
-    def cage(self) -> Cage:
+    def cage(self) -> ProbeDirectories:
         """Make a place for a session in which all can be tried."""
-        return Cage(self.house.place(), self.guarded)
+        return ProbeDirectories(self.house.place(), self.guarded)
 
     async def try_all(
         self,
-        cage: Cage,
+        cage: ProbeDirectories,
         session: SessionHandle,
         turn: str,
         mode: str | None,
@@ -96,7 +100,7 @@ class Canaries:
         return cage.done(turn) | {each for each, is_so in found.items() if is_so}, played.result
 
 
-class Cage:
+class ProbeDirectories:
     """A place for one session: a directory to work in, and one that is outside."""
 
     def __init__(self, place: Path, guarded: Sequence[str] = ()) -> None:
@@ -143,10 +147,10 @@ class Cage:
 
 @asynccontextmanager
 async def open_canaries(
-    house: House, permissions: PermissionMap, guarded: Sequence[str] = ()
-) -> AsyncGenerator[Canaries]:
+    house: RealAgentHarness, permissions: PermissionMap, guarded: Sequence[str] = ()
+) -> AsyncGenerator[EffectProbes]:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    canaries = Canaries(house, listeners[0].socket.getsockname()[1], permissions, guarded)
+    canaries = EffectProbes(house, listeners[0].socket.getsockname()[1], permissions, guarded)
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, canaries.greet, listeners)
         yield canaries

@@ -23,47 +23,47 @@ from sessionmgr.adapter.kit.file_state import (
     files_state,
 )
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.recent import Recent
+from sessionmgr_adapters.codex.bounded_dict import BoundedDict
+from sessionmgr_adapters.codex.decode import decode_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-def put_together(*overrides: Mapping[str, Json]) -> dict[str, Json]:
+def merge_overrides(*overrides: Mapping[str, Json]) -> dict[str, Json]:
     """Return overrides as one table, in which the later ones win; names may be dotted."""
     table: dict[str, Json] = {}
     for each in overrides:
         for name, value in each.items():
-            _add(table, _nested(name.split("."), value))
+            _merge_into(table, _nest(name.split("."), value))
     return table
 
 
-def found_in(table: Json, *path: str) -> Json:
+def value_at_path(table: Json, *path: str) -> Json:
     """Return what stands at a path; None if nothing does."""
     for name in path:
         table = table.get(name) if isinstance(table, dict) else None
     return table
 
 
-def _nested(path: Sequence[str], value: Json) -> Json:
-    return value if not path else {path[0]: _nested(path[1:], value)}
+def _nest(path: Sequence[str], value: Json) -> Json:
+    return value if not path else {path[0]: _nest(path[1:], value)}
 
 
-def _add(table: dict[str, Json], more: Json) -> None:
+def _merge_into(table: dict[str, Json], more: Json) -> None:
     """Add one table to another, and whatever tables are in them likewise."""
     for name, value in more.items() if isinstance(more, dict) else ():
         if isinstance(value, dict):
             inner = table.get(name)
             if not isinstance(inner, dict):
                 inner = table[name] = {}
-            _add(inner, value)
+            _merge_into(inner, value)
         else:
             table[name] = value
 
 
-SYSTEM: Final = Path("/etc/codex")
-FILE: Final = "config.toml"
+SYSTEM_CONFIG_DIR: Final = Path("/etc/codex")
+CONFIG_FILE: Final = "config.toml"
 PROJECT: Final = ".codex"
 # The names of variables in which keys are: those to models, and those to MCP servers.
 _KEY: Final = re.compile(
@@ -73,11 +73,11 @@ _KEY: Final = re.compile(
 )
 
 
-class ConfigUnreadableError(Exception):
+class ConfigFileError(Exception):
     """A file of Codex's cannot be understood here; the text says which, and why."""
 
 
-class Configured(msgspec.Struct, frozen=True):
+class CodexConfig(msgspec.Struct, frozen=True):
     """What is of interest in a configuration, of whatever shape it is."""
 
     mcp_servers: Json = None
@@ -86,50 +86,50 @@ class Configured(msgspec.Struct, frozen=True):
     project_root_markers: Json = None
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def key_variables(self) -> tuple[str, ...]:
         """The variables in which keys are."""
         tables = {"model_providers": self.model_providers, "mcp_servers": self.mcp_servers}
-        return keys_in(tables)
+        return config_key_variables(tables)
 
     @property
-    def hidden(self) -> tuple[str, ...] | None:
+    def hidden_variables(self) -> tuple[str, ...] | None:
         """The variables that commands do not see; None if nothing is said of them."""
-        return hidden_in({"shell_environment_policy": self.shell_environment_policy})
+        return config_hidden_variables({"shell_environment_policy": self.shell_environment_policy})
 
     @property
-    def servers(self) -> dict[str, tuple[str, ...]]:
+    def mcp_server_names(self) -> dict[str, tuple[str, ...]]:
         """The MCP servers, with the tools of theirs for which something is configured."""
         found = self.mcp_servers.items() if isinstance(self.mcp_servers, dict) else ()
-        return {name: tuple(tools_of(server)) for name, server in found}
+        return {name: tuple(server_tools(server)) for name, server in found}
 
 
 class _ConfigRead(msgspec.Struct):
-    config: Configured
+    config: CodexConfig
 
 
-def told(answer: bytes) -> Configured | None:
+def decode_config_reply(answer: bytes) -> CodexConfig | None:
     """Return what an app-server has answered; None if it is of a shape that nobody knows."""
-    read = decoded(answer, _ConfigRead)
+    read = decode_result(answer, _ConfigRead)
     return None if read is None else read.config
 
 
-def read_config(directory: Path) -> Configured:
+def read_config(directory: Path) -> CodexConfig:
     """Return what is configured in a directory of Codex's: the user's home, SYSTEM, a project's.
 
     Raises:
         ConfigUnreadableError: It is no configuration.
     """
-    file = directory / FILE
+    file = directory / CONFIG_FILE
     try:
         found = tomllib.loads(file.read_bytes().decode())
-        return msgspec.convert(found, Configured)
+        return msgspec.convert(found, CodexConfig)
     except OSError:
-        return Configured()  # there is none, or Codex cannot read it either
+        return CodexConfig()  # there is none, or Codex cannot read it either
     except (ValueError, RecursionError) as error:
-        raise ConfigUnreadableError(f"{file} cannot be understood: {error}") from None
+        raise ConfigFileError(f"{file} cannot be understood: {error}") from None
 
 
-def of_projects(cwd: Path) -> tuple[Configured, ...]:
+def read_project_configs(cwd: Path) -> tuple[CodexConfig, ...]:
     """Return what is configured for a directory, and for those that it is in, the nearest first.
 
     Raises:
@@ -138,15 +138,15 @@ def of_projects(cwd: Path) -> tuple[Configured, ...]:
     return tuple(read_config(each / PROJECT) for each in (cwd, *cwd.parents))
 
 
-def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:
+def config_key_variables(overrides: Mapping[str, Json]) -> tuple[str, ...]:
     """Return the variables with keys that a configuration names, dotted or not."""
     found = overrides.items()
     return tuple(key for name, value in found for key in _keys(f"{name}.", value))
 
 
-def hidden_in(config: Json) -> tuple[str, ...] | None:
+def config_hidden_variables(config: Json) -> tuple[str, ...] | None:
     """Return the variables that commands do not see by a configuration; None if it says nothing."""
-    hidden = found_in(config, "shell_environment_policy", "exclude")
+    hidden = value_at_path(config, "shell_environment_policy", "exclude")
     return tuple(map(str, hidden)) if isinstance(hidden, list) else None
 
 
@@ -158,22 +158,22 @@ def _keys(name: str, value: Json) -> Iterator[str]:
         yield value
 
 
-def tools_of(server: Json) -> Iterable[str]:
+def server_tools(server: Json) -> Iterable[str]:
     """Return the tools of a server for which something is configured."""
     tools = server.get("tools") if isinstance(server, dict) else None
     return tools if isinstance(tools, dict) else ()
 
 
-TABLE: Final = "mcp_servers"
-ASK: Final = "prompt"
+MCP_TABLE: Final = "mcp_servers"
+ASK_MODE: Final = "prompt"
 TRANSPORTS: Final = ("command", "url")
 """What makes a server of a table; Codex takes none without, even if it is not to be used."""
 
 
-def all_asked(
+def ask_for_all_tools(
     config: Mapping[str, Json],
     known: Mapping[str, Sequence[str]],
-    projects: Iterable[Configured] = (),
+    projects: Iterable[CodexConfig] = (),
 ) -> dict[str, Json]:
     """Return a configuration by which each tool is asked about.
 
@@ -181,43 +181,47 @@ def all_asked(
     something is said there. Whether Codex reads what is configured for `projects`, the nearest
     first, is not known: servers that only they have are not used.
     """
-    whole = put_together(config)
+    whole = merge_overrides(config)
     elsewhere: dict[str, Json] = {name: _with_tools({}, tools) for name, tools in known.items()}
-    servers = _merged(elsewhere, whole.pop(TABLE, None))
-    doubtful = _merged(*(each.mcp_servers for each in reversed([*projects])))
+    servers = _merge(elsewhere, whole.pop(MCP_TABLE, None))
+    doubtful = _merge(*(each.mcp_servers for each in reversed([*projects])))
     for name, server in doubtful.items():
         if name in servers:
-            servers[name] = _with_tools(servers[name], tools_of(server))
+            servers[name] = _with_tools(servers[name], server_tools(server))
     for server in servers.values():
-        _ask(server)
+        _with_approval(server)
     for name, server in doubtful.items():
         if name not in servers and isinstance(server, dict):
             by = next((each for each in TRANSPORTS if each in server), None)
             if by is not None:  # else Codex makes nothing of it
                 servers[name] = {by: server[by], "enabled": False}
-    return {**whole, TABLE: servers} if servers else whole
+    return {**whole, MCP_TABLE: servers} if servers else whole
 
 
 def _with_tools(server: Json, tools: Iterable[str]) -> Json:
     named: Json = {tool: {} for tool in tools}
-    return put_together({"tools": named}, server) if named and isinstance(server, dict) else server
+    return (
+        merge_overrides({"tools": named}, server) if named and isinstance(server, dict) else server
+    )
 
 
-def _merged(*tables: Json) -> dict[str, Json]:
-    found = put_together({TABLE: {}}, *({TABLE: each} for each in tables if isinstance(each, dict)))
-    servers = found[TABLE]
+def _merge(*tables: Json) -> dict[str, Json]:
+    found = merge_overrides(
+        {MCP_TABLE: {}}, *({MCP_TABLE: each} for each in tables if isinstance(each, dict))
+    )
+    servers = found[MCP_TABLE]
     assert isinstance(servers, dict)
     return servers
 
 
-def _ask(server: Json) -> None:
+def _with_approval(server: Json) -> None:
     if not isinstance(server, dict):
         return
-    server["default_tools_approval_mode"] = ASK
+    server["default_tools_approval_mode"] = ASK_MODE
     tools = server.get("tools")
     for tool in tools.values() if isinstance(tools, dict) else ():
         if isinstance(tool, dict):
-            tool["approval_mode"] = ASK
+            tool["approval_mode"] = ASK_MODE
 
 
 # --- what an app-server has said of it ------------------------------------------------------------
@@ -237,19 +241,19 @@ class ConfigCache:
     """
 
     def __init__(self) -> None:
-        self._known: Final = Recent[str, tuple[FilesState, Configured]](DIRECTORIES)
+        self._known: Final = BoundedDict[str, tuple[FilesState, CodexConfig]](DIRECTORIES)
         self._markers: tuple[str, ...] = MARKERS
 
     def state(self, home: Path, cwd: str) -> FilesState:
         """Return the state of the files; to be taken before the app-server is asked."""
         return config_state(str(home), cwd, self._markers)
 
-    def get(self, cwd: str, files: FilesState) -> Configured | None:
+    def get(self, cwd: str, files: FilesState) -> CodexConfig | None:
         """Return what was answered, if no file has changed since."""
         before, configured = self._known.get(cwd, (None, None))
         return configured if before == files else None
 
-    def put(self, cwd: str, files: FilesState, configured: Configured) -> None:
+    def store(self, cwd: str, files: FilesState, configured: CodexConfig) -> None:
         """Remember an answer to a question that was asked with the files in this state."""
         self._known.pop(cwd, None)
         named = configured.project_root_markers
@@ -262,7 +266,10 @@ class ConfigCache:
 
 def config_state(home: str, cwd: str, markers: Sequence[str] = MARKERS) -> FilesState:
     """Return the state of all files that configure Codex in a directory."""
-    files = [*directory_states(home, _is_config), *directory_states(str(SYSTEM), _is_config)]
+    files = [
+        *directory_states(home, _is_config),
+        *directory_states(str(SYSTEM_CONFIG_DIR), _is_config),
+    ]
     for each in dict.fromkeys(
         (*directory_and_parents(cwd), *directory_and_parents(os.path.realpath(cwd)))
     ):

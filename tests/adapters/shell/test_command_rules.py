@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter.kit.command_line import split_argv
-from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
+from sessionmgr_adapters.shell.command_rules import CommandRefusedError, CommandRules
 
 PATH = os.defpath.lstrip(":") + ":/usr/sbin:/sbin"
 
 
-def rules(cwd: Path, allowed: list[str] | None = None, denied: list[str] | None = None) -> Rules:
-    return Rules(allowed, denied or [], path=PATH, cwd=str(cwd))
+def rules(
+    cwd: Path, allowed: list[str] | None = None, denied: list[str] | None = None
+) -> CommandRules:
+    return CommandRules(allowed, denied or [], path=PATH, cwd=str(cwd))
 
 
 def program(name: str) -> str:
@@ -142,13 +144,13 @@ ROUND_A_DENIAL = [
 @pytest.mark.parametrize("prompt", ROUND_A_DENIAL)
 def test_a_denied_command_is_denied_however_it_is_called(cwd: Path, prompt: str) -> None:
     with pytest.raises(CommandRefusedError):
-        rules(cwd, denied=["id"]).check(split_argv(prompt))
+        rules(cwd, denied=["id"]).check_argv(split_argv(prompt))
 
 
 def test_a_program_that_may_be_one_of_two_that_start_others_is_neither(cwd: Path) -> None:
     (cwd / "nice").symlink_to(program("nohup"))
     with pytest.raises(CommandRefusedError, match="which of nice, nohup nice is"):
-        rules(cwd, denied=["id"]).check(["./nice", "echo"])
+        rules(cwd, denied=["id"]).check_argv(["./nice", "echo"])
 
 
 @pytest.mark.parametrize(
@@ -156,14 +158,14 @@ def test_a_program_that_may_be_one_of_two_that_start_others_is_neither(cwd: Path
     ["sort -r x", "sort --check x", "split -l 5 x", "tar -czf x.tgz IMAGE", "ip addr show"],
 )
 def test_a_program_that_starts_others_by_an_option_runs_without_it(cwd: Path, prompt: str) -> None:
-    assert rules(cwd, denied=["id"]).check(split_argv(prompt))[1:] == split_argv(prompt)[1:]
+    assert rules(cwd, denied=["id"]).check_argv(split_argv(prompt))[1:] == split_argv(prompt)[1:]
 
 
 @pytest.mark.parametrize("listed", ["id", "/usr/bin/id", "./linked"])
 def test_a_denial_by_path_or_link_is_about_the_file(cwd: Path, listed: str) -> None:
     for prompt in ("id", "./twice", "/usr/bin/id", "env id"):
         with pytest.raises(CommandRefusedError):
-            rules(cwd, denied=[listed]).check([*split_argv(prompt)])
+            rules(cwd, denied=[listed]).check_argv([*split_argv(prompt)])
 
 
 def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path:
     original.chmod(0o755)
     (tmp_path / "other").hardlink_to(original)
     with pytest.raises(CommandRefusedError, match="is denied"):
-        rules(cwd, denied=["./original"]).check(["./other"])
+        rules(cwd, denied=["./original"]).check_argv(["./other"])
 
 
 @pytest.mark.parametrize(
@@ -193,13 +195,13 @@ def test_what_is_not_allowed_is_refused_and_so_is_what_would_start_it(
     cwd: Path, prompt: str
 ) -> None:
     with pytest.raises(CommandRefusedError, match="is not allowed; allowed are: echo"):
-        rules(cwd, allowed=["echo"]).check(split_argv(prompt))
+        rules(cwd, allowed=["echo"]).check_argv(split_argv(prompt))
 
 
 @pytest.mark.parametrize("prompt", ["env id", "sh -c id", "sh -c 'echo; id'", "timeout 1 id"])
 def test_that_a_wrapper_is_allowed_does_not_allow_what_it_starts(cwd: Path, prompt: str) -> None:
     with pytest.raises(CommandRefusedError, match="id is not allowed"):
-        rules(cwd, allowed=["env", "sh", "timeout", "echo"]).check(split_argv(prompt))
+        rules(cwd, allowed=["env", "sh", "timeout", "echo"]).check_argv(split_argv(prompt))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def test_that_a_wrapper_is_allowed_does_not_allow_what_it_starts(cwd: Path, prom
 )
 def test_what_is_allowed_runs_as_it_would_without_a_list(cwd: Path, prompt: str) -> None:
     allowed = ["echo", "cat", "env", "nice", "timeout", "sh", "find", "xargs"]
-    argv = rules(cwd, allowed=allowed).check(split_argv(prompt))
+    argv = rules(cwd, allowed=allowed).check_argv(split_argv(prompt))
     assert outcome(argv, cwd) == outcome(split_argv(prompt), cwd)
 
 
@@ -327,13 +329,13 @@ def test_the_commands_of_the_shell_itself_give_way_to_programs(cwd: Path) -> Non
 
 def test_an_own_program_of_an_allowed_name_is_not_allowed(cwd: Path) -> None:
     with pytest.raises(CommandRefusedError, match=r"\./echo is not allowed"):
-        rules(cwd, allowed=["echo"]).check(["./echo"])
-    assert rules(cwd, allowed=["./echo"]).check(["./echo"])[0].endswith("/echo")
+        rules(cwd, allowed=["echo"]).check_argv(["./echo"])
+    assert rules(cwd, allowed=["./echo"]).check_argv(["./echo"])[0].endswith("/echo")
 
 
 def test_a_relative_directory_on_path_is_refused(cwd: Path) -> None:
     with pytest.raises(CommandRefusedError, match=r"PATH holds '\.'"):
-        Rules(["echo"], [], path=".:/usr/bin", cwd=str(cwd))
+        CommandRules(["echo"], [], path=".:/usr/bin", cwd=str(cwd))
 
 
 def test_one_file_for_many_programs_is_not_all_of_them(tmp_path: Path) -> None:
@@ -344,15 +346,15 @@ def test_one_file_for_many_programs_is_not_all_of_them(tmp_path: Path) -> None:
     for name in ("list", "show", "sh"):
         (many.parent / name).symlink_to("busybox")
     on_path = str(many.parent)
-    denying = Rules(None, ["show"], path=on_path, cwd=str(tmp_path))
-    assert denying.check(["list"]) == [f"{on_path}/list"]
+    denying = CommandRules(None, ["show"], path=on_path, cwd=str(tmp_path))
+    assert denying.check_argv(["list"]) == [f"{on_path}/list"]
     for argv in (["show"], ["busybox", "show"], ["sh", "-c", "show"]):
         with pytest.raises(CommandRefusedError):
-            denying.check(argv)
-    allowing = Rules(["list"], [], path=on_path, cwd=str(tmp_path))
-    assert allowing.check(["list"]) == [f"{on_path}/list"]
+            denying.check_argv(argv)
+    allowing = CommandRules(["list"], [], path=on_path, cwd=str(tmp_path))
+    assert allowing.check_argv(["list"]) == [f"{on_path}/list"]
     with pytest.raises(CommandRefusedError):
-        allowing.check(["show"])
+        allowing.check_argv(["show"])
 
 
 def test_the_refusal_says_what_and_how_to_do_better(cwd: Path) -> None:

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from sessionmgr_adapters.codex.configured import PROJECT, SYSTEM
+from sessionmgr_adapters.codex.config import PROJECT, SYSTEM_CONFIG_DIR
 
 _RULES: Final = frozenset({"prefix_rule", "network_rule"})
 _NAMES: Final = frozenset({"host_executable"})
@@ -31,7 +31,7 @@ def loose_rules(home: Path, cwd: Path) -> Path | None:
     A rule that does not say what it decides allows, and so may whatever is not understood. Whether
     Codex trusts a project, and reads its rules, is not looked at.
     """
-    places = [home, SYSTEM, *(each / PROJECT for each in (cwd, *cwd.parents))]
+    places = [home, SYSTEM_CONFIG_DIR, *(each / PROJECT for each in (cwd, *cwd.parents))]
     for place in places:
         try:
             with os.scandir(f"{place}/rules") as entries:
@@ -64,7 +64,9 @@ def _is_strict(statement: ast.stmt) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args, keywords=said)):
             given = [*args, *(each.value for each in said)]
-            if not all(map(_is_literal, given)) or any(each.arg is None for each in said):
+            if not all(map(_is_literal_expression, given)) or any(
+                each.arg is None for each in said
+            ):
                 return False
             decisions = [each.value for each in said if each.arg == "decision"]
             return name in _NAMES or (name in _RULES and _are_strict(decisions))
@@ -80,7 +82,7 @@ def _are_strict(decisions: list[ast.expr]) -> bool:
             return False
 
 
-def _is_literal(node: ast.expr) -> bool:
+def _is_literal_expression(node: ast.expr) -> bool:
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):

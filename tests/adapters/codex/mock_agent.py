@@ -20,25 +20,25 @@ from sessionmgr.adapter.kit.json_rpc_caller import (
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr_adapters.codex.frames import (
-    Frame,
-    Hello,
-    ItemEnded,
-    ItemStarted,
-    MessageDelta,
-    Settings,
-    SettingsChanged,
-    Turn,
-    TurnEnded,
+    CodexFrame,
+    CodexMessageDelta,
+    CodexTurn,
+    ItemEndedNotice,
+    ItemStartedNotice,
+    ServerInfo,
+    ThreadSettings,
+    ThreadSettingsNotice,
+    TurnEndedNotice,
     TurnError,
-    TurnStarted,
+    TurnStartedNotice,
 )
-from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
+from sessionmgr_adapters.codex.items import AgentMessageItem, CommandItem, UserMessageItem
 
-Talk = MockConversation[RpcOutgoing, Frame]
+Talk = MockConversation[RpcOutgoing, CodexFrame]
 NUMBERS: Final = count(1)
 THREAD: Final = "01a1f0d2-07b7-7361-aabc-0547fc038fae"
 TURN: Final = "turn-1"
-HELLO: Final = Hello(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64)")
+HELLO: Final = ServerInfo(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64)")
 TYPES: Final = {
     "read-only": "readOnly",
     "workspace-write": "workspaceWrite",
@@ -69,14 +69,14 @@ def opened(call: RpcCall) -> RpcAnswer:
     )
 
 
-def settled(call: RpcCall) -> SettingsChanged:
+def settled(call: RpcCall) -> ThreadSettingsNotice:
     """Tell that what was asked for is in force."""
-    settings = Settings(
+    settings = ThreadSettings(
         approval_policy=call.params["approvalPolicy"],
         approvals_reviewer=str(call.params.get("approvalsReviewer", "user")),
         sandbox_policy=call.params["sandboxPolicy"],
     )
-    return SettingsChanged(thread_id=str(call.params["threadId"]), thread_settings=settings)
+    return ThreadSettingsNotice(thread_id=str(call.params["threadId"]), thread_settings=settings)
 
 
 async def greeted(it: Talk, config: Json = None) -> RpcCall:
@@ -116,7 +116,7 @@ def thread_of(call: RpcCall) -> str:
 def begin(it: Talk, call: RpcCall, turn: str = TURN) -> None:
     it.says(
         result(call, {"turn": {"id": turn}}),
-        TurnStarted(thread_id=thread_of(call), turn=Turn(id=turn, status="inProgress")),
+        TurnStartedNotice(thread_id=thread_of(call), turn=CodexTurn(id=turn, status="inProgress")),
     )
 
 
@@ -127,24 +127,24 @@ def end(
     error: TurnError | None = None,
     turn: str = TURN,
 ) -> None:
-    it.says(TurnEnded(thread_id=thread, turn=Turn(id=turn, status=status, error=error)))
+    it.says(TurnEndedNotice(thread_id=thread, turn=CodexTurn(id=turn, status=status, error=error)))
 
 
-def text(thread: str, words: str, name: str | None = None) -> list[Frame]:
+def text(thread: str, words: str, name: str | None = None) -> list[CodexFrame]:
     """A message, streamed and whole."""
     name = name or f"msg{next(NUMBERS)}"
-    deltas: list[Frame] = [
-        MessageDelta(thread_id=thread, item_id=name, delta=each) for each in words
+    deltas: list[CodexFrame] = [
+        CodexMessageDelta(thread_id=thread, item_id=name, delta=each) for each in words
     ]
     return [
-        ItemStarted(thread_id=thread, item=AgentMessage(id=name)),
+        ItemStartedNotice(thread_id=thread, item=AgentMessageItem(id=name)),
         *deltas,
-        ItemEnded(thread_id=thread, item=AgentMessage(id=name, text=words)),
+        ItemEndedNotice(thread_id=thread, item=AgentMessageItem(id=name, text=words)),
     ]
 
 
-def command(id_: str, line: str, status: str = "inProgress", output: str = "") -> CommandExecution:
-    return CommandExecution(
+def command(id_: str, line: str, status: str = "inProgress", output: str = "") -> CommandItem:
+    return CommandItem(
         id=id_,
         command=f"/bin/bash -lc '{line}'",
         cwd="/work",
@@ -178,8 +178,8 @@ async def obey(it: Talk, order: str, thread: str) -> bool:
     match verb:
         case "use":
             id_ = f"call{next(NUMBERS)}"
-            it.says(ItemStarted(thread_id=thread, item=command(id_, rest)))
-            it.says(ItemEnded(thread_id=thread, item=command(id_, rest, "completed", "done")))
+            it.says(ItemStartedNotice(thread_id=thread, item=command(id_, rest)))
+            it.says(ItemEndedNotice(thread_id=thread, item=command(id_, rest, "completed", "done")))
         case "fail":
             end(it, thread, "failed", TurnError(message=rest, codex_error_info="other"))
             return False
@@ -201,7 +201,7 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
     """Ask, and hear what else is said meanwhile."""
     number = next(NUMBERS)
     id_ = f"call{number}"
-    it.says(ItemStarted(thread_id=thread, item=command(id_, name)))
+    it.says(ItemStartedNotice(thread_id=thread, item=command(id_, name)))
     params: dict[str, Json] = {"threadId": thread, "itemId": id_, "command": name, "cwd": "/work"}
     it.says(PeerRequest(number, COMMAND, params))
     while True:
@@ -209,7 +209,7 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
             case Answered(decision=decision):
                 allowed = isinstance(decision, Allow)
                 status = "completed" if allowed else "declined"
-                it.says(ItemEnded(thread_id=thread, item=command(id_, name, status)))
+                it.says(ItemEndedNotice(thread_id=thread, item=command(id_, name, status)))
                 return True
             case heard if heard == INTERRUPTED:
                 end(it, thread, "interrupted")
@@ -224,7 +224,9 @@ def hear(it: Talk, heard: object, thread: str) -> None:
         case RpcCall(method="turn/steer") as call:
             it.says(result(call, {"turnId": TURN}))
             name = str(call.params["clientUserMessageId"])
-            it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
+            it.says(
+                ItemStartedNotice(thread_id=thread, item=UserMessageItem(id="u", client_id=name))
+            )
         case RpcCall(method="thread/backgroundTerminals/clean") as call:
             it.says(result(call, {}))
         case PeerReply():

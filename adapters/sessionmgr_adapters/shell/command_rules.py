@@ -32,7 +32,7 @@ from sessionmgr.process.program import NotStartedError, find_program
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
+SHELL_BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
 """Built-ins of a shell that may be listed; all others are refused."""
 _MOST_LINKS: Final = 40
 _STARTING: Final = LAUNCHER_COMMANDS | LAUNCH_ARGUMENTS.keys()
@@ -42,7 +42,7 @@ class CommandRefusedError(Exception):
     """A command is not allowed, or its effect cannot be determined."""
 
 
-class Program(NamedTuple):
+class ResolvedProgram(NamedTuple):
     """The program to which a word leads as the name of a command."""
 
     word: str
@@ -53,7 +53,7 @@ class Program(NamedTuple):
     """The names on the way to the file."""
 
 
-class Rules:
+class CommandRules:
     """The lists, for commands that start in `cwd` with this PATH."""
 
     def __init__(
@@ -75,16 +75,16 @@ class Rules:
             if found.identity is not None and not found.names & MULTI_CALL:
                 self._known.setdefault(found.identity, set()).add(name)
 
-    def check(self, argv: Sequence[str]) -> list[str]:
+    def check_argv(self, argv: Sequence[str]) -> list[str]:
         """Check a command, and return its argv with paths instead of names.
 
         Raises:
             CommandRefusedError: It is not allowed.
         """
         try:
-            return self._checked([ShellWord(each, each) for each in argv], builtins=False)
+            return self._check_command([ShellWord(each, each) for each in argv], builtins=False)
         except NotSimpleError as error:
-            raise CommandRefusedError(_cannot_tell(error)) from None
+            raise CommandRefusedError(_undetermined_error(error)) from None
 
     def check_script(self, text: str) -> str:
         """Check a script, and return one that does the same and nothing else.
@@ -95,23 +95,27 @@ class Rules:
         try:
             return self._script(text)
         except NotSimpleError as error:
-            raise CommandRefusedError(_cannot_tell(error)) from None
+            raise CommandRefusedError(_undetermined_error(error)) from None
 
     def _script(self, text: str) -> str:
         script = read_script(text)
-        moves = any(isinstance(each, SimpleCommand) and _calls(each, "cd") for each in script)
+        moves = any(
+            isinstance(each, SimpleCommand) and _called_programs(each, "cd") for each in script
+        )
         pieces: list[str] = []
         for each in script:
             if isinstance(each, str):
                 pieces.append(each)
                 continue
-            words = self._checked(each.words, builtins=True, moves=moves) if each.words else []
+            words = (
+                self._check_command(each.words, builtins=True, moves=moves) if each.words else []
+            )
             for given, checked in zip(each.words, words, strict=False):
                 pieces.append(shell_word(given if given.glob else ShellWord(checked, checked)))
             pieces.extend(redirection.text() for redirection in each.redirections)
         return " ".join(pieces)
 
-    def _checked(
+    def _check_command(
         self,
         words: Sequence[ShellWord],
         *,
@@ -129,16 +133,16 @@ class Rules:
         if program.path is None:
             if inside:
                 raise NotSimpleError(f"there is no program {program.word}")
-            if builtins and program.word not in BUILTINS:
+            if builtins and program.word not in SHELL_BUILTINS:
                 raise NotSimpleError(f"there is no program {program.word}, if the shell has one")
             return texts
         if moves and "/" in program.word and not Path(program.word).is_absolute():
             raise NotSimpleError(f"what {program.word} is after a cd")
         texts[0] = program.path
-        return self._unwrapped(program, words, texts, moves=moves)
+        return self._unwrap(program, words, texts, moves=moves)
 
-    def _unwrapped(
-        self, program: Program, words: Sequence[ShellWord], texts: list[str], *, moves: bool
+    def _unwrap(
+        self, program: ResolvedProgram, words: Sequence[ShellWord], texts: list[str], *, moves: bool
     ) -> list[str]:
         """Check the arguments of a program that starts others."""
         assert program.identity is not None
@@ -157,7 +161,7 @@ class Rules:
             return texts
         if "find" in starters:
             for begin, end in find_command_ranges(texts):
-                inner = texts[begin:end] = self._inner(words[begin:end], moves=moves)
+                inner = texts[begin:end] = self._inner_command(words[begin:end], moves=moves)
                 if self._names(inner[0]) & LAUNCHER_COMMANDS and any(
                     "{}" in each for each in inner
                 ):
@@ -171,13 +175,13 @@ class Rules:
             return texts
         if "=" in texts[at]:
             raise NotSimpleError(f"what is found once {texts[at]} is set")
-        inner = self._inner(words[at:], moves=moves)
+        inner = self._inner_command(words[at:], moves=moves)
         if name == "xargs" and self._names(inner[0]) & _STARTING:
             raise NotSimpleError(f"what {inner[0]} is given by xargs")
         return [*texts[:at], *inner]
 
     def _require_no_launch(
-        self, program: Program, words: Sequence[ShellWord], texts: list[str]
+        self, program: ResolvedProgram, words: Sequence[ShellWord], texts: list[str]
     ) -> None:
         """Refuse an argument that names a program to start, or a pattern that could."""
         names = self._names(program.word)
@@ -188,10 +192,10 @@ class Rules:
         ):
             raise NotSimpleError(f"what {program.word} is given: a file's name can be an option")
 
-    def _inner(self, words: Sequence[ShellWord], *, moves: bool) -> list[str]:
+    def _inner_command(self, words: Sequence[ShellWord], *, moves: bool) -> list[str]:
         if not words or "{}" in words[0].text:
             raise NotSimpleError("what is found, run as a command,")
-        return self._checked(words, builtins=False, moves=moves, inside=True)
+        return self._check_command(words, builtins=False, moves=moves, inside=True)
 
     def _names(self, word: str) -> frozenset[str]:
         program = self._program(word)
@@ -200,7 +204,7 @@ class Rules:
 
     # --- the lists -------------------------------------------------------------------------------
 
-    def _require_allowed(self, program: Program) -> None:
+    def _require_allowed(self, program: ResolvedProgram) -> None:
         for denied in self._denied:
             if _is_denied(program, denied):
                 raise CommandRefusedError(f"{program.word} is denied ({denied.word} is listed)")
@@ -209,25 +213,25 @@ class Rules:
         listed = ", ".join(each.word for each in self._allowed) or "none"
         raise CommandRefusedError(f"{program.word} is not allowed; allowed are: {listed}")
 
-    def _program(self, word: str) -> Program:
+    def _program(self, word: str) -> ResolvedProgram:
         """Find the program that a word means as a command."""
         name = Path(word).name or word
         try:
             found = find_program(*map(os.fsencode, (word, self._path, self._cwd)))
         except NotStartedError:
-            return Program(word, None, None, frozenset({name}))
+            return ResolvedProgram(word, None, None, frozenset({name}))
         path = os.fsdecode(found)
         status = Path(path).stat()
-        return Program(word, path, (status.st_dev, status.st_ino), _names_on_the_way(path))
+        return ResolvedProgram(word, path, (status.st_dev, status.st_ino), _link_names(path))
 
 
-def _is_allowed(program: Program, listed: Program) -> bool:
+def _is_allowed(program: ResolvedProgram, listed: ResolvedProgram) -> bool:
     """Whether it is the same file under the same name: one file may be many programs."""
     same_name = Path(program.word).name == Path(listed.word).name
     return same_name and program.identity == listed.identity
 
 
-def _is_denied(program: Program, listed: Program) -> bool:
+def _is_denied(program: ResolvedProgram, listed: ResolvedProgram) -> bool:
     if "/" not in listed.word and listed.word in program.names:
         return True
     if program.identity is None or program.identity != listed.identity:
@@ -237,7 +241,7 @@ def _is_denied(program: Program, listed: Program) -> bool:
     return True
 
 
-def _names_on_the_way(path: str) -> frozenset[str]:
+def _link_names(path: str) -> frozenset[str]:
     """Return the names of all links from a path to its file, and the name of that file."""
     names: set[str] = set()
     at = Path(path)
@@ -250,11 +254,11 @@ def _names_on_the_way(path: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _calls(plain: SimpleCommand, name: str) -> bool:
+def _called_programs(plain: SimpleCommand, name: str) -> bool:
     return bool(plain.words) and plain.words[0].text == name
 
 
-def _cannot_tell(error: NotSimpleError) -> str:
+def _undetermined_error(error: NotSimpleError) -> str:
     return (
         f"{error}: commands are listed, and which ones this would start cannot be told; "
         "write plain commands, one after the other, without expansions"

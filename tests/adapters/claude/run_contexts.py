@@ -20,7 +20,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import ClaudeOptions
-from sessionmgr_adapters.claude.launch import ClaudeSpec, make_spec
+from sessionmgr_adapters.claude.launch import ClaudeSpec, make_claude_spec
 from tests.adapter.no_launcher import NoLauncher
 
 
@@ -60,7 +60,7 @@ def context(**fields: object) -> RunContext:
 
 
 def spec(options: ClaudeOptions | None = None, **fields: object) -> ClaudeSpec:
-    return make_spec(context(**fields), options or ClaudeOptions(), "new-session")
+    return make_claude_spec(context(**fields), options or ClaudeOptions(), "new-session")
 
 
 def flags(made: ClaudeSpec) -> set[str]:

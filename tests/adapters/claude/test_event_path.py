@@ -24,8 +24,8 @@ from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import MessageStreamed, Run
 from sessionmgr.store.sqlite.executor import DatabaseJob
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.adapters.claude.child import ChildInMemory, LauncherInMemory
 from tests.adapters.claude.dialect import CLAUDE, HELLO, IDLE, INIT, RESULT
+from tests.adapters.claude.in_memory_child import InMemoryChild, InMemoryLauncher
 
 assert sessionmgr.__file__ is not None
 assert sessionmgr_adapters.__file__ is not None
@@ -40,7 +40,7 @@ HANDS = 5
 """So many tasks and threads are: pipe, recorder, the writer's thread, recorder, reader."""
 
 
-class Way:
+class EventPath:
     """Notes which of our files are given the second piece, and which tasks and threads run."""
 
     def __init__(self) -> None:
@@ -118,12 +118,12 @@ def parts(value: object) -> list[object]:
             return []
 
 
-async def way_of_a_piece(tmp_path: Path) -> Way:
+async def way_of_a_piece(tmp_path: Path) -> EventPath:
     """Have a run stream three pieces of text, and watch the way of the second."""
-    way = Way()
+    way = EventPath()
     read = trio.Event(), trio.Event(), trio.Event()
 
-    async def play(child: ChildInMemory) -> None:
+    async def play(child: InMemoryChild) -> None:
         assert await child.hears()
         await child.says(HELLO)
         assert await child.hears()
@@ -151,7 +151,7 @@ async def way_of_a_piece(tmp_path: Path) -> Way:
         assert texts == ["one ", PIECE, "three"]
 
     async with trio.open_nursery() as nursery:
-        launcher = LauncherInMemory(play, nursery)
+        launcher = InMemoryLauncher(play, nursery)
         adapters = {"claude": ClaudeAdapter}
         with way.watched():
             async with open_manager(

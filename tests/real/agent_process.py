@@ -19,7 +19,7 @@ PATIENCE = 60.0
 """Within this any of it must be done, on a machine with much else to do."""
 
 
-class Finished(msgspec.Struct, frozen=True):
+class FinishedChild(msgspec.Struct, frozen=True):
     """What a child has said when it is over."""
 
     code: int
@@ -31,7 +31,7 @@ class Finished(msgspec.Struct, frozen=True):
         return [line for line in self.lines if line.get("type") in types]
 
 
-class Talk:
+class LineConversation:
     """A child that is spoken with, a line of JSON at a time."""
 
     def __init__(self, process: trio.Process) -> None:
@@ -78,7 +78,7 @@ class Talk:
             return await self._process.wait()
 
 
-class Agent:
+class AgentProgram:
     """An agent's program in an environment of its own."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Agent:
         self.recorded.append(file)
         return list(recorder_of(file, argv))
 
-    async def run(self, *flags: str, stdin: bytes = b"") -> Finished:
+    async def run(self, *flags: str, stdin: bytes = b"") -> FinishedChild:
         """Run it to its end."""
         with trio.fail_after(PATIENCE):
             done = await trio.run_process(
@@ -120,10 +120,10 @@ class Agent:
                 cwd=self.work,
             )
         lines = [msgspec.json.decode(line) for line in done.stdout.splitlines() if line.strip()]
-        return Finished(done.returncode, lines, done.stderr.decode("utf-8", "replace"))
+        return FinishedChild(done.returncode, lines, done.stderr.decode("utf-8", "replace"))
 
     @asynccontextmanager
-    async def open(self, *flags: str) -> AsyncGenerator[Talk]:
+    async def open(self, *flags: str) -> AsyncGenerator[LineConversation]:
         """Start it, and speak with it; it is over when the block is left."""
         process = await trio.lowlevel.open_process(
             self.argv(*flags),
@@ -134,7 +134,7 @@ class Agent:
             cwd=self.work,
         )
         try:
-            yield Talk(process)
+            yield LineConversation(process)
         finally:
             if process.returncode is None:
                 process.terminate()

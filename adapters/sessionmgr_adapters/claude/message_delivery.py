@@ -19,20 +19,20 @@ from uuid import UUID, uuid4, uuid5
 import trio
 
 from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr_adapters.claude.outgoing import UserMessage, is_command
+from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage, is_slash_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.driver import ClaudeDriver
-    from sessionmgr_adapters.claude.frames import Result
+    from sessionmgr_adapters.claude.frames import ResultFrame
 
 LIFECYCLE: Final = "msg_lifecycle_v1"
 NAMESPACE: Final = UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
 
 
-def uuid_of(message_id: str) -> str:
+def message_uuid(message_id: str) -> str:
     """Return the uuid of a message: the agent drops a second message with the same one."""
     return str(uuid5(NAMESPACE, message_id))
 
@@ -41,7 +41,7 @@ _ENDS: Final = {"completed", "cancelled", "discarded"}
 """States of a message to which nothing more will happen."""
 
 
-class Deliveries:
+class DeliveryStates:
     """The messages of one run that are not answered, by their uuids."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Deliveries:
             self._commands.append(uuid)
 
     @property
-    def are_open(self) -> bool:
+    def has_open(self) -> bool:
         """Whether a message is not answered."""
         return bool(self._open)
 
@@ -84,22 +84,22 @@ class Deliveries:
             self._open.pop(uuid, None)
 
 
-class Outbound:
+class OutboundMessages:
     """The messages of one run, and what is known of them."""
 
     def __init__(self, driver: ClaudeDriver) -> None:
         self._driver: Final = driver
-        self._deliveries: Final = Deliveries()
+        self._deliveries: Final = DeliveryStates()
         self._follow_ups: Final = FollowUps(driver.run)
         self._names: Final[dict[str, str]] = {}
         """Our names for the follow-ups, by their uuids."""
-        self._held: Final[list[UserMessage]] = []
+        self._held: Final[list[ClaudeUserMessage]] = []
         self._reports_deliveries: bool | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether a message was sent, or is to be, that is not answered."""
-        return self._deliveries.are_open or bool(self._held)
+        return self._deliveries.has_open or bool(self._held)
 
     # --- out -------------------------------------------------------------------------------------
 
@@ -112,15 +112,15 @@ class Outbound:
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message; return whether it belongs to this run now."""
         at = self._driver.options.follow_up
-        message = self._message(uuid_of(message_id), content, None if at == "next" else at)
+        message = self._message(message_uuid(message_id), content, None if at == "next" else at)
         self._names[message.uuid] = message_id
-        send = partial(self._hold if self._must_hold else self._send, message)
+        send = partial(self._hold if self._is_held_back else self._send, message)
         return await self._follow_ups.offer(message_id, content, send)
 
     @property
     def can_release(self) -> bool:
         """Whether a message is held that may be sent now."""
-        return bool(self._held) and not self._must_hold
+        return bool(self._held) and not self._is_held_back
 
     async def release(self) -> None:
         """Send the held messages, as long as they may be sent."""
@@ -128,7 +128,7 @@ class Outbound:
         while self.can_release:
             await self._send(self._held.pop(0))
 
-    def drop_held(self) -> None:
+    def refuse_held(self) -> None:
         """Send no more of what is held."""
         for message in self._held:
             self._follow_ups.refuse(self._names[message.uuid])
@@ -138,27 +138,27 @@ class Outbound:
         """Release all who wait for an acknowledgement, and report what is dropped."""
         self._follow_ups.end()
 
-    def _message(self, name: str, content: Json, priority: str | None = None) -> UserMessage:
+    def _message(self, name: str, content: Json, priority: str | None = None) -> ClaudeUserMessage:
         is_text = not self._driver.options.slash_commands
-        return UserMessage(content=content, uuid=name, priority=priority, is_text=is_text)
+        return ClaudeUserMessage(content=content, uuid=name, priority=priority, is_text=is_text)
 
     @property
-    def _must_hold(self) -> bool:
+    def _is_held_back(self) -> bool:
         state = self._driver.state
         return state.compacting or (not self._reports_deliveries and bool(state.tools))
 
-    async def _hold(self, message: UserMessage) -> None:
+    async def _hold(self, message: ClaudeUserMessage) -> None:
         await trio.lowlevel.checkpoint()
         self._held.append(message)
-        self._driver.start(self._promise, self._names[message.uuid])
+        self._driver.start(self._limit_delivery_time, self._names[message.uuid])
 
-    async def _promise(self, name: str) -> None:
+    async def _limit_delivery_time(self, name: str) -> None:
         """Accept a held message for this run, as its sender waits for the grace at most."""
         await trio.sleep(self._driver.run.grace / 2)
         self._follow_ups.accept(name)
 
-    async def _send(self, message: UserMessage) -> None:
-        commands = not message.is_text and is_command(str(message.content))
+    async def _send(self, message: ClaudeUserMessage) -> None:
+        commands = not message.is_text and is_slash_command(str(message.content))
         self._deliveries.send(message.uuid, commands=commands)
         await self._driver.conversation.send(message)
         if self._reports_deliveries is False:
@@ -185,7 +185,7 @@ class Outbound:
         self._deliveries.report(name, "started")
         self._acknowledge(name)
 
-    def end_turn(self, result: Result) -> None:
+    def end_turn(self, result: ResultFrame) -> None:
         """Note a result; one of a turn that no message has asked for answers none."""
         is_unasked = result.origin is not None and result.user_message_uuids is None
         answered = [] if is_unasked else result.user_message_uuids

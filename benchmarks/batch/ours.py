@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.batch.plain import AT_ONCE, COMMAND, JOBS
+from benchmarks.batch.xargs import AT_ONCE, COMMAND, JOBS
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib, wall
 from sessionmgr import Job, Manager, PermissionMode, open_manager, run_batch
 from sessionmgr.testing.scripted import scripted
@@ -26,16 +26,18 @@ def commands(effort: Effort) -> Figures:
         Job(id=str(n), provider="shell", prompt=COMMAND, permission_mode=PermissionMode.FULL_AUTO)
         for n in range(count)
     ]
-    return trio.run(_done, jobs)
+    return trio.run(_run_jobs, jobs)
 
 
 def answers(effort: Effort) -> Figures:
     """Have the scripted provider answer at once."""
     count = effort.population(SCRIPTED)
-    return trio.run(_done, [Job(id=str(n), provider="actor", prompt="hi") for n in range(count)])
+    return trio.run(
+        _run_jobs, [Job(id=str(n), provider="actor", prompt="hi") for n in range(count)]
+    )
 
 
-async def _done(jobs: list[Job]) -> Figures:
+async def _run_jobs(jobs: list[Job]) -> Figures:
     watch, work = Stopwatch(wall), Stopwatch(cpu)
     with tempfile.TemporaryDirectory() as directory, watch, work:
         place = Path(directory)
@@ -53,25 +55,25 @@ async def _done(jobs: list[Job]) -> Figures:
 
 def memory(effort: Effort) -> Figures:
     """Weigh what is left of a job when it is over."""
-    return trio.run(_weighed, effort.population(WEIGHED))
+    return trio.run(_measure_memory, effort.population(WEIGHED))
 
 
-async def _weighed(count: int) -> Figures:
+async def _measure_memory(count: int) -> Figures:
     actor = scripted("actor")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         async with open_manager(store=place / "store.db", adapters={"actor": actor}) as manager:
-            await _all(manager, WARM, place / "warm")
+            await _run_all(manager, WARM, place / "warm")
             actor.diary.clear()
             gc.collect()
             before = rss_kib()
-            await _all(manager, count, place / "out")
+            await _run_all(manager, count, place / "out")
             actor.diary.clear()  # the provider's own memory, for tests
             gc.collect()
             return {"kib": (rss_kib() - before) / count}
 
 
-async def _all(manager: Manager, count: int, out: Path) -> None:
+async def _run_all(manager: Manager, count: int, out: Path) -> None:
     async with run_batch(manager, _jobs(count), concurrency=AT_ONCE, out=out) as batch:
         await batch.wait()
 

@@ -8,7 +8,7 @@ from benchmarks.suite import Suite
 
 CONTESTANTS: Final = (
     Contestant("batch.commands", "benchmarks.batch.ours:commands"),
-    Contestant("xargs", "benchmarks.batch.plain:xargs"),
+    Contestant("xargs", "benchmarks.batch.xargs:xargs"),
     Contestant("batch.answers", "benchmarks.batch.ours:answers"),
     Contestant("batch.memory", "benchmarks.batch.ours:memory"),
 )

@@ -1,22 +1,36 @@
 """Batches: many jobs, some at a time, each to its end exactly once, whatever happens between."""
 
-from sessionmgr.batch.batch import Batch as Batch, Results as Results
+from sessionmgr.batch.activity import ActivityTracker as ActivityTracker, tool_label as tool_label
+from sessionmgr.batch.batch import Batch as Batch, ResultCursor as ResultCursor
+from sessionmgr.batch.batch_dir import (
+    contains_batch as contains_batch,
+    require_unlocked as require_unlocked,
+)
 from sessionmgr.batch.child_host import ChildHost as ChildHost
 from sessionmgr.batch.denials import JobDenial as JobDenial, job_denials as job_denials
-from sessionmgr.batch.doing import Doing as Doing, label as label
-from sessionmgr.batch.dry_run import DryRun as DryRun, Planned as Planned
+from sessionmgr.batch.dry_run import DryRun as DryRun, PlannedJob as PlannedJob
 from sessionmgr.batch.host import (
-    Activity as Activity,
-    Ended as Ended,
+    AttemptActivity as AttemptActivity,
+    AttemptResult as AttemptResult,
+    AttemptSpec as AttemptSpec,
     Host as Host,
     Report as Report,
-    Resume as Resume,
-    Work as Work,
+    ResumePoint as ResumePoint,
 )
-from sessionmgr.batch.in_process import InProcessHost as InProcessHost
+from sessionmgr.batch.in_process_host import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
-from sessionmgr.batch.jobs_file import spool as spool
-from sessionmgr.batch.named_files import complete_job as complete_job
+from sessionmgr.batch.job_files import load_job_files as load_job_files
+from sessionmgr.batch.job_record import (
+    JobRecord as JobRecord,
+    batch_id as batch_id,
+    read_job_record as read_job_record,
+)
+from sessionmgr.batch.jobs_file import spool_jobs as spool_jobs
+from sessionmgr.batch.open_batch import (
+    BatchOptions as BatchOptions,
+    dry_run as dry_run,
+    run_batch as run_batch,
+)
 from sessionmgr.batch.overview import (
     Attempt as Attempt,
     BatchOverview as BatchOverview,
@@ -24,58 +38,51 @@ from sessionmgr.batch.overview import (
     read_batch as read_batch,
     read_failures as read_failures,
 )
-from sessionmgr.batch.place import is_begun as is_begun, require_idle as require_idle
 from sessionmgr.batch.problems import Problem as Problem
 from sessionmgr.batch.progress import (
-    Pause as Pause,
-    Progress as Progress,
+    BatchProgress as BatchProgress,
+    PauseStatus as PauseStatus,
     RunningJob as RunningJob,
-    Wait as Wait,
-)
-from sessionmgr.batch.record import (
-    JobRecord as JobRecord,
-    batch_id as batch_id,
-    read_job as read_job,
+    WaitStatus as WaitStatus,
 )
 from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
 from sessionmgr.batch.rule_file import read_rules as read_rules
-from sessionmgr.batch.run import HowTo as HowTo, dry_run as dry_run, run_batch as run_batch
-from sessionmgr.batch.wish import wish_of as wish_of
+from sessionmgr.batch.run_request import run_request_for_job as run_request_for_job
 
 __all__ = [
-    "Activity",
+    "AttemptActivity",
+    "AttemptResult",
+    "AttemptSpec",
     "Batch",
+    "BatchOptions",
+    "BatchProgress",
     "ChildHost",
     "DryRun",
-    "Ended",
     "Host",
-    "HowTo",
     "InProcessHost",
     "Job",
     "JobDenial",
     "JobRecord",
     "JobResult",
-    "Pause",
-    "Planned",
+    "PauseStatus",
+    "PlannedJob",
     "Problem",
-    "Progress",
     "Report",
-    "Results",
-    "Resume",
+    "ResultCursor",
+    "ResumePoint",
     "RunningJob",
     "Summary",
-    "Wait",
-    "Work",
+    "WaitStatus",
     "batch_id",
-    "complete_job",
+    "contains_batch",
     "dry_run",
-    "is_begun",
     "job_denials",
-    "label",
-    "read_job",
+    "load_job_files",
+    "read_job_record",
     "read_rules",
-    "require_idle",
+    "require_unlocked",
     "run_batch",
-    "spool",
-    "wish_of",
+    "run_request_for_job",
+    "spool_jobs",
+    "tool_label",
 ]

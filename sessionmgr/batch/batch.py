@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.batch.board import Board
-from sessionmgr.batch.cause import batch_down
-from sessionmgr.batch.conductor import Conductor
-from sessionmgr.batch.executor import Executor
+from sessionmgr.batch.batch_dir import LEDGER, BatchDirectory
+from sessionmgr.batch.counters import BatchCounters
+from sessionmgr.batch.file_executor import FileExecutor
+from sessionmgr.batch.import_jobs import JobImporter
+from sessionmgr.batch.job_warnings import collect_warnings
 from sessionmgr.batch.ledger import Ledger
-from sessionmgr.batch.own_store import OwnStore
-from sessionmgr.batch.ownership import claim
-from sessionmgr.batch.place import LEDGER, Place
-from sessionmgr.batch.progress import Progress, Wait
-from sessionmgr.batch.reading import Reader
+from sessionmgr.batch.ledger_transactions import LedgerTransactions
+from sessionmgr.batch.ownership import claim_directory
+from sessionmgr.batch.progress import BatchProgress, WaitStatus
 from sessionmgr.batch.results import (
     JobResult,
     ResultsFile,
@@ -27,9 +26,10 @@ from sessionmgr.batch.results import (
     decode_job_result,
     write_summary,
 )
-from sessionmgr.batch.steps import Steps
-from sessionmgr.batch.tally import Tally
-from sessionmgr.batch.unintended import warnings_of
+from sessionmgr.batch.root_cause import batch_down_error
+from sessionmgr.batch.runner import BatchRunner
+from sessionmgr.batch.scheduler import Scheduler
+from sessionmgr.batch.store_identity import StoreIdentity
 from sessionmgr.errors import JobsInvalid, LedgerUnusable, OtpError
 from sessionmgr.manager.supervision_tree import translate_group
 from sessionmgr.model import Cost, IdKind
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.batch.ownership import Claim
-    from sessionmgr.batch.settings import Settings
+    from sessionmgr.batch.ownership import OwnershipClaim
+    from sessionmgr.batch.settings import BatchSettings
     from sessionmgr.manager import Manager
 
 PAGE: Final = 64
@@ -59,7 +59,7 @@ class Batch:
         self,
         manager: Manager,
         jobs: Jobs,
-        settings: Settings,
+        settings: BatchSettings,
         host: Host,
         out: str | Path | None,
         *,
@@ -72,18 +72,18 @@ class Batch:
         self._out: Final = out
         self._is_answered: Final = is_answered
         """Whether an approver answers the agents' requests."""
-        self._place: Place | None = None
-        self._executor: Executor | None = None
+        self._place: BatchDirectory | None = None
+        self._executor: FileExecutor | None = None
         self._ledger: Ledger | None = None
         self._results: ResultsFile | None = None
-        self._reader: Reader | None = None
-        self._board: Board | None = None
-        self._tally: Tally | None = None
-        self._conductor: Conductor | None = None
+        self._reader: JobImporter | None = None
+        self._board: Scheduler | None = None
+        self._tally: BatchCounters | None = None
+        self._conductor: BatchRunner | None = None
         self._root: Supervisor | None = None
         self._first = 0
         self._stopped: str | None = None
-        self._claim: Claim | None = None
+        self._claim: OwnershipClaim | None = None
         self._taken_over: tuple[str, ...] = ()
         """A warning, if the directory belonged to another jobs file."""
         self._started_at = ""
@@ -108,9 +108,9 @@ class Batch:
         if self._tally is not None:
             raise RuntimeError("a batch is run once: make another of the same jobs")
         self._started_at = format_timestamp(self._manager.now())
-        tally = self._tally = Tally(trio.current_time())
+        tally = self._tally = BatchCounters(trio.current_time())
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
-        executor = self._executor = Executor(where)
+        executor = self._executor = FileExecutor(where)
         try:
             await self._open(executor, tally)
         except JobsInvalid:
@@ -121,12 +121,12 @@ class Batch:
             raise
         return self
 
-    async def _open(self, executor: Executor, tally: Tally) -> None:
+    async def _open(self, executor: FileExecutor, tally: BatchCounters) -> None:
         ledger = await executor.run(self._open_ledger)
-        board = Board(ledger, self._settings)
+        board = Scheduler(ledger, self._settings)
         steps = await executor.run(lambda: self._make_steps(ledger, board, tally))
         self._first = steps.ends
-        conductor = self._conductor = Conductor(
+        conductor = self._conductor = BatchRunner(
             manager=self._manager,
             host=self._host,
             ledger=ledger,
@@ -135,19 +135,19 @@ class Batch:
             executor=executor,
         )
         # Before anything else: a job's changed work is a different question once it has completed.
-        own = OwnStore(self._manager, executor, ledger, self._out, self._settings.retry_from)
-        await own.look()
-        await conductor.settle(is_recorded=own.is_in_use)
+        own = StoreIdentity(self._manager, executor, ledger, self._out, self._settings.retry_from)
+        await own.compare()
+        await conductor.resolve_interrupted(is_recorded=own.is_in_use)
         assert self._reader is not None
-        await self._reader.read_all(self._claim, own.require)
-        await conductor.show_again(self._reader.undecided)
-        crowded = await executor.run(lambda: self._begin(ledger, board, steps))
+        await self._reader.import_all(self._claim, own.require_known)
+        await conductor.reissue_results(self._reader.undecided)
+        crowded = await executor.run(lambda: self._start_first_attempts(ledger, board, steps))
         self.warnings = (
             *self._taken_over,
-            *warnings_of(self._reader, crowded, is_answered=self._is_answered),
+            *collect_warnings(self._reader, crowded, is_answered=self._is_answered),
         )
         if self._settings.ignore_pauses:
-            await conductor.pauses.forget()
+            await conductor.pauses.clear()
         await own.mark()
         self._board = board
         executor.is_shielded = True
@@ -158,10 +158,10 @@ class Batch:
     def _open_ledger(self) -> Ledger:
         assert self._executor is not None
         if self._out is not None:
-            self._place = Place(self._out)
+            self._place = BatchDirectory(self._out)
         path = self._place.ledger if self._place else None
         ledger = self._ledger = Ledger(path, self._executor.keep_waiting)
-        self._reader = Reader(
+        self._reader = JobImporter(
             self._manager,
             self._jobs,
             self._settings,
@@ -171,18 +171,20 @@ class Batch:
         )
         if self._out is not None:
             source, force = self._reader.source, self._settings.force
-            claimed = self._claim = claim(ledger, self._out, source, force=force)
+            claimed = self._claim = claim_directory(ledger, self._out, source, force=force)
             if claimed is not None and claimed.before is not None:
                 before = claimed.before
                 said = f"{self._out} held the batch of {before}, now of {source} (--force)"
                 self._taken_over = (said,)
-        self.id = ledger.note("batch") or ""
+        self.id = ledger.metadata("batch") or ""
         if not self.id:
-            self.id = ledger.note("batch", self._manager.new_id(IdKind.BATCH)) or ""
+            self.id = ledger.metadata("batch", self._manager.new_id(IdKind.BATCH)) or ""
         return ledger
 
-    def _make_steps(self, ledger: Ledger, board: Board, tally: Tally) -> Steps:
-        return Steps(
+    def _make_steps(
+        self, ledger: Ledger, board: Scheduler, tally: BatchCounters
+    ) -> LedgerTransactions:
+        return LedgerTransactions(
             batch_id=self.id,
             manager=self._manager,
             ledger=ledger,
@@ -192,14 +194,16 @@ class Batch:
             out=self._place.path if self._place else None,
         )
 
-    def _begin(self, ledger: Ledger, board: Board, steps: Steps) -> list[str]:
+    def _start_first_attempts(
+        self, ledger: Ledger, board: Scheduler, steps: LedgerTransactions
+    ) -> list[str]:
         """Prepare the first attempt, and return warnings."""
-        steps.count()
+        steps.load_counters()
         if self._place is not None:
-            self._results = ResultsFile(self._place.results, ledger.kept)
-            steps.write_to(self._results)
-        board.open()
-        return self._crowded(ledger)
+            self._results = ResultsFile(self._place.results, ledger.valid_results)
+            steps.set_results_file(self._results)
+        board.load_providers()
+        return self._shared_directory_warnings(ledger)
 
     def _finish(self, summary: Summary) -> None:
         """Write the summary and close the files."""
@@ -212,7 +216,7 @@ class Batch:
             if place is not None:
                 stack.callback(place.close)
                 if vanishes and place.is_new:  # before another process may begin a batch there
-                    stack.callback(place.vanish)
+                    stack.callback(place.discard)
             for each in (self._ledger, self._results):
                 if each is not None:
                     stack.callback(each.close)
@@ -224,12 +228,12 @@ class Batch:
         assert self._executor is not None
         await self._executor.close(partial(self._close_files, vanishes=vanishes))
 
-    async def _start(self, conductor: Conductor) -> None:
+    async def _start(self, conductor: BatchRunner) -> None:
         if self._stopped is not None:
             conductor.stop(self._stopped)
         root = Supervisor(
             child(self._host.serve, id="host", restart="transient"),
-            child(conductor.conduct, id="conductor", restart="transient", shutdown=float("inf")),
+            child(conductor.run, id="conductor", restart="transient", shutdown=float("inf")),
             name="batch",
             strategy="rest_for_one",
             max_restarts=0,
@@ -237,7 +241,7 @@ class Batch:
         try:
             await root.__aenter__()
         except OtpError as error:
-            raise batch_down(error) from error
+            raise batch_down_error(error) from error
         self._root = root
 
     async def __aexit__(
@@ -258,18 +262,18 @@ class Batch:
         except OtpError as error:
             if error is exc:
                 raise
-            raise batch_down(error) from error
+            raise batch_down_error(error) from error
         except BaseExceptionGroup as group:
-            raise translate_group(group, exc, batch_down) from None
+            raise translate_group(group, exc, batch_down_error) from None
         finally:
-            self._tally.close(trio.current_time())
+            self._tally.stop_clock(trio.current_time())
             summary = self._summary = self.summary()
             # The exception that leaves the block has already reported what holds up the ledger.
             with suppress(LedgerUnusable):
                 await self._executor.run(lambda: self._finish(summary))  # noqa: ASYNC102
             await self._close()  # shielded and bounded in there  # noqa: ASYNC102
 
-    def _crowded(self, ledger: Ledger) -> list[str]:
+    def _shared_directory_warnings(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
             return []
         shared = ledger.shared_directories()
@@ -282,10 +286,10 @@ class Batch:
 
     # --- what its user does with it --------------------------------------------------------------
 
-    def __aiter__(self) -> Results:
+    def __aiter__(self) -> ResultCursor:
         """Iterate over the results of this run of the batch, from the first; each time anew."""
         assert self._conductor is not None, "a batch gives results inside its block"
-        return Results(self, self._conductor, self._first)
+        return ResultCursor(self, self._conductor, self._first)
 
     async def page(self, after: int) -> list[tuple[int, bytes]]:
         """Return some ends after that number, as they stand in the ledger.
@@ -316,24 +320,24 @@ class Batch:
         if self._conductor is not None:
             self._conductor.stop(detail)
 
-    def progress(self) -> Progress:
+    def progress(self) -> BatchProgress:
         """Say how it stands."""
         tally, board = self._tally, self._board
         if tally is None or self._executor is None:
-            return Progress(total=None)
+            return BatchProgress(total=None)
         now = trio.current_time()
         if board is None:
             read = self._reader.count if self._reader else 0
-            progress = Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
+            progress = BatchProgress(total=None, waiting=read, elapsed=tally.elapsed(now))
         else:
             progress = tally.progress(board, self._host, now, wall=self._manager.now())
-        return replace(progress, waits=self._waits(self._executor.waits(now)))
+        return replace(progress, waits=self._waits_for_decision(self._executor.stall(now)))
 
-    def _waits(self, ledger: Wait | None) -> tuple[Wait, ...]:
+    def _waits_for_decision(self, ledger: WaitStatus | None) -> tuple[WaitStatus, ...]:
         store = self._manager.status().store
         waits = [] if ledger is None else [ledger]
         if store.waiting >= PATIENCE:
-            waits.append(Wait(what="store", seconds=store.waiting, why=store.why))
+            waits.append(WaitStatus(what="store", seconds=store.waiting, why=store.why))
         return tuple(waits)
 
     def summary(self) -> Summary:
@@ -367,23 +371,23 @@ class Batch:
         )
 
 
-class Results:
+class ResultCursor:
     """A cursor over the results of a batch, in the order in which its jobs end."""
 
-    def __init__(self, batch: Batch, conductor: Conductor, after: int) -> None:
+    def __init__(self, batch: Batch, conductor: BatchRunner, after: int) -> None:
         self._batch: Final = batch
         self._conductor: Final = conductor
         self._after = after
         self._page: list[tuple[int, bytes]] = []
 
-    def __aiter__(self) -> Results:
+    def __aiter__(self) -> ResultCursor:
         """Iterate over what is left."""
         return self
 
     async def __anext__(self) -> JobResult:
         """Wait for the next result and return it."""
         if not self._page:
-            await self._conductor.heard(self._after)
+            await self._conductor.wait_for_end(self._after)
             self._page = (await self._batch.page(self._after))[::-1]
         if not self._page:
             raise StopAsyncIteration

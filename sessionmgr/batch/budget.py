@@ -10,10 +10,10 @@ from sessionmgr.model import EndReason, Failure, FailureKind, RunResult, RunStat
 
 if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
-    from sessionmgr.batch.spending import Spent
+    from sessionmgr.batch.usage_totals import UsageTotals
 
 
-def within_budget(job: Job, spent: Spent) -> Job | None:
+def with_remaining_budget(job: Job, spent: UsageTotals) -> Job | None:
     """Return the job with the remaining budget for its next attempt; None if it is used up."""
     if job.budget_usd is None:
         return job
@@ -21,7 +21,9 @@ def within_budget(job: Job, spent: Spent) -> Job | None:
     return replace(job, budget_usd=left) if left > 0 else None
 
 
-def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunResult:
+def budget_exceeded_result(
+    job: Job, spent: UsageTotals, last: RunResult | None = None
+) -> RunResult:
     """Return the result of a job that is not retried because its budget is used up."""
     attempts = "1 attempt" if spent.attempts == 1 else f"{spent.attempts} attempts"
     message = (
@@ -43,5 +45,5 @@ def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunRes
     )
 
 
-def _known(spent: Spent) -> float:
+def _known(spent: UsageTotals) -> float:
     return 0.0 if spent.cost is None or spent.cost.usd is None else spent.cost.usd

@@ -17,20 +17,20 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow, Deny, Health
-from sessionmgr.batch.messages import (
-    Active,
-    Alive,
-    Answer,
-    Ask,
-    Broken,
-    Cancel,
-    Open,
-    Ready,
-    Renew,
-    Reported,
-    Submit,
+from sessionmgr.batch.host_messages import (
+    ActiveMessage,
+    AliveMessage,
+    AnswerMessage,
+    AskMessage,
+    BrokenMessage,
+    CancelMessage,
+    OpenMessage,
+    ReadyMessage,
+    RenewMessage,
+    ReportedMessage,
+    SubmitMessage,
+    encode_message,
     from_child,
-    line_of,
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import StderrTail
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter import Approve
-    from sessionmgr.batch.host import Activity, Report, Work
+    from sessionmgr.batch.host import AttemptActivity, AttemptSpec, Report
+    from sessionmgr.batch.host_messages import FromChild, HostMessage
     from sessionmgr.batch.job import Job
-    from sessionmgr.batch.messages import FromChild, Message
 
 PROGRAM: Final = "sessionmgr.batch.child_program"
 LONGEST: Final = 256 * 1024 * 1024
@@ -56,21 +56,21 @@ LOSSES: Final = 5
 """So many losses in a row, with nothing done between them, are too many."""
 
 
-class Child:
+class HostProcess:
     """One incarnation of the child process."""
 
     def __init__(self, process: trio.Process) -> None:
         self.process: Final = process
         self.tail: Final = StderrTail(8192)
         self.reports: Final[deque[Report]] = deque()
-        self.activities: Final[dict[tuple[str, int], tuple[Activity, float]]] = {}
+        self.activities: Final[dict[tuple[str, int], tuple[AttemptActivity, float]]] = {}
         self.number = 0
         self.is_ready = False
         self.lost: str | None = None
         self.news: Final = RepeatedEvent()
         self.speaking: Final = trio.Lock()
 
-    async def tell(self, message: Message) -> None:
+    async def send(self, message: HostMessage) -> None:
         """Say something to the child, whole: half a line would be the end of it.
 
         A child that does not listen is lost before long, and does not hold this up any more.
@@ -82,7 +82,7 @@ class Child:
         try:
             with trio.CancelScope(shield=True):
                 async with self.speaking:
-                    await self.process.stdin.send_all(line_of(message))
+                    await self.process.stdin.send_all(encode_message(message))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise HostLost(self.lost or "it hears nothing any more") from error
 
@@ -105,7 +105,7 @@ class ChildHost:
         self._adapters: Final = dict(adapters or {})
         self._approve: Final = approve
         self._nursery: trio.Nursery | None = None
-        self._child: Child | None = None
+        self._child: HostProcess | None = None
         self._losses = 0
 
     @property
@@ -143,8 +143,8 @@ class ChildHost:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
             start_new_session=True,
         )
-        child = self._child = Child(process)
-        await nursery.start(self._live, child)
+        child = self._child = HostProcess(process)
+        await nursery.start(self._run_child, child)
 
     async def restore(self) -> None:
         """Start another child.
@@ -161,13 +161,13 @@ class ChildHost:
 
     # --- what a batch asks of it -----------------------------------------------------------------
 
-    async def submit(self, work: Work) -> None:
+    async def submit(self, work: AttemptSpec) -> None:
         """Have an attempt taken up.
 
         Args:
             work: The attempt and its job.
         """
-        await self._tell(Submit(work=work))
+        await self._send(SubmitMessage(work=work))
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
         """Have an attempt end.
@@ -177,7 +177,7 @@ class ChildHost:
             attempt: The number of the attempt.
             detail: The reason, for the record.
         """
-        await self._tell(Cancel(job=job, attempt=attempt, detail=detail))
+        await self._send(CancelMessage(job=job, attempt=attempt, detail=detail))
 
     async def renew(self, seconds: float) -> None:
         """Have it go on.
@@ -185,11 +185,11 @@ class ChildHost:
         Args:
             seconds: Seconds from now.
         """
-        await self._tell(Renew(seconds=seconds))
+        await self._send(RenewMessage(seconds=seconds))
 
-    async def _tell(self, message: Message) -> None:
+    async def _send(self, message: HostMessage) -> None:
         assert self._child is not None
-        await self._child.tell(message)
+        await self._child.send(message)
 
     async def follow(self, after: int) -> Sequence[Report]:
         """Wait for reports; what was read before a loss is told first.
@@ -209,7 +209,7 @@ class ChildHost:
             await child.news.wait()
         return tuple(child.reports)
 
-    def activity(self, job: str, attempt: int) -> Activity | None:
+    def activity(self, job: str, attempt: int) -> AttemptActivity | None:
         """Return what an attempt is at, as it was last told.
 
         Args:
@@ -225,31 +225,33 @@ class ChildHost:
 
     # --- the child's life ------------------------------------------------------------------------
 
-    async def _live(  # noqa: ASYNC128  # what it calls says that it has started
-        self, child: Child, *, task_status: trio.TaskStatus[None]
+    async def _run_child(  # noqa: ASYNC128  # what it calls says that it has started
+        self, child: HostProcess, *, task_status: trio.TaskStatus[None]
     ) -> None:
         """Listen to a child until it is no more.
 
         Raises:
             HostLost: It never came to be ready.
         """
-        begin = Open(store=self._store, adapters=self._adapters, asks=self._approve is not None)
+        begin = OpenMessage(
+            store=self._store, adapters=self._adapters, asks=self._approve is not None
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain, child)
             try:
                 with suppress(HostLost):  # it may have said why, and that is read below
-                    await child.tell(begin)
-                await self._listen(child, nursery, task_status)
+                    await child.send(begin)
+                await self._read_messages(child, nursery, task_status)
                 child.lost = child.lost or f"it has gone: {child.tail.short()}".rstrip(": ")
             finally:
-                await self._see_out(child)  # noqa: ASYNC102  # shielded and bounded in there
+                await self._shut_down_child(child)  # noqa: ASYNC102  # shielded and bounded in there
                 child.news.set()
                 nursery.cancel_scope.cancel()
         if not child.is_ready:
             raise HostLost(child.lost or "it was told to go before it was ready")
 
-    async def _listen(
-        self, child: Child, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
+    async def _read_messages(
+        self, child: HostProcess, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
     ) -> None:
         assert child.process.stdout is not None
         lines = LineDecoder(LONGEST)
@@ -263,50 +265,52 @@ class ChildHost:
                 return
             for line in lines.feed(data):
                 message = from_child.decode(line if isinstance(line, bytes) else line.head)
-                if isinstance(message, Ready):
+                if isinstance(message, ReadyMessage):
                     child.is_ready = True
                     task_status.started()
                 else:
-                    self._hear(child, message, nursery)
+                    self._handle_message(child, message, nursery)
 
-    def _hear(self, child: Child, message: FromChild, nursery: trio.Nursery) -> None:
+    def _handle_message(
+        self, child: HostProcess, message: FromChild, nursery: trio.Nursery
+    ) -> None:
         match message:
-            case Reported(ended=ended):
+            case ReportedMessage(ended=ended):
                 child.number += 1
                 child.reports.append((child.number, ended))
                 child.activities.pop((ended.job, ended.attempt), None)
                 child.news.set()
-            case Active(job=job, attempt=attempt, activity=activity):
+            case ActiveMessage(job=job, attempt=attempt, activity=activity):
                 child.activities[job, attempt] = activity, trio.current_time()
-            case Ask():
-                nursery.start_soon(self._answer, child, message)
-            case Broken(why=why):
+            case AskMessage():
+                nursery.start_soon(self._answer_approval, child, message)
+            case BrokenMessage(why=why):
                 child.lost = why
-            case Alive() | Ready():
+            case AliveMessage() | ReadyMessage():
                 pass
 
-    async def _answer(self, child: Child, ask: Ask) -> None:
+    async def _answer_approval(self, child: HostProcess, ask: AskMessage) -> None:
         assert self._approve is not None
         try:
             decision = await self._approve(ask.request)
         except Exception as error:  # noqa: BLE001  # a caller's mistake ends no batch
             decision = Deny(reason=f"approve crashed: {type(error).__name__}: {error}")
-        given = Answer(
+        given = AnswerMessage(
             question=ask.question,
             allow=decision if isinstance(decision, Allow) else None,
             deny=decision if isinstance(decision, Deny) else None,
         )
         try:
-            await child.tell(given)
+            await child.send(given)
         except HostLost:
             return  # and so is the question
 
-    async def _drain(self, child: Child) -> None:
+    async def _drain(self, child: HostProcess) -> None:
         assert child.process.stderr is not None
         async for chunk in child.process.stderr:
             child.tail.feed(chunk)
 
-    async def _see_out(self, child: Child) -> None:
+    async def _shut_down_child(self, child: HostProcess) -> None:
         """Let it leave by itself, and if it does not, end it."""
         process = child.process
         assert process.stdin is not None

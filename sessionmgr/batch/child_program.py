@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from sessionmgr.adapter import Deny, ProviderAdapter
-from sessionmgr.batch.in_process import InProcessHost
-from sessionmgr.batch.messages import (
-    Active,
-    Alive,
-    Answer,
-    Ask,
-    Broken,
-    Cancel,
-    Open,
-    Ready,
-    Renew,
-    Reported,
-    Submit,
-    line_of,
+from sessionmgr.batch.host_messages import (
+    ActiveMessage,
+    AliveMessage,
+    AnswerMessage,
+    AskMessage,
+    BrokenMessage,
+    CancelMessage,
+    OpenMessage,
+    ReadyMessage,
+    RenewMessage,
+    ReportedMessage,
+    SubmitMessage,
+    encode_message,
     to_child,
 )
+from sessionmgr.batch.in_process_host import InProcessHost
 from sessionmgr.errors import SessionmgrError
 from sessionmgr.manager import open_manager
 from sessionmgr.wire import LineDecoder
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from sessionmgr.adapter import ApprovalRequest, Decision
-    from sessionmgr.batch.host import Activity
-    from sessionmgr.batch.messages import Message, ToChild
+    from sessionmgr.batch.host import AttemptActivity
+    from sessionmgr.batch.host_messages import HostMessage, ToChild
 
 LONGEST: Final = 256 * 1024 * 1024
-TELL_EVERY: Final = 0.5
+REPORT_EVERY: Final = 0.5
 ALIVE_EVERY: Final = 10
 
 
-class Outside:
+class ParentPipes:
     """The two pipes to whoever gives the orders."""
 
     def __init__(self, orders: int, reports: int) -> None:
@@ -59,7 +59,7 @@ class Outside:
         self._pending: list[ToChild] = []
 
     @asynccontextmanager
-    async def speaking(self) -> AsyncGenerator[None]:
+    async def running_writer(self) -> AsyncGenerator[None]:
         """Write what is told in this block, to its last line."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
@@ -72,11 +72,11 @@ class Outside:
             async for line in self._told:
                 await self._reports.send_all(line)
 
-    async def tell(self, message: Message) -> None:
+    async def send(self, message: HostMessage) -> None:
         """Say something, wholly or, if this is cancelled before its turn, not at all."""
-        await self._to_write.send(line_of(message))
+        await self._to_write.send(encode_message(message))
 
-    async def order(self) -> ToChild | None:
+    async def receive(self) -> ToChild | None:
         """Wait for the next order; None: there will be no more."""
         while not self._pending:
             data = await self._orders.receive_some()
@@ -87,89 +87,93 @@ class Outside:
         return self._pending.pop(0)
 
 
-class Service:
+class HostServer:
     """One manager at the service of a batch elsewhere."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside: Final = outside
+    def __init__(self, outside: ParentPipes) -> None:
+        self._pipes: Final = outside
         self._questions: Final[dict[int, tuple[trio.Event, list[Decision]]]] = {}
         self._numbers: Final = count(1)
 
     async def serve(self) -> None:
         """Do as ordered, until there are no more orders."""
-        async with self._outside.speaking():
+        async with self._pipes.running_writer():
             await self._serve()
 
     async def _serve(self) -> None:
-        begin = await self._outside.order()
-        if not isinstance(begin, Open):
+        begin = await self._pipes.receive()
+        if not isinstance(begin, OpenMessage):
             return
         try:
-            adapters = {name: _loaded(where) for name, where in begin.adapters.items()}
+            adapters = {name: _load_adapter(where) for name, where in begin.adapters.items()}
             async with open_manager(store=begin.store, adapters=adapters) as manager:
-                host = InProcessHost(manager, approve=self._ask if begin.asks else None)
+                host = InProcessHost(
+                    manager, approve=self._request_approval if begin.asks else None
+                )
                 async with trio.open_nursery() as nursery:
                     await nursery.start(host.serve)
-                    await self._outside.tell(Ready())
-                    nursery.start_soon(self._tell_ends, host)
-                    nursery.start_soon(self._tell_activities, host)
-                    await self._obey(host)
+                    await self._pipes.send(ReadyMessage())
+                    nursery.start_soon(self._send_ends, host)
+                    nursery.start_soon(self._send_activities, host)
+                    await self._handle_messages(host)
                     nursery.cancel_scope.cancel()
         except (SessionmgrError, ImportError, AttributeError) as error:
-            await self._outside.tell(Broken(why=str(error)))
+            await self._pipes.send(BrokenMessage(why=str(error)))
 
-    async def _obey(self, host: InProcessHost) -> None:
-        while (order := await self._outside.order()) is not None:
+    async def _handle_messages(self, host: InProcessHost) -> None:
+        while (order := await self._pipes.receive()) is not None:
             match order:
-                case Submit(work=work):
+                case SubmitMessage(work=work):
                     await host.submit(work)
-                case Cancel():
+                case CancelMessage():
                     await host.cancel(order.job, order.attempt, order.detail)
-                case Renew(seconds=seconds):
+                case RenewMessage(seconds=seconds):
                     await host.renew(seconds)
-                case Answer():
-                    self._hear(order)
-                case Open():
+                case AnswerMessage():
+                    self._receive_answer(order)
+                case OpenMessage():
                     pass  # it is open
 
-    async def _tell_ends(self, host: InProcessHost) -> None:
+    async def _send_ends(self, host: InProcessHost) -> None:
         told = 0
         while True:
             for number, ended in await host.follow(told):
-                await self._outside.tell(Reported(ended=ended))
+                await self._pipes.send(ReportedMessage(ended=ended))
                 told = number
 
-    async def _tell_activities(self, host: InProcessHost) -> None:
-        told: dict[tuple[str, int], Activity] = {}
+    async def _send_activities(self, host: InProcessHost) -> None:
+        told: dict[tuple[str, int], AttemptActivity] = {}
         for turn in count():
-            await trio.sleep(TELL_EVERY)
+            await trio.sleep(REPORT_EVERY)
             if turn % ALIVE_EVERY == 0:
-                await self._outside.tell(Alive())
+                await self._pipes.send(AliveMessage())
             before, told = told, {}
             for (job, attempt), activity in host.activities().items():
                 told[job, attempt] = activity
                 old = before.get((job, attempt))
                 if old is None or old.doing != activity.doing or old.tokens != activity.tokens:
-                    await self._outside.tell(Active(job=job, attempt=attempt, activity=activity))
+                    await self._pipes.send(
+                        ActiveMessage(job=job, attempt=attempt, activity=activity)
+                    )
 
-    async def _ask(self, request: ApprovalRequest) -> Decision:
+    async def _request_approval(self, request: ApprovalRequest) -> Decision:
         number, answered, answer = next(self._numbers), trio.Event(), list["Decision"]()
         self._questions[number] = answered, answer
         try:
-            await self._outside.tell(Ask(question=number, request=request))
+            await self._pipes.send(AskMessage(question=number, request=request))
             await answered.wait()
         finally:
             del self._questions[number]
         return answer[0]
 
-    def _hear(self, answer: Answer) -> None:
+    def _receive_answer(self, answer: AnswerMessage) -> None:
         if answer.question in self._questions:
             answered, decision = self._questions[answer.question]
             decision.append(answer.allow or answer.deny or Deny(reason="no answer"))
             answered.set()
 
 
-def _loaded(where: str) -> type[ProviderAdapter]:
+def _load_adapter(where: str) -> type[ProviderAdapter]:
     module, _, name = where.partition(":")
     return cast("type[ProviderAdapter]", getattr(importlib.import_module(module), name))
 
@@ -177,7 +181,7 @@ def _loaded(where: str) -> type[ProviderAdapter]:
 async def main(orders: int, reports: int) -> None:
     """Serve on these two file descriptors."""
     try:
-        await Service(Outside(orders, reports)).serve()
+        await HostServer(ParentPipes(orders, reports)).serve()
     except* (trio.BrokenResourceError, trio.ClosedResourceError):
         pass  # nobody listens any more: what ran has been cancelled
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from sessionmgr.model import Failure, FailureKind, RunStatus
 
 if TYPE_CHECKING:
-    from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.host import AttemptResult
     from sessionmgr.batch.results import JobResult
     from sessionmgr.model import PermissionDenial, RunResult
 
 OnDenied: TypeAlias = Literal["warn", "fail"]
 ON_DENIED: Final[tuple[OnDenied, ...]] = ("warn", "fail")
 """How a completed job with denials counts: shown with a warning, or failed."""
-KEPT: Final = 100
+DENIALS_LIMIT: Final = 100
 """Maximum number of denials in a summary."""
 NO_RULES: Final = "no approval rules (--approve FILE): every request of an agent will be denied"
 
@@ -60,7 +60,7 @@ def job_denials(result: JobResult) -> list[JobDenial]:
     ]
 
 
-def judged(ended: Ended, on_denied: OnDenied) -> Ended:
+def apply_denial_policy(ended: AttemptResult, on_denied: OnDenied) -> AttemptResult:
     """Return the outcome that counts: with `fail`, a job with denials has failed."""
     result, denied = ended.result, denials_of(ended.result)
     if on_denied == "warn" or not denied or result.status is not RunStatus.COMPLETED:

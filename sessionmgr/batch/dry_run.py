@@ -12,29 +12,29 @@ import msgspec
 import trio
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.executor import Executor
+from sessionmgr.batch.batch_dir import LEDGER, BatchDirectory, contains_batch
+from sessionmgr.batch.file_executor import FileExecutor
+from sessionmgr.batch.import_jobs import JobImporter
+from sessionmgr.batch.job_warnings import collect_warnings
 from sessionmgr.batch.ledger import Ledger
-from sessionmgr.batch.ownership import claim
-from sessionmgr.batch.place import LEDGER, Place, is_begun
-from sessionmgr.batch.readiness import readiness_of
-from sessionmgr.batch.reading import Reader
-from sessionmgr.batch.restart import RetryFrom, Start
-from sessionmgr.batch.unintended import warnings_of
+from sessionmgr.batch.ownership import claim_directory
+from sessionmgr.batch.readiness import provider_readiness
+from sessionmgr.batch.restart import RetryFrom, StartMode
 from sessionmgr.model import Negotiation, Permission
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from sessionmgr.batch.import_jobs import ImportedJob
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.batch.reading import Read
-    from sessionmgr.batch.settings import Settings
+    from sessionmgr.batch.settings import BatchSettings
     from sessionmgr.manager import Manager
 
 Action: TypeAlias = Literal["run", "resume", "done", "left", "undecided"]
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a job, and what it would be granted.
 
     Run or continue it, keep its result, leave it for another time, or wait for a decision
@@ -57,7 +57,7 @@ class DryRun:
         self,
         manager: Manager,
         jobs: Jobs,
-        settings: Settings,
+        settings: BatchSettings,
         out: str | Path | None,
         *,
         is_answered: bool,
@@ -67,11 +67,11 @@ class DryRun:
         self._settings: Final = settings
         self._out: Final = out
         self._is_answered: Final = is_answered
-        self._executor: Executor | None = None
+        self._executor: FileExecutor | None = None
         self._kept: Final = ExitStack()
         self._ledger: Ledger | None = None
-        self._reader: Reader | None = None
-        self._planned: Final[deque[Planned]] = deque()
+        self._reader: JobImporter | None = None
+        self._planned: Final[deque[PlannedJob]] = deque()
         self._taken_over: tuple[str, ...] = ()
         """A warning, if the directory belongs to another jobs file."""
 
@@ -84,9 +84,9 @@ class DryRun:
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
-        executor = self._executor = Executor(where)
+        executor = self._executor = FileExecutor(where)
         try:
-            self._reader = await executor.run(lambda: self._open(executor))
+            self._reader = await executor.run(lambda: self._open_ledger(executor))
             await self._reader.begin()
         except BaseException:
             # Shielded and bounded in there.
@@ -94,19 +94,19 @@ class DryRun:
             raise
         return self
 
-    def _open(self, executor: Executor) -> Reader:
+    def _open_ledger(self, executor: FileExecutor) -> JobImporter:
         place = None
-        if self._out is not None and is_begun(self._out):
-            place = Place(self._out)
+        if self._out is not None and contains_batch(self._out):
+            place = BatchDirectory(self._out)
             self._kept.callback(place.close)
         ledger = self._ledger = Ledger(place.ledger if place else None, executor.keep_waiting)
         self._kept.callback(ledger.close)
         ledger.begin_writing()
         self._kept.callback(ledger.roll_back)
-        ready = partial(readiness_of, self._manager)
-        reader = Reader(self._manager, self._jobs, self._settings, ledger, executor, ready)
+        ready = partial(provider_readiness, self._manager)
+        reader = JobImporter(self._manager, self._jobs, self._settings, ledger, executor, ready)
         if self._out is not None:
-            claimed = claim(ledger, self._out, reader.source, force=self._settings.force)
+            claimed = claim_directory(ledger, self._out, reader.source, force=self._settings.force)
             if claimed is not None and claimed.before is not None:
                 said = f"{self._out} holds the batch of {claimed.before}; --force takes it over"
                 self._taken_over = (said,)
@@ -127,7 +127,7 @@ class DryRun:
         """Iterate over what is left."""
         return self
 
-    async def __anext__(self) -> Planned:
+    async def __anext__(self) -> PlannedJob:
         """Read the next job and say what would become of it.
 
         Raises:
@@ -137,18 +137,18 @@ class DryRun:
         assert self._reader is not None
         await trio.lowlevel.checkpoint()
         while not self._planned:
-            reads = await self._reader.next_reads()
+            reads = await self._reader.import_chunk()
             if reads is None:
                 raise StopAsyncIteration
             self._planned.extend(await self._executor.run(partial(self._plan_all, reads)))
         return self._planned.popleft()
 
-    def _plan_all(self, reads: list[Read]) -> list[Planned]:
+    def _plan_all(self, reads: list[ImportedJob]) -> list[PlannedJob]:
         return [self._plan(read) for read in reads]
 
-    def _plan(self, read: Read) -> Planned:
+    def _plan(self, read: ImportedJob) -> PlannedJob:
         job = read.entered.job
-        return Planned(
+        return PlannedJob(
             job=job.id,
             line=read.entered.line,
             provider=job.provider or "",
@@ -164,10 +164,10 @@ class DryRun:
             return self._taken_over
         return (
             *self._taken_over,
-            *warnings_of(self._reader, (), is_answered=self._is_answered),
+            *collect_warnings(self._reader, (), is_answered=self._is_answered),
         )
 
-    def _action(self, read: Read) -> Action:
+    def _action(self, read: ImportedJob) -> Action:
         assert self._ledger is not None
         if read.is_undecided:
             return "undecided"
@@ -179,4 +179,4 @@ class DryRun:
         if read.state == states.RUNNING:  # its outcome is determined when the batch runs
             return "run" if policy is RetryFrom.FRESH else "resume"
         basis = self._ledger.job(read.entered.job.id)[2]
-        return "resume" if basis.start(policy) is Start.RESUME else "run"
+        return "resume" if basis.start(policy) is StartMode.RESUME else "run"

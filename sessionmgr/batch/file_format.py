@@ -24,7 +24,7 @@ _LOOKED_AT: Final = 3
 """Lines, at least one of which must look like a job."""
 
 
-def foreign_format(head: bytes, name: str) -> str | None:
+def foreign_format_error(head: bytes, name: str) -> str | None:
     """Return why a file with this beginning is not a jobs file; None if it may be one."""
     if head.startswith(_UTF16) or b"\0" in head:
         return _not_text(head, name)

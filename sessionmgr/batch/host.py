@@ -26,28 +26,28 @@ LEASE: Final = 60.0
 RENEW_EVERY: Final = 15.0
 
 
-class Resume(msgspec.Struct, frozen=True):
+class ResumePoint(msgspec.Struct, frozen=True):
     """The run that an attempt goes on with, by the provider's session."""
 
     run_id: str
     provider_session_id: str
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one job. Its session is named before anything is started or stored."""
 
     batch: str
     job: Job
     attempt: int
     session_id: str
-    resume: Resume | None = None
+    resume: ResumePoint | None = None
     out: str | None = None
     """The batch's directory, recorded in its sessions for follow-ups."""
     item: str | None = None
     """The directory for what it leaves beside its result; made when there is something."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt is over; `resumable` says whether its provider's session could go on."""
 
     job: str
@@ -58,7 +58,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """Whether manual follow-up runs in its session have made tool calls."""
 
 
-class Activity(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptActivity(msgspec.Struct, frozen=True, kw_only=True):
     """What an attempt is at, for how many seconds, and what it has used so far."""
 
     doing: str
@@ -67,7 +67,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     usd: float | None = None
 
 
-Report: TypeAlias = tuple[int, Ended]
+Report: TypeAlias = tuple[int, AttemptResult]
 """A number, higher than any before it, and what there is to hear."""
 
 
@@ -90,7 +90,7 @@ class Host(Protocol):
         """
         ...
 
-    async def submit(self, work: Work) -> None:
+    async def submit(self, work: AttemptSpec) -> None:
         """Take up an attempt. A refusal is reported like any other end.
 
         A cancel leaves it as it is: what is on record as begun has been told here.
@@ -138,7 +138,7 @@ class Host(Protocol):
         """
         ...
 
-    def activity(self, job: str, attempt: int) -> Activity | None:
+    def activity(self, job: str, attempt: int) -> AttemptActivity | None:
         """Return what an attempt is at, as far as is known here and now.
 
         Args:

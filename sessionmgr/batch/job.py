@@ -110,7 +110,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 if stored is not value:
                     force_setattr(self, name, stored)
 
-    def over(self, defaults: Job | None) -> Job:
+    def with_defaults(self, defaults: Job | None) -> Job:
         """Return this job, with what `defaults` say where it says nothing.
 
         `env`, `options` and `metadata` are joined name by name; options of another provider than
@@ -192,7 +192,7 @@ _SETS: Final = frozenset({"tools_allowed", "tools_denied", "require", "prefer"})
 _EMPTY: Final = frozenset({"tools_denied", "require", "prefer", "images", *_JOINED})
 
 
-def meaning(job: Job, cwd: str | None = None) -> dict[str, str]:
+def job_digests(job: Job, cwd: str | None = None) -> dict[str, str]:
     """Return a digest of each field that says something: what is spelled otherwise has the same.
 
     `cwd` is its directory, if that has been resolved already.
@@ -227,7 +227,7 @@ _WORK: Final = frozenset(
 )
 
 
-def work(digests: Mapping[str, str]) -> dict[str, str]:
+def work_digests(digests: Mapping[str, str]) -> dict[str, str]:
     """Return the digests that identify a job's work.
 
     Of the permission modes, only `plan` counts: its result is a plan, not the work.
@@ -238,9 +238,9 @@ def work(digests: Mapping[str, str]) -> dict[str, str]:
     return same
 
 
-def fingerprint(digests: Mapping[str, str]) -> str:
+def work_fingerprint(digests: Mapping[str, str]) -> str:
     """Return one sha256 over a job's work."""
-    return hashlib.sha256(encode_json(dict(sorted(work(digests).items())))).hexdigest()
+    return hashlib.sha256(encode_json(dict(sorted(work_digests(digests).items())))).hexdigest()
 
 
 def _digest(data: bytes) -> str:

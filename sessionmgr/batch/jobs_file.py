@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import msgspec
 import trio
 
-from sessionmgr.batch.doubled_names import doubled_names
-from sessionmgr.batch.field_types import type_error, with_seconds
-from sessionmgr.batch.file_format import HEAD, foreign_format
+from sessionmgr.batch.duplicate_names import find_duplicate_names
+from sessionmgr.batch.field_types import field_type_error, parse_durations
+from sessionmgr.batch.file_format import HEAD, foreign_format_error
 from sessionmgr.batch.job import FIELDS, Job
-from sessionmgr.batch.json_syntax import syntax_error
+from sessionmgr.batch.json_syntax import json_syntax_error
 from sessionmgr.batch.problems import Problem
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import PermissionMode
@@ -60,13 +60,13 @@ def _require_job(call: str, number: int, job: object) -> None:
         raise ArgumentTypeInvalid(call, f"jobs[{number}]", job, wanted)
 
 
-class Source:
+class JobSource:
     """Where jobs come from, one after the other, each with its place."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs: Final = jobs
 
-    def place(self, line: int) -> str:
+    def location(self, line: int) -> str:
         """Return what to call the place of a job."""
         if isinstance(self._jobs, str | Path):
             return f"{self._jobs}:{line}"
@@ -93,7 +93,7 @@ class Source:
             for line, job in enumerate(self._jobs, _BEGIN):
                 _require_job("jobs", line - _BEGIN, job)
                 fields = msgspec.structs.asdict(job) if isinstance(job, Job) else job
-                yield line, _checked(fields, self.place(line))
+                yield line, _check_types(fields, self.location(line))
 
     def require_jobs_file(self) -> None:
         """Refuse a file of another format; an unreadable file passes.
@@ -103,13 +103,13 @@ class Source:
         """
         if self.path is not None and self.path.is_file():
             with self.path.open("rb") as file:
-                foreign = foreign_format(file.read(HEAD), str(self))
+                foreign = foreign_format_error(file.read(HEAD), str(self))
             if foreign is not None:
                 raise JobsInvalid([f"{self}: {foreign}"])
 
     def _lines(self, path: Path) -> Iterator[tuple[int, Job | list[Problem]]]:
         with io.BufferedReader(io.FileIO(path), HEAD) as file:
-            foreign = foreign_format(file.peek(HEAD)[:HEAD], str(path))
+            foreign = foreign_format_error(file.peek(HEAD)[:HEAD], str(path))
             if foreign is not None:
                 yield _BEGIN, [Problem(str(path), "", foreign)]
                 return
@@ -120,10 +120,10 @@ class Source:
                     data = data.removeprefix(_BOM)
                 if len(data) > LONGEST:
                     what = f"the line is longer than {LONGEST // 1024 // 1024} MiB"
-                    yield line, [Problem(self.place(line), "", what)]
+                    yield line, [Problem(self.location(line), "", what)]
                     return
                 if data.strip():
-                    yield line, parse_job(data, self.place(line))
+                    yield line, parse_job(data, self.location(line))
 
 
 def parse_job(data: bytes, where: str) -> Job | list[Problem]:
@@ -135,17 +135,17 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     except RecursionError:
         return [Problem(where, "", "the object is nested too deep")]
     except msgspec.DecodeError as error:
-        column, what = syntax_error(data, str(error))
+        column, what = json_syntax_error(data, str(error))
         return [Problem(f"{where}:{column}", "", what)]
     if not isinstance(value, dict):
         return [Problem(where, "", f"expected a JSON object, got {describe_value(value)}")]
     fields = cast("dict[str, object]", value)
-    if doubled := doubled_names(data):
+    if doubled := find_duplicate_names(data):
         return [Problem(where, name, what) for name, what in doubled]
-    return _job_of(fields, where)
+    return _convert_job(fields, where)
 
 
-def _checked(job: Mapping[str, object], where: str) -> Job | list[Problem]:
+def _check_types(job: Mapping[str, object], where: str) -> Job | list[Problem]:
     """Check a job that a program has made: the types of its fields are still unchecked."""
     fields: dict[str, object] = {}
     for name, value in job.items():
@@ -155,7 +155,7 @@ def _checked(job: Mapping[str, object], where: str) -> Job | list[Problem]:
             fields[name] = msgspec.to_builtins(value, enc_hook=_plain)
         except (TypeError, NotImplementedError) as error:
             return [Problem(where, name, f"the value is not JSON: {error}")]
-    return _job_of({name: value for name, value in fields.items() if value is not None}, where)
+    return _convert_job({name: value for name, value in fields.items() if value is not None}, where)
 
 
 def _plain(value: object) -> object:
@@ -171,21 +171,23 @@ def _plain(value: object) -> object:
     raise TypeError(f"objects of type {type(value).__name__} are not supported")
 
 
-def _job_of(fields: dict[str, object], where: str) -> Job | list[Problem]:
-    problems = [Problem(where, name, unknown(name, FIELDS)) for name in fields.keys() - {*FIELDS}]
+def _convert_job(fields: dict[str, object], where: str) -> Job | list[Problem]:
+    problems = [
+        Problem(where, name, unknown_name_error(name, FIELDS)) for name in fields.keys() - {*FIELDS}
+    ]
     if "id" not in fields:
         problems.append(Problem(where, "", 'missing "id": every job needs a unique id'))
     mode = fields.get("permission_mode")
     if isinstance(mode, str) and mode not in list(PermissionMode):
-        what = unknown(mode, tuple(PermissionMode), "permission mode")
+        what = unknown_name_error(mode, tuple(PermissionMode), "permission mode")
         problems.append(Problem(where, "permission_mode", what))
     if problems:
         order = ["", *fields]
         return sorted(problems, key=lambda problem: order.index(problem.field))
     try:
-        return msgspec.convert(with_seconds(fields), Job)
+        return msgspec.convert(parse_durations(fields), Job)
     except msgspec.ValidationError as error:
-        return [Problem(where, *type_error(error, fields))]
+        return [Problem(where, *field_type_error(error, fields))]
 
 
 def _column(data: bytes, error: UnicodeDecodeError) -> int:
@@ -196,7 +198,7 @@ def _column(data: bytes, error: UnicodeDecodeError) -> int:
     return len(data[: error.start].decode("utf-8", "replace")) + 1
 
 
-def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
+def unknown_name_error(name: str, known: Iterable[str], kind: str = "field") -> str:
     """Say that there is nothing of that name, and what comes nearest."""
     known = [str(each) for each in known]
     which = "" if kind == "field" else f" {name!r}"
@@ -205,14 +207,14 @@ def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
     return f"there is no such {kind}{which}; there are: {', '.join(known)}"
 
 
-def unreadable(source: str, error: OSError) -> str:
+def unreadable_file_error(source: str, error: OSError) -> str:
     """Return why a jobs file cannot be read."""
     if isinstance(error, IsADirectoryError):
         return f"{source}: this is a directory; give a file with one JSON object per line"
     return f"{source}: {error.strerror or error}"
 
 
-async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
+async def spool_jobs(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 
-def syntax_error(line: bytes, why: str) -> tuple[int, str]:
+def json_syntax_error(line: bytes, why: str) -> tuple[int, str]:
     """Return the column of a mistake, from 1, and its description; `why` if it is unknown."""
     text = line.decode("utf-8", "replace").rstrip()
     try:
@@ -16,13 +16,13 @@ def syntax_error(line: bytes, why: str) -> tuple[int, str]:
             return len(before), "invalid JSON: remove the comma after the last element"
         if rest.startswith(",") and rest[1:].lstrip().startswith(("}", "]")):
             return error.pos + 1, "invalid JSON: remove the comma after the last element"
-        return error.pos + 1, f"invalid JSON: {_plainly(error.msg, rest)}"
+        return error.pos + 1, f"invalid JSON: {_plain_message(error.msg, rest)}"
     except (ValueError, RecursionError):
         pass
     return 1, f"invalid JSON: {why[:1].lower()}{why[1:]}"
 
 
-def _plainly(message: str, rest: str) -> str:
+def _plain_message(message: str, rest: str) -> str:
     letter = json.dumps(rest[:1], ensure_ascii=False)
     if not rest or message.startswith("Unterminated string"):
         return "the object does not end on this line (one object per line)"

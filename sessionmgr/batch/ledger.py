@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from sessionmgr.batch import standing
+from sessionmgr.batch import former_results
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import LedgerFile
-from sessionmgr.batch.restart import Basis, Past, unpacked
-from sessionmgr.batch.spending import may_have_cost, sum_of
+from sessionmgr.batch.restart import Basis, PastAttempt, unpack_basis
+from sessionmgr.batch.usage_totals import may_have_cost, sum_usage
 from sessionmgr.model import RunResult, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sessionmgr.batch.spending import Spent
+    from sessionmgr.batch.usage_totals import UsageTotals
 
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
@@ -31,7 +31,7 @@ CANCELLED: Final = "cancelled"
 UNENDED: Final = (WAITING, RUNNING, RETRYING)
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownJob(msgspec.Struct, frozen=True):
     """What the ledger knows of a job: where it stood, what it meant, and how it stands."""
 
     line: int
@@ -43,7 +43,7 @@ class Known(msgspec.Struct, frozen=True):
     basis: Basis
 
 
-class Entered(msgspec.Struct, frozen=True, kw_only=True):
+class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it is entered, checked and complete."""
 
     job: Job
@@ -64,7 +64,7 @@ class LastRun(msgspec.Struct, frozen=True):
     status: str
 
 
-class Stood(NamedTuple):
+class FormerResult(NamedTuple):
     """A job's result from before it was scheduled to run again."""
 
     state: str
@@ -81,9 +81,9 @@ class Ledger(LedgerFile):
             LedgerUnusable: It cannot be read or written. So does all else that is done with it.
         """
         super().__init__(path, keep_waiting)
-        self.round = int(self.note("round") or 0)
+        self.round = int(self.metadata("round") or 0)
 
-    def note(self, key: str, value: str | None = None) -> str | None:
+    def metadata(self, key: str, value: str | None = None) -> str | None:
         """Return a note about the batch itself; with a `value`, set it first."""
         if value is not None:
             self._execute("insert or replace into note values (?, ?)", (key, value))
@@ -95,12 +95,12 @@ class Ledger(LedgerFile):
     def begin_round(self) -> None:
         """Begin to enter jobs; those that are not entered again are left as they are."""
         self.round += 1
-        self.note("round", str(self.round))
-        self._execute(standing.RESTORE)
-        self._execute(standing.FORGET_RESTORED)
+        self.metadata("round", str(self.round))
+        self._execute(former_results.RESTORE)
+        self._execute(former_results.FORGET_RESTORED)
         self._execute("update job set chosen = 0 where chosen")
 
-    def known(self, job: str) -> Known | None:
+    def known_job(self, job: str) -> KnownJob | None:
         """Return what is known of a job."""
         row = self._execute(
             "select line, round, fingerprint, digests, state, attempts, resume from job"
@@ -110,14 +110,14 @@ class Ledger(LedgerFile):
         if row is None:
             return None
         line, entered, fingerprint, digests, state, attempts, resume = row
-        digests, basis = _digests.decode(digests), unpacked(resume)
-        return Known(line, entered, fingerprint, digests, state, attempts, basis)
+        digests, basis = _digests.decode(digests), unpack_basis(resume)
+        return KnownJob(line, entered, fingerprint, digests, state, attempts, basis)
 
-    def enter(self, entered: Entered) -> None:
+    def enter(self, entered: JobEntry) -> None:
         """Enter a job that is new, or means something new: it waits, whatever it did before."""
         job = entered.job
-        self._execute(standing.FORMER, (job.id,))
-        self._execute(standing.SET_ASIDE, (job.id,))
+        self._execute(former_results.RECORD_FORMER_ATTEMPTS, (job.id,))
+        self._execute(former_results.SET_ASIDE, (job.id,))
         self._execute(
             "insert into job (id, line, round, chosen, provider, directory, fingerprint, digests,"
             " body, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting') on conflict (id) do update"
@@ -132,14 +132,14 @@ class Ledger(LedgerFile):
             ),
         )
 
-    def keep(self, entered: Entered, state: str) -> None:
+    def enter_again(self, entered: JobEntry, state: str) -> None:
         """Enter a job with unchanged work again, as it stands or to be run once more.
 
         Its limits and labels may have changed.
         """
         again = ""
         if state == WAITING:
-            self._execute(standing.SET_ASIDE, (entered.job.id,))
+            self._execute(former_results.SET_ASIDE, (entered.job.id,))
             again = ", ended = null, result = null"
         self._execute(
             "update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?,"
@@ -151,7 +151,7 @@ class Ledger(LedgerFile):
             ),
         )
 
-    def leave(self, job: str, line: int) -> None:
+    def update_line(self, job: str, line: int) -> None:
         """Record the new place of a job that stays as it was, even if its work has changed."""
         self._execute("update job set line = ?, round = ? where id = ?", (line, self.round, job))
 
@@ -178,9 +178,9 @@ class Ledger(LedgerFile):
             ).fetchall()
         )
 
-    def standing(self) -> dict[str, int]:
+    def former_counts(self) -> dict[str, int]:
         """Return the number of open jobs of this round by their former outcome."""
-        return dict(self._execute(standing.STATES, (self.round,)).fetchall())
+        return dict(self._execute(former_results.STATES, (self.round,)).fetchall())
 
     # --- doing them ------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class Ledger(LedgerFile):
         body, attempts, resume = self._execute(
             "select body, attempts, resume from job where id = ?", (job,)
         ).fetchone()
-        return _job.decode(body), attempts, unpacked(resume)
+        return _job.decode(body), attempts, unpack_basis(resume)
 
     def attempt(self, job: str, number: int) -> str:
         """Return the session of an attempt."""
@@ -216,31 +216,31 @@ class Ledger(LedgerFile):
         ).fetchone()
         return None if row is None else LastRun(*row)
 
-    def past(self, job: str) -> list[Past]:
+    def past_attempts(self, job: str) -> list[PastAttempt]:
         """Return the outcomes of the last attempts that had a run, newest first."""
         rows = self._execute(
             "select session, failure from attempt where job = ? and run is not null"
             " order by number desc limit 3",
             (job,),
         )
-        return [Past(*row) for row in rows]
+        return [PastAttempt(*row) for row in rows]
 
     def runs(self, job: str) -> set[str]:
         """Return the runs of a job's attempts."""
         rows = self._execute("select run from attempt where job = ? and run is not null", (job,))
         return {run for (run,) in rows}
 
-    def stood(self, job: str) -> Stood | None:
+    def former_result(self, job: str) -> FormerResult | None:
         """Return a job's former result, if it has not been replaced."""
-        row = self._execute(standing.OF, (job,)).fetchone()
-        return None if row is None else Stood(*row)
+        row = self._execute(former_results.FORMER_STATE, (job,)).fetchone()
+        return None if row is None else FormerResult(*row)
 
-    def standing_line(self, job: str) -> bytes | None:
+    def former_line(self, job: str) -> bytes | None:
         """Return the line of that result."""
-        row = self._execute(standing.LINE, (job,)).fetchone()
+        row = self._execute(former_results.FORMER_LINE, (job,)).fetchone()
         return None if row is None else row[0]
 
-    def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
+    def begin_attempt(self, job: str, number: int, session: str, basis: Basis) -> None:
         """Record that an attempt is about to start, and its basis."""
         self._execute(
             "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
@@ -249,14 +249,14 @@ class Ledger(LedgerFile):
             "update job set state = 'running', attempts = ?, resume = ? where id = ?",
             (number, basis.packed, job),
         )
-        self._execute(standing.BEGUN, (number, job))
+        self._execute(former_results.BEGUN, (number, job))
 
-    def unbegin(self, job: str, number: int, basis: Basis) -> None:
+    def undo_begin(self, job: str, number: int, basis: Basis) -> None:
         """Record that a job waits; if its attempt has no run, that attempt was never made."""
-        self.put_back(job, basis)
-        self._execute(standing.UNBEGUN, (job, number))
+        self.requeue(job, basis)
+        self._execute(former_results.UNBEGUN, (job, number))
 
-    def unsettled(self) -> list[tuple[str, int, str]]:
+    def interrupted_attempts(self) -> list[tuple[str, int, str]]:
         """Return job, attempt and state of what was on, or to be tried again, when all stopped."""
         return self._execute(
             "select id, attempts, state from job where state in ('running', 'retrying')"
@@ -268,7 +268,7 @@ class Ledger(LedgerFile):
         rows = self._execute("select distinct session from attempt limit ?", (limit,))
         return [session for (session,) in rows]
 
-    def to_resume(self) -> list[tuple[str, Basis]]:
+    def resumable_sessions(self) -> list[tuple[str, Basis]]:
         """Return the last sessions and the bases of the chosen jobs that wait to go on."""
         rows = self._execute(
             "select session, resume from job join attempt on job = id where state = 'waiting' and"
@@ -276,7 +276,7 @@ class Ledger(LedgerFile):
             " (select max(number) from attempt where job = id and run is not null"
             " and provider_session is not null)"
         )
-        return [(session, unpacked(resume)) for session, resume in rows]
+        return [(session, unpack_basis(resume)) for session, resume in rows]
 
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
         """Record an attempt's outcome; one that never started has no cost, known or unknown."""
@@ -292,7 +292,7 @@ class Ledger(LedgerFile):
             ),
         )
 
-    def put_back(self, job: str, basis: Basis) -> None:
+    def requeue(self, job: str, basis: Basis) -> None:
         """Record that a job waits as if it were new, except for its basis."""
         self._execute(
             "update job set state = 'waiting', resume = ? where id = ?", (basis.packed, job)
@@ -310,19 +310,19 @@ class Ledger(LedgerFile):
         row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
         return row[0]
 
-    def end(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> None:
+    def end_job(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> None:
         """Note that a job is over; `number` is the place of its end among all ends."""
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
             (state, result, number, basis.packed, job),
         )
-        self._execute(standing.REPLACED, (job,))
+        self._execute(former_results.REPLACED, (job,))
 
     # --- what came of them -----------------------------------------------------------------------
 
     def last_end(self) -> int:
         """Return the number of the last end."""
-        (last,) = self._execute(standing.LAST_END).fetchone()
+        (last,) = self._execute(former_results.LAST_END).fetchone()
         return last or 0
 
     def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
@@ -332,14 +332,14 @@ class Ledger(LedgerFile):
             (after, self.round, limit),
         )
 
-    def kept(self) -> Iterator[bytes]:
+    def valid_results(self) -> Iterator[bytes]:
         """Return the valid results: one for each job that has ever had one."""
-        for _, result in self._execute(standing.ALL_RESULTS):
+        for _, result in self._execute(former_results.ALL_RESULTS):
             yield result
 
     def failures(self) -> dict[str, int]:
         """Return the number of jobs by kind of failure."""
-        return dict(self._execute(standing.FAILURES, (self.round, self.round)).fetchall())
+        return dict(self._execute(former_results.FAILURES, (self.round, self.round)).fetchall())
 
     def uncompleted(self) -> Iterator[tuple[str, str]]:
         """Return the id and state of this round's incomplete jobs."""
@@ -347,7 +347,7 @@ class Ledger(LedgerFile):
             "select id, state from job where round = ? and state <> 'completed'", (self.round,)
         )
 
-    def denied(self) -> Iterator[bytes]:
+    def denied_results(self) -> Iterator[bytes]:
         """Return this round's results with denials."""
         rows = self._execute(
             "select result from job where round = ? and ended is not null and"
@@ -357,9 +357,9 @@ class Ledger(LedgerFile):
         for (result,) in rows:
             yield result
 
-    def spent(self) -> Spent:
+    def total_usage(self) -> UsageTotals:
         """Return the usage of all attempts of this round's jobs."""
-        return sum_of(
+        return sum_usage(
             self._execute(
                 "select usage, usd, provenance from attempt join job on job.id = attempt.job"
                 " where job.round = ?",
@@ -367,9 +367,9 @@ class Ledger(LedgerFile):
             )
         )
 
-    def spent_on_work(self, job: str) -> Spent:
+    def work_usage(self, job: str) -> UsageTotals:
         """Return the usage of the attempts at a job's present work."""
-        return sum_of(
+        return sum_usage(
             self._execute(
                 "select usage, usd, provenance from attempt where job = ? and number >"
                 " coalesce((select attempts from former where job = ?), 0)",
@@ -377,9 +377,9 @@ class Ledger(LedgerFile):
             )
         )
 
-    def spent_on(self, job: str) -> Spent:
+    def job_usage(self, job: str) -> UsageTotals:
         """Return the usage of all attempts of one job."""
-        return sum_of(
+        return sum_usage(
             self._execute("select usage, usd, provenance from attempt where job = ?", (job,))
         )
 

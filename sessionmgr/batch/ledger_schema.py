@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sessionmgr.batch.standing import FORMER_TABLE, TABLE
+from sessionmgr.batch.former_results import FORMER_TABLE, TABLE
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.process.private_modes import make_private_file
 
@@ -84,12 +84,12 @@ class LedgerFile:
         except (sqlite3.Error, OSError) as error:
             raise LedgerUnusable(self._where, error) from error
         try:
-            self._waited_for(lambda: _prepare(self._connection, self._where))
+            self._retry_while_locked(lambda: _prepare(self._connection, self._where))
         except LedgerUnusable:
             self._connection.close()
             raise
 
-    def _waited_for(self, work: Callable[[], T]) -> T:
+    def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run work that another process's lock may hold up."""
         while True:
             try:
@@ -101,14 +101,14 @@ class LedgerFile:
                     raise LedgerUnusable(where, error) from error
 
     def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        return self._waited_for(lambda: self._connection.execute(statement, values))
+        return self._retry_while_locked(lambda: self._connection.execute(statement, values))
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
     @contextmanager
-    def together(self) -> Generator[None, None, None]:
+    def transaction(self) -> Generator[None, None, None]:
         """Write all changes of this block, or none."""
         self.begin_writing()
         try:

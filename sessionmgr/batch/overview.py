@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.batch_dir import LEDGER, contains_batch
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger import Ledger
-from sessionmgr.batch.own_store import STORE_NOTE
-from sessionmgr.batch.place import LEDGER, is_begun
 from sessionmgr.batch.results import JobResult, decode_job_result
-from sessionmgr.batch.spending import Spent
+from sessionmgr.batch.store_identity import STORE_NOTE
+from sessionmgr.batch.usage_totals import UsageTotals
 
 PATIENCE: Final = 5.0
 """Seconds to wait for the batch's own lock on its ledger."""
@@ -41,7 +41,7 @@ class BatchOverview(msgspec.Struct, frozen=True, kw_only=True):
     batch: str
     states: dict[str, int]
     denied: int
-    spent: Spent
+    spent: UsageTotals
     started_at: float
     """The start of the latest call, in seconds since 1970."""
     changed_at: float
@@ -87,20 +87,20 @@ def read_batch(out: str | Path) -> BatchOverview | None:
     Raises:
         LedgerUnusable: Its ledger is unreadable.
     """
-    if not is_begun(out):
+    if not contains_batch(out):
         return None
     path = Path(out).absolute()
     held = _holder(path)
     outcomes = [changed for name in _OUTCOMES if (changed := _changed(path / name))]
     started = _changed(path / _LOCK)
     with closing(_view(path)) as ledger:
-        store = ledger.note(STORE_NOTE)
+        store = ledger.metadata(STORE_NOTE)
         return BatchOverview(
             out=path,
-            batch=ledger.note("batch") or "",
+            batch=ledger.metadata("batch") or "",
             states=ledger.counts(),
-            denied=sum(1 for _ in ledger.denied()),
-            spent=ledger.spent(),
+            denied=sum(1 for _ in ledger.denied_results()),
+            spent=ledger.total_usage(),
             started_at=started,
             changed_at=max(outcomes, default=started),
             holder=held,

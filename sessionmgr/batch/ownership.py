@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sessionmgr.errors import OutDirectoryTaken
 
 if TYPE_CHECKING:
-    from sessionmgr.batch.jobs_file import Source
+    from sessionmgr.batch.jobs_file import JobSource
     from sessionmgr.batch.ledger import Ledger
 
 _NOTE: Final = "source"
@@ -16,7 +16,7 @@ _NO_FILE: Final = "jobs"
 """The owner that older versions recorded for jobs from a program."""
 
 
-class Claim(NamedTuple):
+class OwnershipClaim(NamedTuple):
     """A jobs file that may use a directory."""
 
     owner: str
@@ -25,10 +25,12 @@ class Claim(NamedTuple):
 
     def record(self, ledger: Ledger) -> None:
         """Record the owner, in the step that enters its jobs."""
-        ledger.note(_NOTE, self.owner)
+        ledger.metadata(_NOTE, self.owner)
 
 
-def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> Claim | None:
+def claim_directory(
+    ledger: Ledger, out: str | Path, source: JobSource, *, force: bool
+) -> OwnershipClaim | None:
     """Check a directory's owner; it changes only when `record` is called.
 
     Jobs from a program come from no file: any directory is fine for them.
@@ -39,15 +41,15 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> Cl
     """
     if source.path is None:
         return None
-    now, before = _place(source.path, Path(out)), ledger.note(_NOTE)
+    now, before = _recorded_path(source.path, Path(out)), ledger.metadata(_NOTE)
     is_ours = before in (None, _NO_FILE, now, str(source.path)) or _is_same_file(before, now)
     if not is_ours and not force:
         source.require_jobs_file()
         raise OutDirectoryTaken(str(out), before or "", str(source))
-    return Claim(now, None if is_ours else before)
+    return OwnershipClaim(now, None if is_ours else before)
 
 
-def _place(path: Path, out: Path) -> str:
+def _recorded_path(path: Path, out: Path) -> str:
     """Return a file's entry; a file in the directory itself moves with it."""
     home = out.resolve()
     return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)

@@ -45,12 +45,12 @@ class Problems:
     def lines(self) -> list[str]:
         """Return the lines to print, one for each problem."""
         return [
-            f"{problem}{_more(self._count[key] - 1) if problem.where else ''}"
+            f"{problem}{_more_jobs(self._count[key] - 1) if problem.where else ''}"
             for key, problem in self._first.items()
         ]
 
 
-def _more(count: int) -> str:
+def _more_jobs(count: int) -> str:
     if not count:
         return ""
     return f" (and {count} other job{'s' if count > 1 else ''})"

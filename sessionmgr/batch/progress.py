@@ -26,7 +26,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """Its working directory; empty if the batch has run jobs in a single directory so far."""
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
+class PauseStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A pause: no job starts with a provider, because its limit was hit."""
 
     seconds: float
@@ -37,7 +37,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's message."""
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
+class WaitStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A wait of the batch as a whole."""
 
     what: str
@@ -48,7 +48,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """The known cause."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How a batch stands. Every job is in exactly one of the counts from `done` to `retrying`."""
 
     total: int | None
@@ -81,9 +81,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until all is done, at that rate; None while that cannot be said."""
     paused: dict[str, float] = {}
     """Providers whose limit was hit, and for how many seconds they are left alone yet."""
-    pauses: dict[str, Pause] = {}
+    pauses: dict[str, PauseStatus] = {}
     """The same providers, with end and reason of the pause."""
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[WaitStatus, ...] = ()
     """The waits that keep the batch from recording what has happened."""
     jobs: tuple[RunningJob, ...] = ()
     """Those that are on, the oldest first."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.wish import wish_of
+from sessionmgr.batch.run_request import run_request_for_job
 from sessionmgr.model import encode_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager import Manager
 
 
-class _Unready(msgspec.Struct):
+class _UnreadyProvider(msgspec.Struct):
     """An unusable provider, and the jobs that need it."""
 
     provider: str
@@ -26,15 +26,15 @@ class _Unready(msgspec.Struct):
     count: int = 0
 
 
-class Readiness:
+class ReadinessCheck:
     """Collects the reasons why providers are unusable; each is reported once."""
 
     def __init__(self, ask: Callable[[Job], Health]) -> None:
         self._ask: Final = ask
         self._known: Final[dict[tuple[object, ...], Health]] = {}
-        self._unready: Final[dict[tuple[str, str], _Unready]] = {}
+        self._unready: Final[dict[tuple[str, str], _UnreadyProvider]] = {}
 
-    def has(self, job: Job, where: str) -> bool:
+    def check(self, job: Job, where: str) -> bool:
         """Check whether a job that is about to run can use its provider."""
         provider, cwd = job.provider or "", job.cwd or "."
         key = (provider, cwd, encode_json({**(job.options or {}), "env ": dict(job.env or {})}))
@@ -43,29 +43,29 @@ class Readiness:
         health = self._known[key]
         if health.state == "ok":
             return True
-        found = _Unready(provider, health.detail, where)
+        found = _UnreadyProvider(provider, health.detail, where)
         self._unready.setdefault((provider, health.detail), found).count += 1
         return False
 
     def problems(self) -> list[str]:
         """Return one line for each reason, with the number of affected jobs."""
         return [
-            f"{each.provider}: {each.detail} ({each.first}{_others(each.count - 1)})"
+            f"{each.provider}: {each.detail} ({each.first}{_other_jobs(each.count - 1)})"
             for each in self._unready.values()
         ]
 
 
-def readiness_of(manager: Manager, job: Job) -> Health:
+def provider_readiness(manager: Manager, job: Job) -> Health:
     """Report whether a manager can use a job's provider.
 
     Raises:
         StartRefused: The job would be refused.
         VariableRefused: A child may not get a variable.
     """
-    return manager.readiness(job.provider or "", wish_of(job), cwd=job.cwd or ".")
+    return manager.readiness(job.provider or "", run_request_for_job(job), cwd=job.cwd or ".")
 
 
-def _others(count: int) -> str:
+def _other_jobs(count: int) -> str:
     if not count:
         return ""
     return f" and {count} other job{'s' if count > 1 else ''}"

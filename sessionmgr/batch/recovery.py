@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch.host import Ended
-from sessionmgr.batch.in_process import can_go_on
-from sessionmgr.batch.restart import side_effects
+from sessionmgr.batch.host import AttemptResult
+from sessionmgr.batch.in_process_host import is_session_resumable
+from sessionmgr.batch.restart import has_side_effects
 from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
 from sessionmgr.manager.owner import describe_holder
 from sessionmgr.manager.resume import FOLLOWS
@@ -25,9 +25,9 @@ PATIENCE: Final = 120.0
 """Seconds until a lease of somebody who is no more has run out for sure."""
 
 
-async def recover(
+async def recover_attempt(
     manager: Manager, job: str, number: int, *, session: str, others: Collection[str]
-) -> Ended | None:
+) -> AttemptResult | None:
     """Return how an attempt ended; None if it never began. `others`: the runs of other attempts.
 
     Raises:
@@ -36,12 +36,12 @@ async def recover(
     runs = [run for run in await _ended_runs(manager, session) if run.id not in others]
     for run in runs:  # the newest comes first
         if FOLLOWS not in run.metadata:  # a follow-up is not an attempt
-            return Ended(
+            return AttemptResult(
                 job=job,
                 attempt=number,
                 result=run.result(),
-                resumable=can_go_on(manager, run),
-                side_effects=any(map(side_effects, runs)),
+                resumable=is_session_resumable(manager, run),
+                side_effects=any(map(has_side_effects, runs)),
             )
     return None
 

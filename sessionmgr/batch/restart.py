@@ -19,7 +19,7 @@ from sessionmgr.model import FailureKind, RunResult, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.host import AttemptResult
 
 R = TypeVar("R", bound=RunResult)
 
@@ -35,7 +35,7 @@ class RetryFrom(StrEnum):
     """Leave it for a decision."""
 
 
-class Start(Enum):
+class StartMode(Enum):
     """How the next attempt at a job begins."""
 
     OVER = auto()
@@ -57,29 +57,29 @@ class Basis(msgspec.Struct, frozen=True):
         """Both flags as one number for the ledger: bits 1 and 2."""
         return self.resumable + 2 * self.side_effects
 
-    def start(self, policy: RetryFrom) -> Start:
+    def start(self, policy: RetryFrom) -> StartMode:
         """Return how the next attempt begins under a policy."""
         if policy is RetryFrom.FRESH:
-            return Start.OVER
+            return StartMode.OVER
         if self.side_effects and (policy is RetryFrom.ASK or not self.resumable):
-            return Start.UNDECIDED
-        return Start.RESUME if self.resumable else Start.OVER
+            return StartMode.UNDECIDED
+        return StartMode.RESUME if self.resumable else StartMode.OVER
 
 
-def unpacked(number: int) -> Basis:
+def unpack_basis(number: int) -> Basis:
     """Decode a basis from the ledger."""
     return Basis(bool(number & 1), bool(number & 2))
 
 
-def lacked_room(result: RunResult) -> bool:
+def lacked_resources(result: RunResult) -> bool:
     """Return whether the system had no room for a run's child, such as too few descriptors."""
     failure = result.failure
     return failure is not None and failure.kind is FailureKind.START_FAILED and failure.retryable
 
 
-def side_effects(result: RunResult) -> bool:
+def has_side_effects(result: RunResult) -> bool:
     """Return whether a run has recorded a tool call that was not denied."""
-    if lacked_room(result):
+    if lacked_resources(result):
         return False  # the recorded call is the command, which never began
     # A denial may be of something else than a call, and one call may be denied twice. A call whose
     # question the provider has withdrawn may have been made: a hook, say, has allowed it.
@@ -108,14 +108,14 @@ _ELSEWHERE: Final = frozenset(
 )
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastAttempt(msgspec.Struct, frozen=True):
     """The outcome of an earlier attempt, and its session."""
 
     session: str
     failure: str | None
 
 
-def is_poisoned(past: Sequence[Past]) -> bool:
+def fails_at_each_resume(past: Sequence[PastAttempt]) -> bool:
     """Return whether a session fails in the same way at each resume; the newest comes first.
 
     That takes two attempts that resumed it, so the third attempt at the earliest.
@@ -131,19 +131,19 @@ def is_poisoned(past: Sequence[Past]) -> bool:
     )
 
 
-def basis_after(ended: Ended, before: Basis, past: Sequence[Past]) -> Basis:
+def basis_after(ended: AttemptResult, before: Basis, past: Sequence[PastAttempt]) -> Basis:
     """Return the basis that an attempt leaves; `before` is the basis that it had."""
     result = ended.result
     resumable = ended.resumable
-    if not _is_lost(result) and not _has_reached_its_session(result):
+    if not _is_lost(result) and not _has_reached_session(result):
         resumable = before.resumable  # the session is as it was
     return Basis(
-        resumable=resumable and not is_poisoned(past),
-        side_effects=before.side_effects or ended.side_effects or side_effects(result),
+        resumable=resumable and not fails_at_each_resume(past),
+        side_effects=before.side_effects or ended.side_effects or has_side_effects(result),
     )
 
 
-def _has_reached_its_session(result: RunResult) -> bool:
+def _has_reached_session(result: RunResult) -> bool:
     return result.provider_session_id is not None and not _at_start(result)
 
 
@@ -155,12 +155,12 @@ def _is_lost(result: RunResult) -> bool:
     return result.failure is not None and result.failure.kind is FailureKind.SESSION_NOT_FOUND
 
 
-def starts_over_for_want_of_a_session(result: RunResult, basis: Basis) -> bool:
+def restarts_without_session(result: RunResult, basis: Basis) -> bool:
     """Return whether an attempt only found that the session to resume is gone."""
     return _is_lost(result) and not basis.side_effects and not basis.resumable
 
 
-def ended_by_itself(result: RunResult) -> bool:
+def has_exited(result: RunResult) -> bool:
     """Return whether a command ran to its own end, so that its outcome is known."""
     failure = result.failure
     return (
@@ -171,7 +171,7 @@ def ended_by_itself(result: RunResult) -> bool:
     )
 
 
-class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about an attempt's end."""
 
     told: RunResult
@@ -182,9 +182,14 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """The basis of the next attempt when the user runs the batch again."""
 
 
-def conclude(
-    ended: Ended, before: Basis, past: Sequence[Past], *, resumes: bool, is_command: bool
-) -> Conclusion:
+def decide_attempt(
+    ended: AttemptResult,
+    before: Basis,
+    past: Sequence[PastAttempt],
+    *,
+    resumes: bool,
+    is_command: bool,
+) -> AttemptDecision:
     """Decide on the end of an attempt that began with `before`.
 
     `resumes`: its provider can resume sessions. `is_command`: the prompt is a command; one that
@@ -194,12 +199,14 @@ def conclude(
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
         basis = before  # its call is recorded, but nothing ran
-    kept = Basis() if is_command and ended_by_itself(result) else basis
-    told = with_decision(result, basis, why_not=why_not_resumed(result, past, resumes=resumes))
-    return Conclusion(told=told, basis=basis, kept=kept)
+    kept = Basis() if is_command and has_exited(result) else basis
+    told = with_required_decision(
+        result, basis, why_not=why_not_resumed(result, past, resumes=resumes)
+    )
+    return AttemptDecision(told=told, basis=basis, kept=kept)
 
 
-def with_decision(result: R, basis: Basis, *, why_not: str) -> R:
+def with_required_decision(result: R, basis: Basis, *, why_not: str) -> R:
     """Return a result that names the needed decision; `why_not`: why the session cannot resume."""
     if basis.resumable:
         how = "--retry-from session resumes its session, --retry-from fresh starts it over"
@@ -219,11 +226,11 @@ def _joined(said: str, how: str) -> str:
     return f"{said}; {_MADE}{how}" if said else f"{_MADE}{how}"
 
 
-def why_not_resumed(result: RunResult, past: Sequence[Past], *, resumes: bool) -> str:
+def why_not_resumed(result: RunResult, past: Sequence[PastAttempt], *, resumes: bool) -> str:
     """Return the reason why a session is not resumed after a run."""
     if not resumes:
         return f"{result.provider} cannot resume a session"
-    if is_poisoned(past):
+    if fails_at_each_resume(past):
         kind = past[0].failure
         return f"its session seems unusable ({kind} twice in a row after it was resumed)"
     if _is_lost(result):

@@ -119,12 +119,12 @@ class ResultsFile:
         self._kept: Final = kept
         self._file = -1
         self._lines = self._replaced = 0
-        self._write_anew()
+        self._rewrite()
 
-    def _write_anew(self) -> None:
+    def _rewrite(self) -> None:
         partial = self._path.with_name(f"{self._path.name}.part")
         lines = 0
-        with _writing(self._path):
+        with _replacing_file(self._path):
             with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
                 for line in self._kept():
                     file.write(line + b"\n")
@@ -143,10 +143,10 @@ class ResultsFile:
         """
         self._replaced += replaced
         if self._replaced and (self._lines <= FEW or self._replaced * MANY >= self._lines):
-            self._write_anew()
+            self._rewrite()
             return
         data = b"".join(line + b"\n" for line in lines)
-        with _writing(self._path):
+        with _replacing_file(self._path):
             while data:
                 data = data[os.write(self._file, data) :]
         self._lines += len(lines)
@@ -158,7 +158,7 @@ class ResultsFile:
             ResultsUnwritable: The system refuses to write.
         """
         if self._replaced:
-            self._write_anew()
+            self._rewrite()
 
     def close(self) -> None:
         """Be done with it."""
@@ -172,14 +172,14 @@ def write_summary(path: Path, summary: Summary) -> None:
         ResultsUnwritable: The system refuses.
     """
     partial = path.with_name(f"{path.name}.part")
-    with _writing(path):
+    with _replacing_file(path):
         with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
             file.write(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
         partial.replace(path)
 
 
 @contextmanager
-def _writing(path: Path) -> Generator[None]:
+def _replacing_file(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:

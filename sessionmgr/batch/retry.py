@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.restart import lacked_room, starts_over_for_want_of_a_session
+from sessionmgr.batch.restart import lacked_resources, restarts_without_session
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
-    from sessionmgr.batch.board import Board, OnNow
-    from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.host import AttemptResult
     from sessionmgr.batch.restart import Basis
+    from sessionmgr.batch.scheduler import ActiveAttempt, Scheduler
     from sessionmgr.manager import Manager
     from sessionmgr.model import RunResult
 
@@ -35,14 +35,14 @@ STOPS_THE_PROVIDER: Final = frozenset(
 """After these, it is of no use to start more with the provider."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
     """How often a job is tried again, and after which kinds of failures."""
 
     retries: int = 2
     kinds: frozenset[FailureKind] | None = None
     """None: those that say they may be tried again."""
 
-    def again(self, ended: Ended, tries: int) -> bool:
+    def allows_retry(self, ended: AttemptResult, tries: int) -> bool:
         """Return whether a failure of its kind is retried after that many tries."""
         failure = ended.result.failure
         if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
@@ -52,59 +52,63 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return failure.retryable
 
 
-class Schedule:
+class RetrySchedule:
     """Decides when jobs are retried."""
 
-    def __init__(self, rule: Rule, board: Board, manager: Manager) -> None:
+    def __init__(self, rule: RetryRule, board: Scheduler, manager: Manager) -> None:
         self._rule: Final = rule
         self._board: Final = board
         self._manager: Final = manager
 
-    def due(self, ended: Ended, basis: Basis, left: OnNow, now: float) -> float | None:
+    def retry_time(
+        self, ended: AttemptResult, basis: Basis, left: ActiveAttempt, now: float
+    ) -> float | None:
         """Return when to retry a job, or None; `basis`: the state that its attempt has left."""
         board, manager = self._board, self._manager
-        if is_parked(ended):
-            hits = board.hit(left, now)
+        if waits_for_limit(ended):
+            hits = board.record_limit_hit(left, now)
             if hits:
-                wait = pause(ended.result, hits, now=manager.now(), chance=manager.chance())
-                board.pause(left.provider, now + wait, why_limited(ended.result))
+                wait = pause_length(ended.result, hits, now=manager.now(), chance=manager.chance())
+                board.pause(left.provider, now + wait, limit_reason(ended.result))
             board.tries[ended.job] -= 1
             return board.paused_until(left.provider)
         tries = board.tries[ended.job]
-        if starts_over_for_want_of_a_session(ended.result, basis):
+        if restarts_without_session(ended.result, basis):
             return now if tries <= self._rule.retries else None
-        if lacked_room(ended.result) and board.on:  # not a try: another run's end makes room
+        if (
+            lacked_resources(ended.result) and board.active
+        ):  # not a try: another run's end makes room
             board.tries[ended.job], tries = tries - 1, ended.attempt
-        elif not self._rule.again(ended, tries):
+        elif not self._rule.allows_retry(ended, tries):
             return None
-        return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
+        return now + backoff_delay(ended.result, tries, now=manager.now(), chance=manager.chance())
 
 
-def is_parked(ended: Ended) -> bool:
+def waits_for_limit(ended: AttemptResult) -> bool:
     """Say whether it only waits for its provider's limit to pass; that is no try."""
     return ended.result.status is RunStatus.RATE_LIMITED
 
 
-def was_cut(ended: Ended) -> bool:
+def was_interrupted(ended: AttemptResult) -> bool:
     """Say whether it did not end by itself, but with the process that it ran in."""
     failure = ended.result.failure
     return failure is not None and failure.kind is FailureKind.MANAGER_CRASHED
 
 
-def delay(result: RunResult, tries: int, *, now: float, chance: float) -> float:
+def backoff_delay(result: RunResult, tries: int, *, now: float, chance: float) -> float:
     """Return in how many seconds to try again: longer each time, and not all at once."""
     wait = min(FIRST * FACTOR ** min(tries - 1, MOST_DOUBLED), LONGEST) * (0.5 + chance)
-    return max(wait, _hinted(result, now) or 0.0)
+    return max(wait, _retry_after_hint(result, now) or 0.0)
 
 
-def pause(result: RunResult, hits: int, *, now: float, chance: float) -> float:
+def pause_length(result: RunResult, hits: int, *, now: float, chance: float) -> float:
     """Return for how many seconds a provider is left alone after so many hits in a row."""
-    hinted = _hinted(result, now)
+    hinted = _retry_after_hint(result, now)
     wait = min(PAUSE * FACTOR ** (hits - 1), LONGEST_PAUSE) if hinted is None else hinted
     return min(wait, LONGEST_PAUSE) * (1.0 + 0.1 * chance)
 
 
-def why_limited(result: RunResult) -> str:
+def limit_reason(result: RunResult) -> str:
     """Return a short form of a provider's message about its limit."""
     failure = result.failure
     if failure is None:
@@ -114,7 +118,7 @@ def why_limited(result: RunResult) -> str:
     return said if code is None or code in said else f"{code}: {said}"
 
 
-def _hinted(result: RunResult, now: float) -> float | None:
+def _retry_after_hint(result: RunResult, now: float) -> float | None:
     """Return in how many seconds the provider says that it could be tried again."""
     if result.failure is None or result.failure.retry_at is None:
         return None

@@ -48,7 +48,7 @@ def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
     return Rules(
         tuple(
-            _rule(each, f"{path}:{lines[number]}" if number < len(lines) else str(path))
+            _parse_rule(each, f"{path}:{lines[number]}" if number < len(lines) else str(path))
             for number, each in enumerate(cast("list[object]", rules))
         )
     )
@@ -58,7 +58,7 @@ _HEAD: Final = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 _CONDITIONS: Final = ("tool", "path", "command", "cwd")
 
 
-def _rule(given: object, where: str) -> Rule:
+def _parse_rule(given: object, where: str) -> Rule:
     if isinstance(given, dict):
         for name in cast("dict[str, object]", given):
             if name not in Rule.__struct_fields__:
@@ -74,11 +74,11 @@ def _rule(given: object, where: str) -> Rule:
     if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
         raise RulesInvalid(where, 'it allows everything; if you mean that, add tool = "*"')
     if rule.command is not None:
-        _require_plain(rule.command, where)
+        _require_plain_command(rule.command, where)
     return rule
 
 
-def _require_plain(command: str, where: str) -> None:
+def _require_plain_command(command: str, where: str) -> None:
     """Make sure that a rule's command is the beginning of one command, word by word."""
     try:
         found = commands_of_line(command)

@@ -39,8 +39,8 @@ import trio
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.adapter.kit.command_line import NotSimpleError, split_argv
 from sessionmgr.adapter.kit.paths import resolve_within
-from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
-from sessionmgr.batch.asked_paths import is_inside, matches, readings_of, resolved
+from sessionmgr.batch.approval_commands import begins_with, may_begin_with, requested_commands
+from sessionmgr.batch.approval_paths import is_inside, matches, path_forms, resolve_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Part(NamedTuple):
+class RequestedCommand(NamedTuple):
     """One command of an approval request, as rules see it."""
 
     words: CommandWords
@@ -82,50 +82,52 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it allows what it fits."""
         return self.decision == "allow"
 
-    def fits(self, asked: ApprovalRequest, part: Part | None) -> bool:
+    def matches(self, asked: ApprovalRequest, part: RequestedCommand | None) -> bool:
         """Say whether the rule is about this question, or this command of it."""
         return (
             (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
-            and self._fits_directory(asked)
-            and (self.path is None or self._fits_paths(asked, self.path, part))
-            and (self.command is None or (part is not None and self._fits_part(part)))
+            and self._matches_directory(asked)
+            and (self.path is None or self._matches_paths(asked, self.path, part))
+            and (self.command is None or (part is not None and self._matches_command(part)))
         )
 
-    def _fits_directory(self, asked: ApprovalRequest) -> bool:
+    def _matches_directory(self, asked: ApprovalRequest) -> bool:
         directory = resolve_within((asked.cwd,), asked.tool_cwd) if asked.tool_cwd else asked.cwd
         inside = is_inside(directory, asked.cwd)
         if self.cwd is None:
             return inside or not self.allows or self.command is None
         judged = {directory, asked.cwd} if inside or not self.allows else {directory}
-        patterns = {self.cwd} if self.allows else {self.cwd, resolved(self.cwd, "/")}
+        patterns = {self.cwd} if self.allows else {self.cwd, resolve_pattern(self.cwd, "/")}
         return any(matches(each, pattern, "/") for each in judged for pattern in patterns)
 
-    def _fits_paths(self, asked: ApprovalRequest, pattern: str, part: Part | None) -> bool:
+    def _matches_paths(
+        self, asked: ApprovalRequest, pattern: str, part: RequestedCommand | None
+    ) -> bool:
         if self.allows and part is not None:
             return False  # paths named beside a command do not say what it does
         if not asked.paths:
             return asked.effect == "edit" and not self.allows  # an edit of an unknown file
-        fitting = [self._fits_path(asked, path, pattern) for path in asked.paths]
+        fitting = [self._matches_path(asked, path, pattern) for path in asked.paths]
         return all(fitting) if self.allows else any(fitting)
 
-    def _fits_path(self, asked: ApprovalRequest, path: str, pattern: str) -> bool:
-        readings = readings_of(asked, path)
+    def _matches_path(self, asked: ApprovalRequest, path: str, pattern: str) -> bool:
+        readings = path_forms(asked, path)
         if readings is None:
             return not self.allows
         if self.allows:
             return all(matches(each, pattern, asked.cwd) for each in readings.leads_to)
-        patterns = {pattern, resolved(pattern, asked.cwd)}
+        patterns = {pattern, resolve_pattern(pattern, asked.cwd)}
         paths = {readings.written, *readings.leads_to, os.path.realpath(readings.written)}
         return any(matches(path, each, asked.cwd) for path in paths for each in patterns)
 
-    def _fits_part(self, part: Part) -> bool:
-        begin = self._begin
+    def _matches_command(self, part: RequestedCommand) -> bool:
+        begin = self._command_words
         if self.allows:
             return bool(begin) and part.exact and begins_with(part.words, begin)
         return part.unknown is not None or not begin or may_begin_with(part.words, begin)
 
     @property
-    def _begin(self) -> list[str]:
+    def _command_words(self) -> list[str]:
         """Its command's words; empty if it is not a command, which no rules file may contain."""
         try:
             return split_argv(self.command or "")
@@ -153,25 +155,27 @@ class Rules:
     def _decisions(self, asked: ApprovalRequest) -> Iterator[Decision]:
         """Yield the decision on each command; nested commands can only be denied."""
         try:
-            commands = commands_asked(asked)
+            commands = requested_commands(asked)
         except NotSimpleError as error:
-            yield self._decide(asked, Part((), exact=False, unknown=str(error)))
+            yield self._decide(asked, RequestedCommand((), exact=False, unknown=str(error)))
             return
         if not commands:
             yield self._decide(asked, None)
         for each in commands:
-            yield self._decide(asked, Part(each.words, each.exact, each.unknown))
+            yield self._decide(asked, RequestedCommand(each.words, each.exact, each.unknown))
             for inner in each.inner:
-                part = Part(inner, exact=None not in inner)
-                if self._first(asked, part) is not None:
+                part = RequestedCommand(inner, exact=None not in inner)
+                if self._first_match(asked, part) is not None:
                     yield self._decide(asked, part)
 
-    def _first(self, asked: ApprovalRequest, part: Part | None) -> tuple[int, Rule] | None:
+    def _first_match(
+        self, asked: ApprovalRequest, part: RequestedCommand | None
+    ) -> tuple[int, Rule] | None:
         numbered = enumerate(self._rules, 1)
-        return next((each for each in numbered if each[1].fits(asked, part)), None)
+        return next((each for each in numbered if each[1].matches(asked, part)), None)
 
-    def _decide(self, asked: ApprovalRequest, part: Part | None) -> Decision:
-        found = self._first(asked, part)
+    def _decide(self, asked: ApprovalRequest, part: RequestedCommand | None) -> Decision:
+        found = self._first_match(asked, part)
         unknown = f"; {part.unknown}" if part is not None and part.unknown is not None else ""
         if found is None:
             return Deny(reason=f"no rule allows it{unknown}", by="rules")

@@ -22,7 +22,7 @@ AT_ONCE: Final = 4
 """So many jobs at a time, where nobody says otherwise."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a batch is done, checked."""
 
     concurrency: int | None = None
@@ -66,7 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             return self.concurrency
         return max(AT_ONCE, sum(self.per_provider.values()))
 
-    def at_once_of(self, provider: str) -> int:
+    def provider_limit(self, provider: str) -> int:
         """Return how many of one provider's jobs may be on."""
         usual = AT_ONCE if self.concurrency is None else self.concurrency
         return self.per_provider.get(provider, usual)
@@ -98,7 +98,7 @@ def retry_from(name: str) -> RetryFrom:
         raise ValueError(f"retry_from is {name!r}; it must be one of {known}") from None
 
 
-def kinds(names: Collection[str]) -> frozenset[FailureKind]:
+def failure_kinds(names: Collection[str]) -> frozenset[FailureKind]:
     """Return the kinds of failures of these names.
 
     Raises:

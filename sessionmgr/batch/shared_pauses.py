@@ -11,7 +11,7 @@ from sessionmgr.errors import StoreError
 from sessionmgr.manager import ProviderPause
 
 if TYPE_CHECKING:
-    from sessionmgr.batch.board import Board
+    from sessionmgr.batch.scheduler import Scheduler
     from sessionmgr.manager import Manager
 
 log: Final = logging.getLogger("sessionmgr.batch")
@@ -27,7 +27,7 @@ SLACK: Final = 1.0
 class SharedPauses:
     """Synchronizes the pauses of a batch's board with those in the store."""
 
-    def __init__(self, manager: Manager, board: Board) -> None:
+    def __init__(self, manager: Manager, board: Scheduler) -> None:
         self._manager: Final = manager
         self._board: Final = board
         self._saved: Final[dict[str, float]] = {}
@@ -35,27 +35,27 @@ class SharedPauses:
         self._looked_at = float("-inf")
 
     @property
-    def looks_at(self) -> float:
+    def next_check(self) -> float:
         """When to check the store again."""
         return self._looked_at + EVERY
 
-    async def forget(self) -> None:
+    async def clear(self) -> None:
         """Drop the pauses in the store."""
         for provider in await self._manager.provider_pauses():
             await self._manager.pause_provider(provider, None)
 
-    async def exchange(self) -> None:
+    async def synchronize(self) -> None:
         """Store this batch's pauses, and periodically apply those of others."""
         now = trio.current_time()
         wall = self._manager.now()
-        is_due = now >= self.looks_at
+        is_due = now >= self.next_check
         if is_due:
             self._looked_at = now
         try:
             with trio.move_on_after(PATIENCE):
                 await self._save(now, wall)
                 if is_due:
-                    await self._heed(now, wall)
+                    await self._apply(now, wall)
         except StoreError as error:  # the next check tries again; jobs continue
             log.warning("event=pauses_not_shared why=%s", error)
 
@@ -64,7 +64,7 @@ class SharedPauses:
         for provider, left in board.pauses(now).items():
             until = wall + left
             if until > self._saved.get(provider, 0.0) + SLACK:
-                why, hits = board.why_paused(provider), board.hits(provider)
+                why, hits = board.pause_reason(provider), board.hits(provider)
                 pause = ProviderPause(until=until, why=why, hits=hits)
                 await manager.pause_provider(provider, pause)
                 self._saved[provider] = until
@@ -72,9 +72,9 @@ class SharedPauses:
             await manager.pause_provider(provider, None)  # a later run succeeded
             del self._saved[provider]
 
-    async def _heed(self, now: float, wall: float) -> None:
+    async def _apply(self, now: float, wall: float) -> None:
         for provider, pause in (await self._manager.provider_pauses()).items():
             if pause.until > self._saved.get(provider, 0.0) + SLACK:
                 self._board.pause(provider, now + pause.until - wall, pause.why)
-                self._board.note_hits(provider, pause.hits)
+                self._board.merge_hits(provider, pause.hits)
                 self._saved[provider] = pause.until

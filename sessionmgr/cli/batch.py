@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch import HowTo, dry_run, require_idle, run_batch, spool
+from sessionmgr.batch import BatchOptions, dry_run, require_unlocked, run_batch, spool_jobs
 from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.batch_plan import show_plan
 from sessionmgr.cli.batch_show import BatchShow
@@ -131,7 +131,7 @@ async def _play(
     jobs: Path,
     out: Path,
     approve: Approve | None,
-    how: HowTo,
+    how: BatchOptions,
     wait: StoreWait,
 ) -> int:
     configuration: Configuration = args.configuration
@@ -152,9 +152,9 @@ async def _play(
         return await BatchShow(args, hints=hints, partial=is_part).play(batch)
 
 
-def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
+def _how(args: argparse.Namespace, defaults: Job) -> BatchOptions:
     configuration: Configuration = args.configuration
-    return HowTo(
+    return BatchOptions(
         concurrency=configuration.concurrency if configuration.is_set("concurrency") else None,
         per_provider=configuration.per_provider,
         retries=configuration.retries,
@@ -185,9 +185,9 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
         raise CommandLineInvalid("JOBS: - reads stdin, which is closed")
     name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"  # others may begin just now
     out = _default_out(name) if args.out is None else Path(args.out)
-    require_idle(out)
+    require_unlocked(out)
     async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:
-        return await spool(stream, out), out
+        return await spool_jobs(stream, out), out
 
 
 def _default_out(name: str) -> Path:

@@ -10,7 +10,7 @@ from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.safe_text import one_line
 
 if TYPE_CHECKING:
-    from sessionmgr.batch import DryRun, Planned
+    from sessionmgr.batch import DryRun, PlannedJob
 
 _WORDS: Final = {
     "run": "would run",
@@ -50,7 +50,7 @@ async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
         note(f"dry run: {jobs}{f' ({said})' if said else ''}; nothing was started")
 
 
-def in_words(planned: Planned) -> str:
+def in_words(planned: PlannedJob) -> str:
     """Say in one line what would become of a job."""
     line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}"
     permission = planned.permission

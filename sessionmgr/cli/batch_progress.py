@@ -10,7 +10,14 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.batch import Doing, Pause, Progress, RunningJob, ended, read_failures
+from sessionmgr.batch import (
+    ActivityTracker,
+    BatchProgress,
+    PauseStatus,
+    RunningJob,
+    ended,
+    read_failures,
+)
 from sessionmgr.cli.batch_records import last_run
 from sessionmgr.cli.stored import ALIVE
 from sessionmgr.cli.telling import why_it_ended
@@ -58,7 +65,7 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     """The store of its sessions."""
     interrupted: int
     """The number of waiting jobs whose attempt ended with the process that ran the batch."""
-    progress: Progress
+    progress: BatchProgress
     failed_jobs: tuple[FailedJob, ...]
     """The last jobs that failed, newest first."""
 
@@ -102,7 +109,7 @@ async def batch_state(store: Store | None, overview: BatchOverview) -> BatchStat
 
 async def _progress(
     store: Store | None, overview: BatchOverview, running: list[_Running], now: float
-) -> Progress:
+) -> BatchProgress:
     done, failed, cancelled = ended(overview.states)
     jobs = sum(overview.states.values())
     is_on = overview.holder is not None
@@ -111,7 +118,7 @@ async def _progress(
     cost = total_cost([*costs, *(each.cost for each in running if each.cost is not None)])
     usages = [overview.spent.usage, *(each.usage for each in running)]
     paused = await read_provider_pauses(store, now) if store is not None and is_on else {}
-    return Progress(
+    return BatchProgress(
         total=jobs,
         done=done,
         failed=failed,
@@ -126,7 +133,7 @@ async def _progress(
         elapsed=max((now if is_on else overview.changed_at) - overview.started_at, 0.0),
         paused={provider: pause.until - now for provider, pause in paused.items()},
         pauses={
-            provider: Pause(
+            provider: PauseStatus(
                 seconds=pause.until - now,
                 until=timestamps.format_timestamp(pause.until),
                 why=pause.why,
@@ -144,7 +151,7 @@ async def _running(
     store: Store | None, attempt: Attempt, overview: BatchOverview, now: float
 ) -> _Running:
     run = None if store is None else await last_run(store, attempt.session)
-    doing = Doing(overview.started_at)
+    doing = ActivityTracker(overview.started_at)
     usage, cost, began = Usage(), None, None
     if store is not None and run is not None and run.status in ALIVE:
         record = decode_run(run.body)
@@ -166,7 +173,7 @@ async def _running(
     return _Running(job, usage, cost)
 
 
-async def _see_last(store: Store, run: StoredRun, doing: Doing) -> None:
+async def _see_last(store: Store, run: StoredRun, doing: ActivityTracker) -> None:
     """Show an activity the last events of a run."""
     if run.first_seq is None or run.last_seq is None:
         return
@@ -182,4 +189,4 @@ async def _see_last(store: Store, run: StoredRun, doing: Doing) -> None:
     rows += (await store.events(run.session_id, after=tail, run_id=run.run_id)).rows
     for row in rows:
         event = decode_event(row.body)
-        doing.see([event], timestamps.parse_timestamp(event.at) if event.at else doing.since)
+        doing.update([event], timestamps.parse_timestamp(event.at) if event.at else doing.since)

@@ -16,7 +16,7 @@ from sessionmgr.model import timestamps
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.batch import Pause, Progress, RunningJob, Wait
+    from sessionmgr.batch import BatchProgress, PauseStatus, RunningJob, WaitStatus
 
 
 class Piece(NamedTuple):
@@ -44,7 +44,7 @@ _FEW: Final = 6
 """Rows below which the facts have to do with one line."""
 
 
-def picture(progress: Progress, width: int, height: int) -> list[Line]:
+def picture(progress: BatchProgress, width: int, height: int) -> list[Line]:
     """Draw the progress in less than `height` lines, each of less than `width` columns.
 
     The last column stays free: what a terminal does there is its own affair.
@@ -54,7 +54,7 @@ def picture(progress: Progress, width: int, height: int) -> list[Line]:
     return head + _jobs(progress.jobs, width, room - len(head))
 
 
-def plain_line(progress: Progress) -> str:
+def plain_line(progress: BatchProgress) -> str:
     """Tell the progress in one line."""
     said = [piece.text for piece in _counts(progress)] + _pace(progress)
     line = f"{_so_far(progress)}: {', '.join(said)}; {duration(progress.elapsed)} elapsed"
@@ -71,7 +71,7 @@ def width_of(line: Line) -> int:
     return sum(cells(piece.text) for piece in line)
 
 
-def _bar(progress: Progress, width: int) -> Line:
+def _bar(progress: BatchProgress, width: int) -> Line:
     said = f"{_so_far(progress)}{_GAP}{duration(progress.elapsed)}"
     length = min(width - cells(said) - len(_GAP), _LONGEST_BAR)
     if not progress.total or length < _SHORTEST_BAR:
@@ -89,14 +89,14 @@ def _bar(progress: Progress, width: int) -> Line:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _so_far(progress: Progress) -> str:
+def _so_far(progress: BatchProgress) -> str:
     ended = progress.done + progress.failed + progress.cancelled
     if progress.total is None:
         return f"{plural(ended, 'job')}, more are being read"
     return f"{ended} of {plural(progress.total, 'job')}"
 
 
-def _counts(progress: Progress) -> list[Piece]:
+def _counts(progress: BatchProgress) -> list[Piece]:
     counts = (
         Piece(f"{progress.done} done", "good" if progress.done else "plain"),
         Piece(f"{progress.failed} failed", "bad"),
@@ -110,7 +110,7 @@ def _counts(progress: Progress) -> list[Piece]:
     return [each for each in counts if each in always or not each.text.startswith("0 ")]
 
 
-def _pace(progress: Progress) -> list[str]:
+def _pace(progress: BatchProgress) -> list[str]:
     said = [
         rate(progress.rate) if progress.rate else "",
         f"{duration(progress.eta)} left" if progress.eta is not None else "",
@@ -120,7 +120,7 @@ def _pace(progress: Progress) -> list[str]:
     return [each for each in said if each]
 
 
-def held_up(progress: Progress) -> list[str]:
+def held_up(progress: BatchProgress) -> list[str]:
     """List the waits of the jobs, with reason and end."""
     return [
         *(f"waiting for the {each.what}: {wait_in_words(each)}" for each in progress.waits),
@@ -128,20 +128,20 @@ def held_up(progress: Progress) -> list[str]:
     ]
 
 
-def wait_in_words(wait: Wait) -> str:
+def wait_in_words(wait: WaitStatus) -> str:
     """Describe a wait: its reason and its duration so far."""
     why = one_line(wait.why) if wait.why else "locked by another process, or its disk is slow"
     return f"{why} ({duration(wait.seconds)} so far)"
 
 
-def _paused(provider: str, pause: Pause) -> str:
+def _paused(provider: str, pause: PauseStatus) -> str:
     at = timestamps.parse_timestamp(pause.until)
     why = f" ({one_line(pause.why)})" if pause.why else ""
     until = clock(at, at - pause.seconds)
     return f"{one_line(provider)} paused until {until}, {duration(pause.seconds)} to go{why}"
 
 
-def _facts(progress: Progress, width: int, *, most: int) -> list[Line]:
+def _facts(progress: BatchProgress, width: int, *, most: int) -> list[Line]:
     """Set the facts one after the other, in as few lines as they need."""
     held = [Piece(each, "warning") for each in held_up(progress)]
     facts = _counts(progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from sessionmgr.adapter import Budget
-from sessionmgr.batch import read_job, wish_of
+from sessionmgr.batch import read_job_record, run_request_for_job
 from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.lookup import find, job_of_session
@@ -110,7 +110,7 @@ def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
         CommandLineInvalid: The batch is running and not done with the job.
     """
     out = batch or of.out
-    record = None if out is None else read_job(out, of.job)
+    record = None if out is None else read_job_record(out, of.job)
     if record is not None and record.busy is not None:
         raise CommandLineInvalid(
             f"the job {of.job!r} is {record.state} in the batch {out}, which {record.busy} is "
@@ -130,7 +130,7 @@ async def _recorded_elsewhere(
     asked = await recorded_resume_spec(store, run)
     wishes: RunArguments = {}
     if record is not None:
-        wish = wish_of(record.job)
+        wish = run_request_for_job(record.job)
         wishes["env"], wishes["budget"] = wish.env, wish.budget
         if asked is None:
             wishes.update(cast("Wishes", {name: getattr(wish, name) for name in _ASKED}))

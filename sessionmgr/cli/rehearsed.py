@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.batch import is_begun
+from sessionmgr.batch import contains_batch
 from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def claim_for_rehearsal(out: Path) -> None:
         CommandLineInvalid: It contains a real batch.
         OSError: The system refuses to write.
     """
-    if is_begun(out) and not (out / MARK).exists():
+    if contains_batch(out) and not (out / MARK).exists():
         why = "it contains a real batch, whose results a rehearsal would replace; name another"
         raise CommandLineInvalid(f"--out {out}: {why}")
     out.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch import wish_of
+from sessionmgr.batch import run_request_for_job
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.follow_up import (
     approver,
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is None:  # a follow-up has the provider of its run
         configuration = args.configuration = configuration.of_provider(configuration.provider)
     prompt = prompt_of(args.prompt, args.prompt_file, sys.stdin)
-    wish = wish_of(job_of(args, prompt))
+    wish = run_request_for_job(job_of(args, prompt))
     wish = msgspec.structs.replace(wish, approve=approver(configuration))
     return run_verb(_main, args, wish)
 

@@ -19,7 +19,7 @@ from sessionmgr.cli.safe_text import safe, spelt
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from sessionmgr.batch import Progress
+    from sessionmgr.batch import BatchProgress
 
 REFRESH: Final = 0.2
 """Seconds between two looks."""
@@ -51,7 +51,7 @@ class Scoreboard:
         """Have a line shown that stays."""
         self._queue.append((safe(text), tone))
 
-    async def show(self, progress: Callable[[], Progress]) -> None:
+    async def show(self, progress: Callable[[], BatchProgress]) -> None:
         """Show the progress, until this is cancelled."""
         while True:
             await self.refresh(progress())
@@ -61,7 +61,7 @@ class Scoreboard:
         """Show what lines there still are, and no progress any more."""
         await self._take_turn(None)
 
-    async def refresh(self, progress: Progress) -> None:
+    async def refresh(self, progress: BatchProgress) -> None:
         """Show how it stands now, if it is time for that."""
         if self._painter is None and not self._quiet and self._is_time_for_a_line(progress):
             self.say(plain_line(progress))
@@ -69,7 +69,7 @@ class Scoreboard:
             return
         await self._take_turn(progress)
 
-    def _is_time_for_a_line(self, progress: Progress) -> bool:
+    def _is_time_for_a_line(self, progress: BatchProgress) -> bool:
         """Return whether a plain line is due: after a change, or after a long silence.
 
         A stall of the jobs is reported at once, any other change 5 s after the last line.
@@ -85,12 +85,12 @@ class Scoreboard:
         self._last_line_at, self._last_state = progress.elapsed, state
         return True
 
-    async def _take_turn(self, progress: Progress | None) -> None:
+    async def _take_turn(self, progress: BatchProgress | None) -> None:
         self._turn += 1
         work = partial(self._write, self._turn, progress)
         await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
-    def _write(self, turn: int, progress: Progress | None) -> None:
+    def _write(self, turn: int, progress: BatchProgress | None) -> None:
         with self._one_at_a_time:
             if turn < self._shown:
                 return  # it was given up, and its thread comes too late: the picture is an old one
@@ -111,7 +111,7 @@ class Scoreboard:
                 self._stream = None  # nobody looks any more, and the batch goes on
 
 
-def _state_of(progress: Progress) -> tuple[object, ...]:
+def _state_of(progress: BatchProgress) -> tuple[object, ...]:
     """Return the parts of the progress that trigger a line; the first part holds up jobs."""
     held_up = (frozenset(progress.paused), frozenset(each.what for each in progress.waits))
     counts = (progress.done, progress.failed, progress.cancelled, progress.running)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from sessionmgr.batch.doing import label
+from sessionmgr.batch.activity import tool_label
 from sessionmgr.cli.amount import count, duration, money, plural
 from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.model import (
@@ -284,7 +284,7 @@ def failure_in_short(failure: Failure) -> str:
 
 def tool_in_short(name: str, tool_input: Json) -> str:
     """Say on one line which tool is called for what: `Bash: npm test`."""
-    return one_line(label(name, tool_input))
+    return one_line(tool_label(name, tool_input))
 
 
 def _output_in_short(output: Json) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve
-    from sessionmgr.batch import Batch, HowTo, JobResult, Summary
-    from sessionmgr.batch.batch import Results
+    from sessionmgr.batch import Batch, BatchOptions, JobResult, Summary
+    from sessionmgr.batch.batch import ResultCursor
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.portal.approver import WaitingRoom
     from sessionmgr.portal.loop_thread import LoopThread
@@ -38,7 +38,7 @@ class PortalBatch:
         jobs: Jobs,
         out: str | Path | None,
         approve: Approve | None,
-        how: HowTo,
+        how: BatchOptions,
     ) -> None:
         self._loop: Final = loop
         self._room: Final = room
@@ -115,7 +115,7 @@ class PortalBatch:
             for read in self._reads:
                 read.cancel()
 
-    async def _next(self, results: Results) -> JobResult | None:
+    async def _next(self, results: ResultCursor) -> JobResult | None:
         with trio.CancelScope() as read:
             self._reads.add(read)
             try:
@@ -124,7 +124,7 @@ class PortalBatch:
                 self._reads.discard(read)
         return None
 
-    def _results(self, results: Results) -> Iterator[JobResult]:
+    def _results(self, results: ResultCursor) -> Iterator[JobResult]:
         while True:
             future = self._loop.submit("run_batch", partial(self._next, results))
             if self._room is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve, Budget, ProviderAdapter
-    from sessionmgr.batch import HowTo
+    from sessionmgr.batch import BatchOptions
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.manager import Clocks, Manager, RunHandle
     from sessionmgr.manager.run_plan import CommonWishes, RunArguments
@@ -235,7 +235,7 @@ class Portal:
         *,
         out: str | Path | None = None,
         approve: PortalApprove | None = None,
-        **how: Unpack[HowTo],
+        **how: Unpack[BatchOptions],
     ) -> PortalBatch:
         """Return a batch of jobs, for use as a block and an iterator of results.
 

@@ -7,7 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch.job import Job
-from sessionmgr.batch.run import HowTo
+from sessionmgr.batch.open_batch import BatchOptions
 from sessionmgr.cli.configuration import Configuration
 from sessionmgr.cli.parser import EXIT_CODES, PROGRAM, Parser, add_global_flags
 from sessionmgr.cli.setting import SETTINGS
@@ -161,7 +161,7 @@ def _in_python(name: str) -> str:
     places = {
         "open_session": signature(Manager.open_session).parameters,
         "start": RunArguments.__annotations__,
-        "run_batch": HowTo.__annotations__,
+        "run_batch": BatchOptions.__annotations__,
     }
     return ", ".join(code(f"{place}({name}=)") for place, known in places.items() if name in known)
 

@@ -10,10 +10,10 @@ import msgspec
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Deny
 from sessionmgr.batch.job import Job
-from sessionmgr.batch.progress import Progress
+from sessionmgr.batch.open_batch import BatchOptions
+from sessionmgr.batch.progress import BatchProgress
 from sessionmgr.batch.results import JobResult, Summary
 from sessionmgr.batch.rules import Rule
-from sessionmgr.batch.run import HowTo
 from sessionmgr.field_docs import field_docs, structs_in, summary
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.clocks import DEFAULT_CLOCKS
@@ -28,7 +28,7 @@ from sessionmgr.reference.markdown import code, section, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-OWN_SECTIONS: tuple[type, ...] = (RunResult, JobResult, Summary, Progress, Job, Rule)
+OWN_SECTIONS: tuple[type, ...] = (RunResult, JobResult, Summary, BatchProgress, Job, Rule)
 
 
 def events() -> str:
@@ -82,13 +82,13 @@ def results() -> str:
         field_table(Summary),
         "## Progress",
         "What `batch.progress()` returns, and the display of a batch shows.",
-        field_table(Progress),
+        field_table(BatchProgress),
     )
 
 
 def parts() -> str:
     """Return the section on the values inside events and results."""
-    inner = structs_in(*EVENT_TYPES.values(), RunResult, Summary, Progress, Job)
+    inner = structs_in(*EVENT_TYPES.values(), RunResult, Summary, BatchProgress, Job)
     shown = {each.__name__: each for each in inner if each not in OWN_SECTIONS}
     blocks = ["## Values inside events and results"]
     for _, each in sorted(shown.items()):
@@ -147,7 +147,7 @@ def arguments() -> str:
         "Keyword arguments of `session.start`, `submit`, `manager.resume` and follow-ups.",
         argument_table(RunArguments),
         "### Arguments of run_batch",
-        argument_table(HowTo),
+        argument_table(BatchOptions),
         "### Clocks",
         "Time limits in seconds; 0 disables one. The defaults of a manager:",
         _with_defaults(defaults.items()),

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.batch import InProcessHost, Job, Problem
-from sessionmgr.batch.jobs_file import Source
+from sessionmgr.batch.jobs_file import JobSource
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import Health
-    from sessionmgr.batch import Work
+    from sessionmgr.batch import AttemptSpec
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.testing.model_server.hermetic import Hermitage
 
@@ -58,13 +58,13 @@ def environment_of(hermitage: Hermitage) -> dict[str, str]:
 
 def without_a_part(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
     """Find the jobs that cannot be rehearsed, their provider being none whose model is played."""
-    source = Source(jobs)
+    source = JobSource(jobs)
     for line, found in source:
         if isinstance(found, Job):  # what is wrong with others is told by the batch
-            provider = found.over(defaults).provider
+            provider = found.with_defaults(defaults).provider
             if provider is not None and provider not in PARTS:
                 what = f"{provider} cannot be rehearsed; it can be with: {', '.join(PARTS)}"
-                yield Problem(source.place(line), "provider", what)
+                yield Problem(source.location(line), "provider", what)
 
 
 def as_rehearsed(job: Job) -> Job:
@@ -86,7 +86,7 @@ class Rehearsal(InProcessHost):
         """Report whether the agent of a rehearsed job is usable."""
         return super().readiness(as_rehearsed(job))
 
-    async def submit(self, work: Work) -> None:
+    async def submit(self, work: AttemptSpec) -> None:
         """Start an attempt."""
         await super().submit(msgspec.structs.replace(work, job=as_rehearsed(work.job)))
 

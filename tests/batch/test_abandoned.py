@@ -8,12 +8,12 @@ from sessionmgr import run_batch
 from sessionmgr.testing.at_step import AtStep
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Say, Wait
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 
 
 async def give_up_at(step: int) -> bool:
     """Give a batch up at a step; return whether it lasted so long."""
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
         began = trio.current_time()
         scope = trio.CancelScope()

@@ -3,14 +3,14 @@
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.batch import InProcessHost, Work
+from sessionmgr.batch import AttemptSpec, InProcessHost
 from sessionmgr.model import EndReason, IdKind, RunResult, RunStatus
 from sessionmgr.testing.scripted import Hang, Say
-from tests.batch.hall import Hall, job, open_hall
+from tests.batch.open_batch import BatchSetup, job, open_batch_setup
 
 
-def attempt(hall: Hall, number: int, *steps: Say | Hang) -> Work:
-    return Work(
+def attempt(hall: BatchSetup, number: int, *steps: Say | Hang) -> AttemptSpec:
+    return AttemptSpec(
         batch="bat_1",
         job=job("a", *steps),
         attempt=number,
@@ -19,7 +19,7 @@ def attempt(hall: Hall, number: int, *steps: Say | Hang) -> Work:
 
 
 async def test_a_newer_attempt_takes_over(autojump_clock: MockClock) -> None:
-    async with open_hall() as hall, trio.open_nursery() as nursery:
+    async with open_batch_setup() as hall, trio.open_nursery() as nursery:
         host = InProcessHost(hall.manager)
         await nursery.start(host.serve)
         await host.submit(attempt(hall, 1, Say(text="old"), Hang()))

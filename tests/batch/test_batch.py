@@ -7,11 +7,11 @@ from sessionmgr import run_batch
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import EndReason, FailureKind, RunStatus
 from sessionmgr.testing.scripted import Fail, Hang, Say, Use, Wait, scripted
-from tests.batch.hall import collect, job, open_hall, results_of
+from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 async def test_every_job_gives_one_result(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"j{n}", prompt=f"hello {n}", metadata={"n": n}) for n in range(10)]
         results = await collect(run_batch(hall.manager, jobs))
         assert {result.job: result.text for result in results} == {
@@ -22,7 +22,7 @@ async def test_every_job_gives_one_result(autojump_clock: object) -> None:
 
 
 async def test_results_come_as_jobs_end(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("slow", Wait(seconds=9)), job("quick", Wait(seconds=1))]
         async with run_batch(hall.manager, jobs) as results:
             seen = [(result.job, trio.current_time()) async for result in results]
@@ -32,7 +32,7 @@ async def test_results_come_as_jobs_end(autojump_clock: object) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 3, 10])
 async def test_no_more_jobs_are_on_than_asked_for(autojump_clock: object, at_once: int) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"j{n}", Wait(seconds=1)) for n in range(9)]
         most = 0
         async with run_batch(hall.manager, jobs, concurrency=at_once) as results:
@@ -44,7 +44,7 @@ async def test_no_more_jobs_are_on_than_asked_for(autojump_clock: object, at_onc
 
 async def test_a_provider_can_have_a_limit_of_its_own(autojump_clock: object) -> None:
     other = scripted("other")
-    async with open_hall(others={"other": other}) as hall:
+    async with open_batch_setup(others={"other": other}) as hall:
         jobs = [job(f"j{n}", Wait(seconds=1)) for n in range(4)]
         jobs += [job(f"k{n}", Wait(seconds=1), provider="other") for n in range(4)]
         batch = run_batch(hall.manager, jobs, concurrency=8, per_provider={"actor": 1})
@@ -54,7 +54,7 @@ async def test_a_provider_can_have_a_limit_of_its_own(autojump_clock: object) ->
 
 
 async def test_a_failed_job_is_a_result_and_no_exception(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         (result,) = await collect(run_batch(hall.manager, [job("bad", Fail(message="no"))]))
         assert result.status is RunStatus.FAILED
         assert result.failure is not None
@@ -62,7 +62,7 @@ async def test_a_failed_job_is_a_result_and_no_exception(autojump_clock: object)
 
 
 async def test_leaving_early_cancels_what_is_not_done(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("quick", Say(text="hi")), *(job(f"endless {n}", Hang()) for n in range(3))]
         async with run_batch(hall.manager, jobs, concurrency=2) as results:
             async for result in results:
@@ -74,7 +74,7 @@ async def test_leaving_early_cancels_what_is_not_done(autojump_clock: object) ->
 
 
 async def test_a_stopped_batch_tells_of_what_was_on(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Hang()), job("b", Hang()), job("c", Hang())]
         async with run_batch(hall.manager, jobs, concurrency=2) as results:
             await trio.sleep(5)
@@ -87,7 +87,7 @@ async def test_a_stopped_batch_tells_of_what_was_on(autojump_clock: object) -> N
 
 
 async def test_nothing_is_started_when_one_job_is_wrong(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a"), job("b", provider="nobody"), job("a")]
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, jobs))
@@ -99,7 +99,7 @@ async def test_nothing_is_started_when_one_job_is_wrong(autojump_clock: object) 
 
 
 async def test_an_exception_of_the_body_leaves_bare(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012  # the block is what is tested
             async with run_batch(hall.manager, [job("a", Hang())]):
                 await trio.sleep(1)
@@ -107,7 +107,7 @@ async def test_an_exception_of_the_body_leaves_bare(autojump_clock: object) -> N
 
 
 async def test_a_cancelled_body_leaves_cancelled(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a", Hang())])
         with trio.move_on_after(3) as scope:
             async with batch:
@@ -117,12 +117,12 @@ async def test_a_cancelled_body_leaves_cancelled(autojump_clock: object) -> None
 
 
 async def test_no_jobs_are_done_at_once(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         assert await results_of(run_batch(hall.manager, [])) == {}
 
 
 async def test_progress_says_what_is_on(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         steps = (Use(input=3, output=4, usd=0.5), Wait(seconds=10))
         jobs = [job("a", *steps), job("b", *steps), job("c", *steps)]
         async with run_batch(hall.manager, jobs, concurrency=2) as batch:

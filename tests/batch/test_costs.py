@@ -12,7 +12,7 @@ from sessionmgr import run_batch
 from sessionmgr.batch import JobResult, Summary
 from sessionmgr.model import Cost, EndReason, FailureKind, Provenance, RunStatus, Usage, total_cost
 from sessionmgr.testing.scripted import Fail, Hang, RateLimited, Say, Step, Use
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 
 OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)
 Attempts = list[tuple[Step, ...]]
@@ -27,7 +27,7 @@ def playing(plays: dict[str, Attempts]) -> Callable[[str, int], tuple[Step, ...]
 async def outcome(
     plays: dict[str, Attempts], *, out: Path | None = None, budget_usd: float | None = None
 ) -> tuple[dict[str, JobResult], Summary]:
-    async with open_hall(scripts=playing(plays)) as hall:
+    async with open_batch_setup(scripts=playing(plays)) as hall:
         jobs = [job(name, budget_usd=budget_usd) for name in plays]
         batch = run_batch(hall.manager, jobs, retries=9, out=out)
         results = {result.job: result for result in await collect(batch)}
@@ -96,7 +96,7 @@ async def test_the_progress_says_that_the_cost_is_partial(autojump_clock: object
         "known": [(Use(usd=0.5), Say(text="well"))],
         "unknown": [(Use(output=7), Say(text="well"))],
     }
-    async with open_hall(scripts=playing(plays)) as hall:
+    async with open_batch_setup(scripts=playing(plays)) as hall:
         batch = run_batch(hall.manager, [job(name) for name in plays])
         async with batch:
             await batch.wait()
@@ -109,7 +109,7 @@ async def test_a_job_that_never_started_leaves_a_known_cost_known(
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    async with open_hall(scripts=playing({"a": [(Use(usd=0.5), Say(text="well"))]})) as hall:
+    async with open_batch_setup(scripts=playing({"a": [(Use(usd=0.5), Say(text="well"))]})) as hall:
         jobs = [job("a"), job("b", cwd=str(gone))]
         batch = run_batch(hall.manager, jobs, concurrency=1)
         async with batch as results:
@@ -149,7 +149,7 @@ async def test_a_rerun_starts_no_job_whose_budget_is_used_up(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     plays: dict[str, Attempts] = {"a": [(Use(usd=1.5), Hang())]}
-    async with open_hall(scripts=playing(plays)) as hall:
+    async with open_batch_setup(scripts=playing(plays)) as hall:
         for _ in range(2):
             batch = run_batch(hall.manager, [job("a", budget_usd=1.0)], out=tmp_path / "out")
             (result,) = await collect(batch)

@@ -8,11 +8,11 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.batch import Batch, InProcessHost, Work
+from sessionmgr.batch import AttemptSpec, Batch, InProcessHost
 from sessionmgr.batch.results import ResultsFile
 from sessionmgr.errors import BatchDown, LedgerUnusable, ResultsUnwritable
 from sessionmgr.testing.scripted import Hang, Say, Wait
-from tests.batch.hall import job, open_hall, results_of
+from tests.batch.open_batch import job, open_batch_setup, results_of
 
 END = "update of usage on attempt"
 
@@ -51,7 +51,7 @@ async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
     autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     jobs = [job("a", Wait(seconds=3), Say(text="x")), *(job(f"b{n}", Hang()) for n in range(6))]
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(BatchDown, match=r"ledger\.db .* disk is full"):
             await iterated(run_batch(hall.manager, jobs, out=tmp_path), tmp_path)
         assert trio.current_time() < 3 + 10
@@ -66,7 +66,7 @@ async def test_what_a_body_raises_while_its_batch_crashes_leaves_beside_the_cras
         raise KeyError("mine")
 
     jobs = [job("a", Wait(seconds=3), Say(text="x"))]
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.RaisesGroup(BatchDown, KeyError):
             async with run_batch(hall.manager, jobs, out=tmp_path):
                 spoil(tmp_path / "ledger.db")
@@ -81,7 +81,7 @@ async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_r
 ) -> None:
     jobs = [job(name, Wait(seconds=3)) for name in "abcd"]
     ledger = tmp_path / "ledger.db"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, jobs, out=tmp_path, concurrency=2)
         with pytest.raises(BatchDown, match="disk is full"):
             # c and d begin in one step, once a and b are over.
@@ -97,7 +97,7 @@ async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_r
 async def test_who_waits_for_the_end_of_a_batch_that_crashes_is_told(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a", Wait(seconds=3))], out=tmp_path)
         with pytest.raises(BatchDown):
             await waited_for(batch, tmp_path)
@@ -108,7 +108,7 @@ class Reluctant(InProcessHost):
 
     taken = 0
 
-    async def submit(self, work: Work) -> None:
+    async def submit(self, work: AttemptSpec) -> None:
         self.taken += 1
         if self.taken > 1:
             raise ZeroDivisionError
@@ -119,7 +119,7 @@ async def test_what_no_host_has_heard_of_waits_for_the_next_time(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     jobs = [job(name, Wait(seconds=30)) for name in "abc"]
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(BatchDown):
             await results_of(
                 run_batch(hall.manager, jobs, out=tmp_path, host=Reluctant(hall.manager))
@@ -136,7 +136,7 @@ def test_results_that_cannot_be_written_are_told_by_their_file(tmp_path: Path) -
 
 
 async def test_a_ledger_that_is_damaged_says_which(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         (tmp_path / "ledger.db").write_bytes(b"SQLite format 3\0" + bytes(100))
         with pytest.raises(LedgerUnusable, match=r"ledger\.db"):
             await results_of(run_batch(hall.manager, [], out=tmp_path))

@@ -10,7 +10,7 @@ from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch import JobDenial, dry_run
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.testing.scripted import Ask, Say
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 
 TOUCH = (Ask(tool="Bash", input={"command": "touch q1.txt"}), Say(text="done"))
 NO_RULES = "no approval rules (--approve FILE): every request of an agent will be denied"
@@ -19,7 +19,7 @@ NO_RULES = "no approval rules (--approve FILE): every request of an agent will b
 async def test_a_denied_job_is_in_the_summary_with_what_was_denied(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("q1", *TOUCH), job("fine", Say(text="done"))]
         batch = run_batch(hall.manager, jobs, out=tmp_path / "out")
         results = {result.job: result for result in await collect(batch)}
@@ -41,7 +41,7 @@ async def test_a_denied_job_is_in_the_summary_with_what_was_denied(
 async def test_with_fail_a_denied_job_has_failed_and_a_rerun_goes_on_with_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("q1", *TOUCH)], out=tmp_path / "o", on_denied="fail")
         (result,) = await collect(batch)
         assert result.status is RunStatus.FAILED
@@ -72,7 +72,7 @@ async def test_a_job_that_completed_without_what_it_was_denied_is_resumed_with_f
         return Allow()
 
     jobs, out = [job("q1", *TOUCH), job("fine", Say(text="done"))], tmp_path / "o"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, jobs, out=out))
         assert await collect(run_batch(hall.manager, jobs, out=out, approve=allow)) == []
         other = run_batch(hall.manager, jobs, out=out, on_denied="fail", only=["fine"])
@@ -93,7 +93,7 @@ async def test_a_job_that_completed_without_what_it_was_denied_is_resumed_with_f
 
 async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) -> None:
     edit = Ask(tool="Edit", input={"file_path": "a"}, effect="edit", paths=("a",))
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         plan = job("a", edit, Say(text="planned"), permission_mode="plan")
         batch = run_batch(hall.manager, [plan], on_denied="fail")
         (result,) = await collect(batch)
@@ -108,7 +108,7 @@ async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) 
 async def test_a_batch_that_nothing_answers_says_so_at_its_start(
     mode: str, warned: bool, autojump_clock: object
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Say(text="done"), permission_mode=mode)]
         batch = run_batch(hall.manager, jobs)
         await collect(batch)
@@ -122,7 +122,7 @@ async def test_a_batch_with_rules_is_not_warned_of_having_none(autojump_clock: o
     async def allow(asked: ApprovalRequest) -> Allow:
         return Allow()
 
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a", *TOUCH)], approve=allow)
         await collect(batch)
         assert batch.warnings == ()
@@ -133,7 +133,7 @@ async def test_a_batch_with_rules_is_not_warned_of_having_none(autojump_clock: o
 
 
 async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(ValueError, match="on_denied is 'ignore'; it must be 'warn' or 'fail'"):
             run_batch(hall.manager, [], on_denied="ignore")  # type: ignore[arg-type]
 
@@ -141,7 +141,7 @@ async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
 async def test_a_later_run_of_the_batch_tells_what_was_denied_before(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         first = run_batch(hall.manager, [job("q1", *TOUCH)], out=tmp_path / "o")
         await collect(first)
         later = run_batch(hall.manager, [job("q1", *TOUCH), job("q2")], out=tmp_path / "o")

@@ -6,12 +6,12 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr import Manager, open_manager, run_batch
-from sessionmgr.batch.recovery import recover
+from sessionmgr.batch.recovery import recover_attempt
 from sessionmgr.errors import SessionBusy
 from sessionmgr.manager import RunHandle
 from sessionmgr.model import IdKind, RunStatus
 from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
-from tests.batch.hall import job, open_hall
+from tests.batch.open_batch import job, open_batch_setup
 from tests.manager.harness import run_scripted
 
 PATIENCE = 120
@@ -20,13 +20,13 @@ PATIENCE = 120
 async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         session_id = hall.manager.new_id(IdKind.SESSION)
         session = await hall.manager.open_session("actor", session_id=session_id)
         attempt = await (await session.submit(run_scripted(Say(text="x"), Fail()))).result()
         follow_up = await hall.manager.submit_follow_up(attempt.id, "fix it")
         assert (await follow_up.result()).status is RunStatus.COMPLETED
-        ended = await recover(hall.manager, "a", 1, session=session_id, others=())
+        ended = await recover_attempt(hall.manager, "a", 1, session=session_id, others=())
         assert ended is not None
         assert ended.result.id == attempt.id
 

@@ -8,13 +8,13 @@ import pytest
 import trio
 
 from sessionmgr import Manager, open_manager, run_batch
-from sessionmgr.batch import InProcessHost, Work
+from sessionmgr.batch import AttemptSpec, InProcessHost
 from sessionmgr.errors import BatchDown, HostLost
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.rows import Page, StoredRun
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
-from tests.batch.hall import collect, job, open_hall, results_of
+from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 class Stumbling(MemoryStore):
@@ -37,7 +37,7 @@ class Stumbling(MemoryStore):
 async def test_an_exception_that_nobody_expects_fails_its_attempt_alone(
     autojump_clock: object,
 ) -> None:
-    async with open_hall(store=Stumbling(), lawful=False) as hall:
+    async with open_batch_setup(store=Stumbling(), lawful=False) as hall:
         jobs = [job("odd", Tool(name="Bash"), Fail()), job("well", Wait(seconds=50), Say(text="x"))]
         batch = run_batch(hall.manager, jobs)
         found = {result.job: result for result in await collect(batch)}
@@ -61,7 +61,7 @@ class Crashing(InProcessHost):
 
 
 async def test_nobody_waits_for_the_reports_of_a_dead_host(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         host = Crashing(hall.manager)
         with pytest.raises(BatchDown, match="as planned"):
             await collect(run_batch(hall.manager, [job("a", Hang())], host=host))
@@ -84,11 +84,11 @@ async def test_a_host_that_is_over_takes_nothing_up() -> None:
 class LosingHost(InProcessHost):
     """Is lost with every attempt before it begins, and is there again when it is restored."""
 
-    def __init__(self, manager: Manager, losing: Callable[[Work], bool]) -> None:
+    def __init__(self, manager: Manager, losing: Callable[[AttemptSpec], bool]) -> None:
         super().__init__(manager)
         self._losing: Final = losing
 
-    async def submit(self, work: Work) -> None:
+    async def submit(self, work: AttemptSpec) -> None:
         if self._losing(work):
             await trio.lowlevel.checkpoint()
             raise HostLost("as planned")
@@ -98,9 +98,9 @@ class LosingHost(InProcessHost):
 async def test_a_job_that_never_began_before_a_stop_waits_for_the_next_run(
     tmp_path: Path, autojump_clock: object
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
 
-        def lost(_: Work) -> bool:
+        def lost(_: AttemptSpec) -> bool:
             batch.stop("Ctrl-C")
             return True
 
@@ -117,9 +117,9 @@ async def test_a_retry_that_never_began_before_a_stop_leaves_the_outcome_of_the_
     autojump_clock: object,
 ) -> None:
     failing = Fail(kind=FailureKind.OVERLOADED, message="too busy", retryable=True)
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
 
-        def lost(work: Work) -> bool:
+        def lost(work: AttemptSpec) -> bool:
             if work.attempt == 2:
                 batch.stop("Ctrl-C")
             return work.attempt == 2
@@ -134,7 +134,7 @@ async def test_a_retry_that_never_began_before_a_stop_leaves_the_outcome_of_the_
 async def test_a_job_that_never_began_begins_once_its_host_is_there_again(
     autojump_clock: object,
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         host = LosingHost(hall.manager, lambda work: work.attempt <= 2)
         (result,) = await collect(run_batch(hall.manager, [job("a")], host=host, retries=0))
     assert (result.status, result.attempt) == (RunStatus.COMPLETED, 3)

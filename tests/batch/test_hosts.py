@@ -13,21 +13,30 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Deny, Manager, open_manager, run_batch
 from sessionmgr.adapter import Approve
-from sessionmgr.batch import Batch, ChildHost, Ended, Host, InProcessHost, JobResult, Report, Work
+from sessionmgr.batch import (
+    AttemptResult,
+    AttemptSpec,
+    Batch,
+    ChildHost,
+    Host,
+    InProcessHost,
+    JobResult,
+    Report,
+)
 from sessionmgr.batch.host import LEASE
 from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import Ask, Fail, Hang, Say, Tool, Use, Wait
-from tests.batch.actors import Actor
-from tests.batch.hall import job
+from tests.batch.child_adapters import Actor
+from tests.batch.open_batch import job
 
-ADAPTERS = {"actor": "tests.batch.actors:Actor"}
+ADAPTERS = {"actor": "tests.batch.child_adapters:Actor"}
 
 
 @dataclass
-class Place:
+class HostSetup:
     manager: Manager
     new_host: Callable[[], Host]
     out: Path
@@ -39,9 +48,9 @@ async def approve(asked: ApprovalRequest) -> Decision:
 
 
 @asynccontextmanager
-async def open_place(
+async def open_host_setup(
     path: Path, kind: str, approve: Approve = approve
-) -> AsyncGenerator[Place, None]:
+) -> AsyncGenerator[HostSetup, None]:
     store = path / "store.db"
     async with open_manager(store=store, adapters={"actor": Actor}) as manager:
 
@@ -50,7 +59,7 @@ async def open_place(
                 return ChildHost(store, adapters=ADAPTERS, approve=approve)
             return InProcessHost(manager, approve=approve)
 
-        yield Place(manager, new_host, path / "out")
+        yield HostSetup(manager, new_host, path / "out")
     async with open_sqlite_store(store) as read:
         broken = await broken_laws(read)
     assert not broken, broken
@@ -69,7 +78,7 @@ both = pytest.mark.parametrize("kind", ["here", "child"])
 
 @both
 async def test_jobs_end_with_their_results(tmp_path: Path, kind: str) -> None:
-    async with open_place(tmp_path, kind) as place:
+    async with open_host_setup(tmp_path, kind) as place:
         jobs = [job(f"j{n}", Say(text=f"hello {n}"), Use(input=n, usd=0.5)) for n in range(20)]
         jobs.append(job("bad", Fail(message="no")))
         batch = run_batch(place.manager, jobs, host=place.new_host(), out=place.out)
@@ -85,7 +94,7 @@ async def test_jobs_end_with_their_results(tmp_path: Path, kind: str) -> None:
 
 @both
 async def test_a_question_is_answered(tmp_path: Path, kind: str) -> None:
-    async with open_place(tmp_path, kind) as place:
+    async with open_host_setup(tmp_path, kind) as place:
         jobs = [job("a", Ask(tool="Read", output="x"), Ask(tool="Bash", output="y"))]
         async with run_batch(place.manager, jobs, host=place.new_host()) as results:
             (result,) = [each async for each in results]
@@ -95,7 +104,7 @@ async def test_a_question_is_answered(tmp_path: Path, kind: str) -> None:
 
 @both
 async def test_what_is_on_is_told_and_can_be_stopped(tmp_path: Path, kind: str) -> None:
-    async with open_place(tmp_path, kind) as place:
+    async with open_host_setup(tmp_path, kind) as place:
         tool = Tool(name="Bash", input={"command": "npm test"}, takes=60)
         jobs = [job("a", tool), job("b", Hang()), job("c", Hang())]
         batch = run_batch(place.manager, jobs, host=place.new_host(), concurrency=2)
@@ -110,11 +119,11 @@ async def test_what_is_on_is_told_and_can_be_stopped(tmp_path: Path, kind: str) 
 @both
 async def test_what_was_cut_goes_on_next_time(tmp_path: Path, kind: str) -> None:
     jobs = [job("a", Say(text="x"), Wait(seconds=60))]
-    async with open_place(tmp_path, kind) as place:
+    async with open_host_setup(tmp_path, kind) as place:
         first = run_batch(place.manager, jobs, host=place.new_host(), out=place.out)
         async with first as batch:
             await until(batch, {"writing"})
-    async with open_place(tmp_path, kind) as place:
+    async with open_host_setup(tmp_path, kind) as place:
         second = run_batch(place.manager, jobs, host=place.new_host(), out=place.out)
         async with second as results:
             (result,) = [each async for each in results]
@@ -132,7 +141,7 @@ async def test_a_refusal_at_the_start_is_a_result(tmp_path: Path, kind: str) -> 
         await removed.wait()
         return Allow()
 
-    async with open_place(tmp_path, kind, wait) as place:
+    async with open_host_setup(tmp_path, kind, wait) as place:
         jobs = [job("a", Ask(tool="Read")), job("b", Say(text="x"), cwd=str(place_of_job))]
         batch = run_batch(place.manager, jobs, host=place.new_host(), concurrency=1)
         async with batch as results:
@@ -150,7 +159,7 @@ async def test_a_child_that_is_killed_costs_no_job(tmp_path: Path) -> None:
     # One that is on for sure when the child dies, however late that is; it goes on with a word.
     jobs[0] = job("j0", Say(text="hi"), Wait(seconds=60))
     found: list[JobResult] = []
-    async with open_place(tmp_path, "child") as place:
+    async with open_host_setup(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
         batch = run_batch(place.manager, jobs, host=host, out=place.out, concurrency=8, retries=5)
         async with batch as results:
@@ -175,7 +184,7 @@ async def test_a_job_whose_host_is_killed_within_a_tool_is_resumed_and_told_so(
     tmp_path: Path,
 ) -> None:
     jobs = [job("a", Tool(name="Bash", takes=60))]
-    async with open_place(tmp_path, "child") as place:
+    async with open_host_setup(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
         async with run_batch(place.manager, jobs, host=host) as results:
             await until(results, {"Bash"})
@@ -190,7 +199,7 @@ async def test_a_job_whose_host_is_killed_within_a_tool_is_not_started_over_unas
     tmp_path: Path,
 ) -> None:
     jobs = [job("a", Tool(name="Bash", takes=60))]
-    async with open_place(tmp_path, "child") as place:
+    async with open_host_setup(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
         async with run_batch(place.manager, jobs, host=host, retry_from="ask") as results:
             await until(results, {"Bash"})
@@ -209,7 +218,7 @@ async def test_a_child_imports_nothing_from_the_working_directory(
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     monkeypatch.chdir(tmp_path)
     async with (
-        open_place(tmp_path, "child") as place,
+        open_host_setup(tmp_path, "child") as place,
         run_batch(place.manager, [job("a")], host=place.new_host()) as results,
     ):
         (result,) = [each async for each in results]
@@ -218,8 +227,10 @@ async def test_a_child_imports_nothing_from_the_working_directory(
 
 
 async def test_a_child_that_does_not_come_up_ends_the_batch(tmp_path: Path) -> None:
-    async with open_place(tmp_path, "child") as place:
-        host = ChildHost(tmp_path / "store.db", adapters={"actor": "tests.batch.actors:Nobody"})
+    async with open_host_setup(tmp_path, "child") as place:
+        host = ChildHost(
+            tmp_path / "store.db", adapters={"actor": "tests.batch.child_adapters:Nobody"}
+        )
         with pytest.raises(BatchDown, match="Nobody"):
             async with run_batch(place.manager, [job("a")], host=host):
                 await trio.sleep_forever()
@@ -237,12 +248,12 @@ class LateHost(InProcessHost):
         ]
 
 
-def _before(ended: Ended) -> Ended:
-    return Ended(job=ended.job, attempt=ended.attempt - 1, result=ended.result)
+def _before(ended: AttemptResult) -> AttemptResult:
+    return AttemptResult(job=ended.job, attempt=ended.attempt - 1, result=ended.result)
 
 
 async def test_what_comes_late_changes_nothing(tmp_path: Path) -> None:
-    async with open_place(tmp_path, "here") as place:
+    async with open_host_setup(tmp_path, "here") as place:
         failing = Fail(kind=FailureKind.OVERLOADED, retryable=True)
         jobs = [job("good", Say(text="x")), job("bad", failing)]
         batch = run_batch(place.manager, jobs, host=LateHost(place.manager), retries=0)
@@ -261,7 +272,9 @@ async def test_a_host_that_hears_nothing_any_more_ends_what_runs(
             await nursery.start(host.serve)
             await host.renew(30)
             session = "ses_00000000000000000001"
-            await host.submit(Work(batch="b", job=job("a", Hang()), attempt=1, session_id=session))
+            await host.submit(
+                AttemptSpec(batch="b", job=job("a", Hang()), attempt=1, session_id=session)
+            )
             ((_, ended),) = await host.follow(0)
             nursery.cancel_scope.cancel()
     assert ended.result.status is RunStatus.CANCELLED

@@ -13,7 +13,7 @@ from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Use, Wait
-from tests.batch.hall import collect, job, open_hall, results_of
+from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 def statuses(out: Path) -> dict[str, str]:
@@ -26,7 +26,7 @@ def statuses(out: Path) -> dict[str, str]:
 async def test_a_raised_limit_runs_what_it_has_ended_and_leaves_the_rest(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         tight = [job(id, prompt=p, deadline=2) for id, p in (("ok", "a"), ("slow", SLOW))]
         first = await results_of(run_batch(hall.manager, tight, out=tmp_path))
         assert first == {"ok": "completed", "slow": "timed_out"}
@@ -45,7 +45,7 @@ async def test_a_raised_limit_holds_for_what_goes_on(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Say(text="x"), Wait(seconds=30)) if attempt == 0 else (Wait(seconds=10),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         async with run_batch(hall.manager, [job("a", deadline=4)], out=tmp_path):
             await trio.sleep(3)
         again = await results_of(run_batch(hall.manager, [job("a", deadline=40)], out=tmp_path))
@@ -60,7 +60,7 @@ async def test_a_raised_limit_holds_for_what_goes_on(
 async def test_what_is_not_its_work_may_change_of_a_job_that_is_done(
     autojump_clock: object, tmp_path: Path, changed: Job
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         assert await collect(run_batch(hall.manager, [changed], out=tmp_path)) == []
         assert hall.prompts() == ["a"]
@@ -69,7 +69,7 @@ async def test_what_is_not_its_work_may_change_of_a_job_that_is_done(
 async def test_another_prompt_of_a_job_that_failed_is_simply_run(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a", Fail()), job("b")], out=tmp_path))
         again = await collect(run_batch(hall.manager, [job("a"), job("b")], out=tmp_path))
         assert [(each.job, each.attempt, each.resumed_from) for each in again] == [("a", 2, None)]
@@ -79,7 +79,7 @@ async def test_another_prompt_of_a_job_that_failed_is_simply_run(
 async def test_another_prompt_of_a_job_that_was_stopped_begins_a_session_of_its_own(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         cut = job("a", Say(text="x"), Hang())
         async with run_batch(hall.manager, [cut], out=tmp_path):
             await trio.sleep(3)
@@ -90,7 +90,7 @@ async def test_another_prompt_of_a_job_that_was_stopped_begins_a_session_of_its_
 async def test_a_change_of_a_job_that_is_not_selected_stops_nothing(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a"), job("b", Fail())], out=tmp_path))
         now = [job("a", prompt="other"), job("b")]
         part = run_batch(hall.manager, now, out=tmp_path, only=["b"])
@@ -103,7 +103,7 @@ async def test_a_change_of_a_job_that_is_not_selected_stops_nothing(
 
 
 async def test_force_touches_only_what_is_selected(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job(id) for id in "abc"], out=tmp_path))
         now = [job(id, prompt=f"new {id}") for id in "abc"]
         part = run_batch(hall.manager, now, out=tmp_path, only=["b"], force=True)
@@ -116,7 +116,7 @@ async def test_force_touches_only_what_is_selected(autojump_clock: object, tmp_p
 async def test_what_force_has_not_come_to_is_as_it_was(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a"), job("b"), job("c", Fail())]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         now = [job("a", Hang()), job("b", prompt="new b"), job("c", Fail())]
@@ -142,7 +142,7 @@ async def test_a_result_stands_until_the_next_one_is_there(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Fail(),) if attempt == 0 else (Wait(seconds=5), Say(text="x"))
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         async with run_batch(hall.manager, [job("a")], out=tmp_path) as results:
             await trio.sleep(3)
@@ -154,7 +154,7 @@ async def test_a_result_stands_until_the_next_one_is_there(
 async def test_a_directory_of_an_older_version_goes_on_working(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", deadline=5), job("b", Fail())]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger, ledger:
@@ -170,7 +170,7 @@ async def test_what_force_has_begun_goes_on_after_a_kill_without_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     out, disk = tmp_path / "out", tmp_path / "disk"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=out))
         now = [job("a", Wait(seconds=5), Say(text="new"))]
         async with run_batch(hall.manager, now, out=out, force=True):
@@ -188,7 +188,7 @@ async def test_other_work_has_the_whole_budget_of_its_job(
         overloaded = Fail(kind=FailureKind.OVERLOADED, retryable=True)
         return (Use(output=1, usd=0.75), *((overloaded,) if prompt == "new" else ()))
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         await collect(run_batch(hall.manager, [job("a", budget_usd=0.5)], out=tmp_path))
         now = [job("a", prompt="new", budget_usd=1)]
         (result,) = await collect(run_batch(hall.manager, now, out=tmp_path, force=True))
@@ -200,7 +200,7 @@ async def test_other_work_has_the_whole_budget_of_its_job(
 async def test_a_budget_that_is_used_up_loses_nothing_of_what_a_job_came_to(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Use(output=1, usd=0.75), Fail(message="oh no"), budget_usd=0.5)]
         (first,) = await collect(run_batch(hall.manager, jobs, out=tmp_path))
         (again,) = await collect(run_batch(hall.manager, jobs, out=tmp_path))

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.batch import Batch, HowTo, JobResult, dry_run
+from sessionmgr.batch import Batch, BatchOptions, JobResult, dry_run
 from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
 from sessionmgr.testing.scripted import (
     Crash,
@@ -24,7 +24,7 @@ from sessionmgr.testing.scripted import (
     Tool,
     scripted,
 )
-from tests.batch.hall import Hall, collect, job, open_hall
+from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup
 
 CUT = (Tool(name="Bash", takes=9999),)
 NOTICE = "a tool call was running (Bash). Its outcome is unknown"
@@ -54,11 +54,11 @@ def line(out: Path) -> dict[str, Any]:
     return result
 
 
-def batch(hall: Hall, out: Path, **how: Unpack[HowTo]) -> Batch:
+def batch(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> Batch:
     return run_batch(hall.manager, [job("a", deadline=50)], out=out, **how)
 
 
-async def cut(hall: Hall, out: Path, **how: Unpack[HowTo]) -> None:
+async def cut(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> None:
     """Leave a batch while its job is in a tool."""
     async with batch(hall, out, **how):
         await trio.sleep(3)
@@ -66,7 +66,7 @@ async def cut(hall: Hall, out: Path, **how: Unpack[HowTo]) -> None:
     assert line(out)["side_effects"]
 
 
-async def again(hall: Hall, out: Path, **how: Unpack[HowTo]) -> JobResult:
+async def again(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> JobResult:
     (result,) = await collect(batch(hall, out, **how))
     return result
 
@@ -74,7 +74,7 @@ async def again(hall: Hall, out: Path, **how: Unpack[HowTo]) -> JobResult:
 async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT)) as hall:
+    async with open_batch_setup(scripts=then(CUT)) as hall:
         await cut(hall, tmp_path)
         result = await again(hall, tmp_path)
         assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
@@ -88,7 +88,7 @@ async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
 async def test_what_was_cut_in_a_tool_is_started_over_if_that_is_decided(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT)) as hall:
+    async with open_batch_setup(scripts=then(CUT)) as hall:
         await cut(hall, tmp_path)
         result = await again(hall, tmp_path, retry_from="fresh")
         assert (result.status, result.resumed_from) == (RunStatus.TIMED_OUT, None)
@@ -98,7 +98,7 @@ async def test_what_was_cut_in_a_tool_is_started_over_if_that_is_decided(
 async def test_with_ask_it_waits_for_a_decision_however_often_the_batch_is_run(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT)) as hall:
+    async with open_batch_setup(scripts=then(CUT)) as hall:
         await cut(hall, tmp_path)
         for _ in range(3):
             result = await again(hall, tmp_path, retry_from="ask")
@@ -114,7 +114,7 @@ async def test_with_ask_it_waits_for_a_decision_however_often_the_batch_is_run(
 async def test_a_deadline_within_a_tool_ends_the_attempt_and_not_the_session(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT)) as hall:
+    async with open_batch_setup(scripts=then(CUT)) as hall:
         result = await again(hall, tmp_path)
         assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
         result = await again(hall, tmp_path)
@@ -137,7 +137,7 @@ ENDS: dict[str, tuple[Step, ...]] = {
 async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_with_it(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
-    async with open_hall(scripts=then(ENDS[name])) as hall:
+    async with open_batch_setup(scripts=then(ENDS[name])) as hall:
         result = await again(hall, tmp_path)
         if result.status is not RunStatus.COMPLETED:
             result = await again(hall, tmp_path)
@@ -148,7 +148,7 @@ async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_wi
 async def test_a_job_that_waits_for_a_limit_to_pass_is_not_started_over_for_that(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then((Tool(name="Bash"), RateLimited()))) as hall:
+    async with open_batch_setup(scripts=then((Tool(name="Bash"), RateLimited()))) as hall:
         assert (await again(hall, tmp_path, retry_from="fresh")).text == "well"
         assert hall.prompts() == ["a", "continue"]
 
@@ -156,7 +156,7 @@ async def test_a_job_that_waits_for_a_limit_to_pass_is_not_started_over_for_that
 async def test_a_notice_that_never_reached_the_agent_is_given_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT, (Crash(),))) as hall:
+    async with open_batch_setup(scripts=then(CUT, (Crash(),))) as hall:
         await cut(hall, tmp_path)
         assert (await again(hall, tmp_path)).status is RunStatus.FAILED
         assert (await again(hall, tmp_path)).text == "well"
@@ -166,7 +166,7 @@ async def test_a_notice_that_never_reached_the_agent_is_given_again(
 async def test_a_session_that_is_gone_leaves_the_job_for_a_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT, (GONE,))) as hall:
+    async with open_batch_setup(scripts=then(CUT, (GONE,))) as hall:
         await cut(hall, tmp_path)
         for _ in range(2):
             result = await again(hall, tmp_path)
@@ -184,7 +184,7 @@ async def test_a_session_that_is_gone_costs_nothing_where_nothing_was_done(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     prompts = iter([(Say(text="some"), Hang()), (GONE,), (Say(text="well"),)])
-    async with open_hall(scripts=lambda prompt, attempt: next(prompts)) as hall:
+    async with open_batch_setup(scripts=lambda prompt, attempt: next(prompts)) as hall:
         async with batch(hall, tmp_path):
             await trio.sleep(3)
         result = await again(hall, tmp_path)
@@ -196,7 +196,7 @@ async def test_a_session_that_fails_alike_twice_after_it_was_resumed_is_given_up
     autojump_clock: object, tmp_path: Path
 ) -> None:
     bad = (Fail(retryable=True, resumable=True),)
-    async with open_hall(scripts=then(CUT, bad, bad)) as hall:
+    async with open_batch_setup(scripts=then(CUT, bad, bad)) as hall:
         await cut(hall, tmp_path)
         result = await again(hall, tmp_path, retries=5)
         assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 3, True)
@@ -222,7 +222,7 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     actor = unresumable(*CUT)
-    async with open_hall(others={"actor": actor}) as hall:
+    async with open_batch_setup(others={"actor": actor}) as hall:
         result = await again(hall, tmp_path)
         assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
         assert result.failure is not None
@@ -248,7 +248,7 @@ async def test_a_longer_deadline_decides_for_a_command_that_was_ended_by_one(
     autojump_clock: object, tmp_path: Path, steps: tuple[Step, ...], asked: int
 ) -> None:
     actor = unresumable(*steps)
-    async with open_hall(others={"actor": actor}) as hall:
+    async with open_batch_setup(others={"actor": actor}) as hall:
         await again(hall, tmp_path)
         await collect(run_batch(hall.manager, [job("a", deadline=60)], out=tmp_path))
     assert [entry.text for entry in actor.diary if entry.what == "prompt"] == asked * ["a"]
@@ -257,7 +257,7 @@ async def test_a_longer_deadline_decides_for_a_command_that_was_ended_by_one(
 async def test_jobs_that_are_not_selected_are_not_shown_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(others={"actor": unresumable(*CUT)}) as hall:
+    async with open_batch_setup(others={"actor": unresumable(*CUT)}) as hall:
         jobs = [job("a", deadline=50), job("b", deadline=50)]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         shown = await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["b"]))
@@ -272,7 +272,7 @@ async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_sess
             return Script(steps=CUT)
         return Script(steps=(Say(text="well"),) if attempt else (Crash(),), starts=bool(attempt))
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         await cut(hall, tmp_path)
         result = await again(hall, tmp_path)
         assert result.failure is not None
@@ -281,7 +281,7 @@ async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_sess
         assert (await again(hall, tmp_path)).text == "well"
 
 
-async def killed(hall: Hall, out: Path) -> Path:
+async def killed(hall: BatchSetup, out: Path) -> Path:
     """Leave a batch while its job is in a tool; return a directory that knows nothing of the end.
 
     It is as a batch leaves it that is killed.
@@ -296,7 +296,7 @@ async def killed(hall: Hall, out: Path) -> Path:
 async def test_a_killed_job_in_whose_session_another_run_has_failed_is_not_started_over(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT, (Fail(),))) as hall:
+    async with open_batch_setup(scripts=then(CUT, (Fail(),))) as hall:
         out = await killed(hall, tmp_path)
         [session] = await hall.manager.sessions()
         by_hand = await (await hall.manager.session(session.id)).submit("by hand")
@@ -311,7 +311,7 @@ async def test_a_killed_job_in_whose_session_another_run_has_failed_is_not_start
 async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then(CUT)) as hall:
+    async with open_batch_setup(scripts=then(CUT)) as hall:
         out = await killed(hall, tmp_path)
         other = [job("a", deadline=50), job("b")]
         [of_b] = await collect(run_batch(hall.manager, other, out=out, only=["b"]))
@@ -334,7 +334,7 @@ async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_tha
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return firsts.pop(0) if prompt == "a" else (Say(text="well"),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         assert (await again(hall, out)).side_effects is False
         async with batch(hall, out):
             await trio.sleep(3)
@@ -348,7 +348,7 @@ async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     """Codex forgets the prompt of a turn that is interrupted as it begins."""
-    async with open_hall(scripts=then((Hang(),))) as hall:
+    async with open_batch_setup(scripts=then((Hang(),))) as hall:
         for _ in range(2):
             async with batch(hall, tmp_path):
                 await trio.sleep(3)
@@ -359,7 +359,7 @@ async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
 async def test_a_job_whose_agent_has_answered_is_told_to_continue(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as hall:
+    async with open_batch_setup(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as hall:
         for _ in range(2):
             async with batch(hall, tmp_path):
                 await trio.sleep(3)
@@ -368,13 +368,13 @@ async def test_a_job_whose_agent_has_answered_is_told_to_continue(
 
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(ValueError, match="retry_from is 'start'; it must be one of session"):
             run_batch(hall.manager, [job("a")], retry_from="start")
 
 
 async def test_a_job_that_has_completed_wants_no_decision(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a", Tool(name="Bash"), Say(text="done"))])
         (result,) = await collect(batch)
     assert (result.status, result.detail) == (RunStatus.COMPLETED, None)

@@ -5,40 +5,42 @@ import msgspec
 import pytest
 
 from sessionmgr import PermissionMode
-from sessionmgr.batch.job import Job, fingerprint, meaning
+from sessionmgr.batch.job import Job, job_digests, work_fingerprint
 
 
 def print_of(job: Job) -> str:
-    return fingerprint(meaning(job))
+    return work_fingerprint(job_digests(job))
 
 
 def test_a_default_counts_where_the_job_says_nothing() -> None:
-    job = Job(id="a", prompt="go", model="big").over(Job(id="-", model="small", provider="codex"))
+    job = Job(id="a", prompt="go", model="big").with_defaults(
+        Job(id="-", model="small", provider="codex")
+    )
     assert (job.id, job.prompt, job.model, job.provider) == ("a", "go", "big", "codex")
 
 
 def test_variables_are_joined_name_by_name() -> None:
-    job = Job(id="a", env={"A": "1"}).over(Job(id="-", env={"A": "0", "B": "2"}))
+    job = Job(id="a", env={"A": "1"}).with_defaults(Job(id="-", env={"A": "0", "B": "2"}))
     assert job.env == {"A": "1", "B": "2"}
 
 
 def test_default_options_are_for_the_default_provider_alone() -> None:
     defaults = Job(id="-", provider="shell", options={"timeout": 3})
-    assert Job(id="a", provider="codex").over(defaults).options is None
-    assert Job(id="a", options={"shell": True}).over(defaults).options == {
+    assert Job(id="a", provider="codex").with_defaults(defaults).options is None
+    assert Job(id="a", options={"shell": True}).with_defaults(defaults).options == {
         "timeout": 3,
         "shell": True,
     }
 
 
 def test_a_prompt_takes_the_place_of_a_default_file() -> None:
-    job = Job(id="a", prompt="go").over(Job(id="-", prompt_file="p.txt"))
+    job = Job(id="a", prompt="go").with_defaults(Job(id="-", prompt_file="p.txt"))
     assert (job.prompt, job.prompt_file) == ("go", None)
 
 
 def test_no_defaults_change_nothing() -> None:
     job = Job(id="a", prompt="go")
-    assert job.over(None) is job
+    assert job.with_defaults(None) is job
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_what_is_spelled_otherwise_means_the_same(other: Job) -> None:
 
 def test_names_of_tools_mean_the_same_in_any_order() -> None:
     one = Job(id="a", tools_denied=("Bash", "Edit"))
-    assert meaning(one) == meaning(Job(id="a", tools_denied=("Edit", "Bash", "Edit")))
+    assert job_digests(one) == job_digests(Job(id="a", tools_denied=("Edit", "Bash", "Edit")))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.batch.file_format import foreign_format
+from sessionmgr.batch.file_format import foreign_format_error
 from sessionmgr.batch.job import Job
-from sessionmgr.batch.jobs_file import Source, parse_job
+from sessionmgr.batch.jobs_file import JobSource, parse_job
 from sessionmgr.batch.problems import SHOWN, Problem, Problems
 
 GOOD = b'{"id": "a", "prompt": "x"}\n'
@@ -62,7 +62,7 @@ JSONISH = st.text(st.sampled_from("{}[]\",:\\ \n'abid0123.eE-truefalsn"), max_si
 
 def read(path: Path) -> list[Job | Problem]:
     found: list[Job | Problem] = []
-    for _, each in Source(path):
+    for _, each in JobSource(path):
         found += each if isinstance(each, list) else [each]
     return found
 
@@ -208,7 +208,7 @@ def test_whatever_a_line_holds_it_is_a_job_or_told_in_words(line: bytes) -> None
 
 @given(st.binary(max_size=400))
 def test_whatever_a_file_begins_with_it_is_recognized_or_not(head: bytes) -> None:
-    assert foreign_format(head, "FILE") != ""
+    assert foreign_format_error(head, "FILE") != ""
 
 
 def _wrong(line: bytes) -> list[Problem]:

@@ -7,7 +7,7 @@ import trio
 from sessionmgr import Allow, ApprovalRequest, Decision, run_batch
 from sessionmgr.batch import BatchOverview, ended, read_batch, read_failures
 from sessionmgr.testing.scripted import Ask, Fail, Say
-from tests.batch.hall import job, open_hall
+from tests.batch.open_batch import job, open_batch_setup
 
 
 async def test_an_overview_has_the_counts_and_the_process_of_a_running_batch(
@@ -22,7 +22,7 @@ async def test_an_overview_has_the_counts_and_the_process_of_a_running_batch(
         await trio.sleep(1000)
         return Allow()
 
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(
             hall.manager, jobs, out=tmp_path, retries=0, concurrency=3, approve=approve
         )
@@ -58,7 +58,10 @@ def test_a_directory_without_a_batch_has_no_overview_and_stays_as_it_is(tmp_path
 async def test_to_read_an_overview_writes_nothing_in_the_lock(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall, run_batch(hall.manager, [job("a")], out=tmp_path) as batch:
+    async with (
+        open_batch_setup() as hall,
+        run_batch(hall.manager, [job("a")], out=tmp_path) as batch,
+    ):
         await batch.wait()
     before = (tmp_path / "lock").read_text()
     assert read_batch(tmp_path) is not None

@@ -7,9 +7,9 @@ import pytest
 import trio.testing
 
 from sessionmgr import run_batch
-from sessionmgr.batch import dry_run, spool
+from sessionmgr.batch import dry_run, spool_jobs
 from sessionmgr.errors import JobsInvalid, OutDirectoryTaken
-from tests.batch.hall import collect, job, open_hall, results_of
+from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 def write_jobs(path: Path, *ids: str) -> Path:
@@ -25,7 +25,7 @@ async def test_the_batch_of_another_file_keeps_its_directory(
     one = write_jobs(tmp_path / "one" / "jobs.jsonl", "a")
     other = write_jobs(tmp_path / "other" / "jobs.jsonl", "b")
     out = tmp_path / "out"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, one, out=out))
         before = (out / "results.jsonl").read_bytes()
         with pytest.raises(OutDirectoryTaken) as refused:
@@ -48,7 +48,7 @@ async def test_the_same_file_by_another_path_is_the_same(
     (tmp_path / "link.jsonl").symlink_to(path)
     (tmp_path / "hard.jsonl").hardlink_to(path)
     monkeypatch.chdir(tmp_path)
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, path, out="out"))
         for name in ("jobs.jsonl", "link.jsonl", "hard.jsonl"):
             assert await results_of(run_batch(hall.manager, name, out="out")) == {}
@@ -58,7 +58,7 @@ async def test_a_renamed_file_takes_its_directory_over_by_force_and_does_nothing
     autojump_clock: object, tmp_path: Path
 ) -> None:
     path, out = write_jobs(tmp_path / "jobs.jsonl", "a"), tmp_path / "out"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, path, out=out))
         path = path.rename(tmp_path / "renamed.jsonl")
         with pytest.raises(OutDirectoryTaken, match=r"renamed\.jsonl is that file"):
@@ -75,7 +75,7 @@ async def test_a_directory_that_holds_its_own_jobs_file_may_move(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     path = write_jobs(tmp_path / "out" / "jobs.jsonl", "a")
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, path, out=path.parent))
         moved = path.parent.rename(tmp_path / "moved")
         assert await results_of(run_batch(hall.manager, moved / "jobs.jsonl", out=moved)) == {}
@@ -84,7 +84,7 @@ async def test_a_directory_that_holds_its_own_jobs_file_may_move(
 async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text("\n  \n")
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: there are no jobs in it"):
             await collect(run_batch(hall.manager, path, out=tmp_path / "out"))
         assert not (tmp_path / "out").exists()
@@ -95,14 +95,14 @@ async def test_a_stream_without_jobs_leaves_nothing(tmp_path: Path) -> None:
     send, receive = trio.testing.memory_stream_pair()
     await send.aclose()
     with pytest.raises(JobsInvalid, match="stdin: it contains no jobs"):
-        await spool(receive, tmp_path / "out")
+        await spool_jobs(receive, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 async def test_a_selection_that_names_no_job_is_refused(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"j{n}") for n in range(7)]
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, jobs, only=["zzz"], skip=["x*"]))
@@ -120,7 +120,7 @@ async def test_what_is_wrong_with_a_job_that_is_not_selected_stops_nothing(
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", cwd=str(gone)), job("b"), job("c", prompt_file="/no", prompt=None)]
         await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["a"]))
         gone.rmdir()  # the completed job's directory is gone, too
@@ -141,7 +141,7 @@ async def test_a_wrong_jobs_file_takes_no_directory_over(
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"id": "b", "provider": "actor", "prompt": "b", "bogus": 1}\n')
     out = tmp_path / "out"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, one, out=out))
         with pytest.raises(JobsInvalid, match="bogus"):
             await collect(run_batch(hall.manager, wrong, out=out, force=True))
@@ -153,7 +153,7 @@ async def test_a_dry_run_notes_what_force_would_take_over(
 ) -> None:
     one, other = write_jobs(tmp_path / "one.jsonl", "a"), write_jobs(tmp_path / "two.jsonl", "b")
     out = tmp_path / "out"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, one, out=out))
         async with dry_run(hall.manager, other, out=out, force=True) as planned:
             assert [each.job async for each in planned] == ["b"]

@@ -5,10 +5,10 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr import run_batch
-from sessionmgr.batch import Progress
+from sessionmgr.batch import BatchProgress
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
-from tests.batch.hall import job, open_hall
+from tests.batch.open_batch import job, open_batch_setup
 
 
 def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -25,7 +25,7 @@ def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
     return (Wait(seconds=float(seconds)), ends[end])
 
 
-def counts(progress: Progress) -> dict[str, int]:
+def counts(progress: BatchProgress) -> dict[str, int]:
     states = ("done", "failed", "cancelled", "running", "waiting", "retrying")
     return {state: found for state in states if (found := getattr(progress, state))}
 
@@ -40,7 +40,7 @@ async def test_each_job_is_in_one_count_at_each_moment(autojump_clock: MockClock
     ]
     seen: list[dict[str, int]] = []
     async with (
-        open_hall(scripts=scripts) as hall,
+        open_batch_setup(scripts=scripts) as hall,
         run_batch(hall.manager, jobs, concurrency=3, retries=1) as batch,
     ):
         for _ in range(9):
@@ -66,7 +66,7 @@ async def test_each_job_is_in_one_count_at_each_moment(autojump_clock: MockClock
 async def test_the_rate_is_that_of_the_last_half_minute(autojump_clock: MockClock) -> None:
     jobs = [job(f"{n}", prompt="1 well") for n in range(20)]
     jobs += [job(name, prompt="100 well") for name in "ab"]
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         async with run_batch(hall.manager, jobs, concurrency=1) as batch:
             assert (batch.progress().rate, batch.progress().eta) == (None, None)
             for now, ended, seconds in [(10.5, 10, 10.5), (25.5, 20, 25.5), (45.5, 5, 30)]:
@@ -88,10 +88,10 @@ async def test_the_rate_is_that_of_the_last_half_minute(autojump_clock: MockCloc
 async def test_the_rate_is_right_when_more_end_than_are_remembered(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sessionmgr.batch.tally.MOST", 20)
+    monkeypatch.setattr("sessionmgr.batch.counters.MOST", 20)
     jobs = [job(f"{n}", prompt="0.25 well") for n in range(100)]
     async with (
-        open_hall(scripts=scripts) as hall,
+        open_batch_setup(scripts=scripts) as hall,
         run_batch(hall.manager, jobs, concurrency=1) as batch,
     ):
         await trio.sleep(20)

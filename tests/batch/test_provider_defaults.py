@@ -6,7 +6,7 @@ from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.scripted import scripted
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 
 PLAN, EDITS = PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS
 
@@ -17,7 +17,7 @@ async def test_a_job_comes_before_its_provider_and_that_before_all(autojump_cloc
         job("own", permission_mode=PermissionMode.FULL_AUTO),
         job("other", provider="second"),
     ]
-    async with open_hall(others={"second": scripted("second")}) as hall:
+    async with open_batch_setup(others={"second": scripted("second")}) as hall:
         batch = run_batch(
             hall.manager,
             jobs,
@@ -31,14 +31,14 @@ async def test_a_job_comes_before_its_provider_and_that_before_all(autojump_cloc
 
 
 async def test_defaults_of_an_unknown_provider_are_refused(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a")], provider_defaults={"actr": Job(id="-")})
         with pytest.raises(JobsInvalid, match=r"provider_defaults: there is no provider 'actr'"):
             await collect(batch)
 
 
 async def test_defaults_of_a_wrong_type_are_refused(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         wrong: dict[str, object] = {"provider_defaults": ["actor"]}
         with pytest.raises(ArgumentTypeInvalid, match="provider_defaults"):
             run_batch(hall.manager, [job("a")], **wrong)  # type: ignore[arg-type]

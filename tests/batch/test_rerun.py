@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from sessionmgr import Job, run_batch
-from sessionmgr.batch import HowTo, dry_run
+from sessionmgr.batch import BatchOptions, dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
 from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
-from tests.batch.hall import Hall, collect, job, open_hall, results_of
+from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, results_of
 
 
 def recorded(out: Path) -> list[str]:
@@ -27,7 +27,7 @@ def lines(out: Path) -> list[dict[str, object]]:
 
 
 async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         first = await results_of(run_batch(hall.manager, [job("a"), job("b")], out=tmp_path))
         again = await results_of(
             run_batch(hall.manager, [job("a"), job("b"), job("c")], out=tmp_path)
@@ -41,7 +41,7 @@ async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Say(text=prompt),) if attempt else (Fail(),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         assert await results_of(run_batch(hall.manager, [job("a")], out=tmp_path)) == {
             "a": "failed"
         }
@@ -51,7 +51,7 @@ async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: 
 
 
 async def test_what_has_failed_can_be_kept(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Fail())]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         batch = run_batch(hall.manager, jobs, out=tmp_path, keep_failed=True)
@@ -64,7 +64,7 @@ async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_p
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Say(text="more"),) if prompt == "continue" else (Say(text="some"), Hang())
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         async with run_batch(hall.manager, [job("a")], out=tmp_path):
             await trio.sleep(3)
         (cut,) = lines(tmp_path)
@@ -76,7 +76,7 @@ async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_p
 
 
 async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path))
@@ -92,14 +92,14 @@ async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_pat
 
 
 async def test_a_job_that_was_never_run_may_change(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path, limit=0))
         await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path))
         assert hall.prompts() == ["b"]
 
 
 async def test_only_some_may_be_done_at_a_time(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"{kind}{n}") for kind in "ab" for n in range(3)]
         first = run_batch(hall.manager, jobs, out=tmp_path, only=["a*"], skip=["*1"], limit=1)
         assert list(await results_of(first)) == ["a0"]
@@ -113,7 +113,7 @@ async def test_only_some_may_be_done_at_a_time(autojump_clock: object, tmp_path:
 async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Fail()), job("b", Fail()), job("c")]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         part = run_batch(hall.manager, jobs, out=tmp_path, only=["a"])
@@ -129,7 +129,7 @@ async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
 async def test_the_result_of_a_job_that_is_in_the_file_no_more_stays(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a"), job("b", Fail()), job("c")]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         again = run_batch(hall.manager, jobs[:1], out=tmp_path)
@@ -146,7 +146,7 @@ def names_in(directory: Path) -> list[str]:
 async def test_a_batch_that_was_refused_leaves_nothing(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(JobsInvalid):
             await collect(run_batch(hall.manager, [job("a", cwd="/no")], out=tmp_path / "x/y"))
         assert names_in(tmp_path) == []
@@ -157,7 +157,7 @@ async def test_a_batch_that_was_refused_leaves_nothing(
 
 
 async def test_a_batch_is_entered_once(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a")])
         await collect(batch)
         with pytest.raises(RuntimeError, match="run once"):
@@ -165,13 +165,16 @@ async def test_a_batch_is_entered_once(autojump_clock: object) -> None:
 
 
 async def test_one_batch_is_worked_on_by_one(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall, run_batch(hall.manager, [job("a", Hang())], out=tmp_path):
+    async with (
+        open_batch_setup() as hall,
+        run_batch(hall.manager, [job("a", Hang())], out=tmp_path),
+    ):
         with pytest.raises(BatchBusy, match="process"):
             await collect(run_batch(hall.manager, [job("a", Hang())], out=tmp_path))
 
 
 async def test_a_summary_is_left_behind(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("a", Wait(seconds=3)), job("b", Fail())]
         batch = run_batch(hall.manager, jobs, out=tmp_path)
         await collect(batch)
@@ -183,7 +186,7 @@ async def test_a_summary_is_left_behind(autojump_clock: object, tmp_path: Path) 
 
 
 async def test_a_batch_keeps_its_id(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         first = run_batch(hall.manager, [job("a")], out=tmp_path)
         await collect(first)
         second = run_batch(hall.manager, [job("a")], out=tmp_path)
@@ -194,7 +197,7 @@ async def test_a_batch_keeps_its_id(autojump_clock: object, tmp_path: Path) -> N
 async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         cut = [job("done"), job("cut", Say(text="x"), Hang())]
         async with run_batch(hall.manager, cut, out=tmp_path):
             await trio.sleep(3)
@@ -220,7 +223,7 @@ async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it lists open files in /proc")
 async def test_a_dry_run_leaves_no_file_open(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         async with dry_run(hall.manager, [job("a")], out=tmp_path) as planned:
             assert [each.action async for each in planned] == ["done"]
@@ -236,7 +239,7 @@ def open_below(place: Path) -> list[str]:
 
 
 async def test_a_dry_run_makes_no_directory(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         async with dry_run(hall.manager, [job("a")], out=tmp_path / "out") as planned:
             assert [each.action async for each in planned] == ["run"]
         assert not (tmp_path / "out").exists()
@@ -244,7 +247,7 @@ async def test_a_dry_run_makes_no_directory(autojump_clock: object, tmp_path: Pa
 
 async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
     wrong = [job("a"), Job(id="b", prompt="x")]
-    async with open_hall() as hall, dry_run(hall.manager, wrong) as planned:
+    async with open_batch_setup() as hall, dry_run(hall.manager, wrong) as planned:
         assert (await anext(planned)).job == "a"
         with pytest.raises(JobsInvalid, match='job 2: missing "provider"'):
             await anext(planned)
@@ -255,12 +258,12 @@ async def test_what_the_same_call_would_run_again_is_counted(
 ) -> None:
     jobs = [job("fine", Say(text="x")), job("bad", Fail()), job("later", Say(text="x"))]
 
-    async def left(hall: Hall, **how: Unpack[HowTo]) -> int:
+    async def left(hall: BatchSetup, **how: Unpack[BatchOptions]) -> int:
         batch = run_batch(hall.manager, jobs, out=tmp_path, **how)
         await collect(batch)
         return batch.summary().left
 
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         assert await left(hall, only=["fine"]) == 0
         assert await left(hall, limit=1) == 2
         assert await left(hall, keep_failed=True) == 0
@@ -270,7 +273,7 @@ async def test_what_the_same_call_would_run_again_is_counted(
 async def test_attempts_of_earlier_runs_are_counted_apart(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         for number in (1, 2, 3):
             batch = run_batch(hall.manager, [job("bad", Fail())], out=tmp_path)
             await collect(batch)

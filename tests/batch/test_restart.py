@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
-from sessionmgr.batch.host import Ended
+from sessionmgr.batch.host import AttemptResult
 from sessionmgr.batch.restart import (
     Basis,
-    Past,
+    PastAttempt,
     RetryFrom,
-    Start,
-    conclude,
-    is_poisoned,
-    unpacked,
-    with_decision,
+    StartMode,
+    decide_attempt,
+    fails_at_each_resume,
+    unpack_basis,
+    with_required_decision,
 )
 from sessionmgr.model import (
     Failure,
@@ -28,16 +28,16 @@ K = FailureKind
 
 STARTS = [
     # resumable, side effects; session, fresh, ask
-    (False, False, Start.OVER, Start.OVER, Start.OVER),
-    (True, False, Start.RESUME, Start.OVER, Start.RESUME),
-    (False, True, Start.UNDECIDED, Start.OVER, Start.UNDECIDED),
-    (True, True, Start.RESUME, Start.OVER, Start.UNDECIDED),
+    (False, False, StartMode.OVER, StartMode.OVER, StartMode.OVER),
+    (True, False, StartMode.RESUME, StartMode.OVER, StartMode.RESUME),
+    (False, True, StartMode.UNDECIDED, StartMode.OVER, StartMode.UNDECIDED),
+    (True, True, StartMode.RESUME, StartMode.OVER, StartMode.UNDECIDED),
 ]
 
 
 @pytest.mark.parametrize(("resumable", "effects", "session", "fresh", "ask"), STARTS)
 def test_only_an_explicit_decision_starts_over_what_has_made_tool_calls(
-    resumable: bool, effects: bool, session: Start, fresh: Start, ask: Start
+    resumable: bool, effects: bool, session: StartMode, fresh: StartMode, ask: StartMode
 ) -> None:
     basis = Basis(resumable, effects)
     assert [basis.start(policy) for policy in RetryFrom] == [session, fresh, ask]
@@ -47,11 +47,11 @@ def test_only_an_explicit_decision_starts_over_what_has_made_tool_calls(
 def test_the_ledger_gives_back_the_standing_that_it_was_given(
     resumable: bool, effects: bool
 ) -> None:
-    assert unpacked(Basis(resumable, effects).packed) == Basis(resumable, effects)
+    assert unpack_basis(Basis(resumable, effects).packed) == Basis(resumable, effects)
 
 
 def test_a_ledger_of_before_says_only_whether_a_job_can_be_resumed() -> None:
-    assert (unpacked(0), unpacked(1)) == (Basis(), Basis(resumable=True))
+    assert (unpack_basis(0), unpack_basis(1)) == (Basis(), Basis(resumable=True))
 
 
 def ended(
@@ -62,7 +62,7 @@ def ended(
     calls: ToolCalls = ToolCalls(),  # noqa: B008
     status: RunStatus = RunStatus.FAILED,
     exit_code: int | None = None,
-) -> Ended:
+) -> AttemptResult:
     failure = Failure(kind=kind, message="it went wrong", exit_code=exit_code)
     result = RunResult(
         id="run_1",
@@ -73,7 +73,7 @@ def ended(
         tool_calls=calls,
         provider_session_id=session,
     )
-    return Ended(job="a", attempt=1, result=result, resumable=resumable)
+    return AttemptResult(job="a", attempt=1, result=result, resumable=resumable)
 
 
 MADE = ToolCalls(count={"Bash": 1})
@@ -87,8 +87,8 @@ OTHERS = [
 RESUMED = Basis(resumable=True, side_effects=True)
 
 
-def basis_after(end: Ended, before: Basis = Basis()) -> Basis:  # noqa: B008
-    return conclude(end, before, [], resumes=True, is_command=False).basis
+def basis_after(end: AttemptResult, before: Basis = Basis()) -> Basis:  # noqa: B008
+    return decide_attempt(end, before, [], resumes=True, is_command=False).basis
 
 
 def after_denials(calls: int, *denials: PermissionDenial) -> Basis:
@@ -133,8 +133,8 @@ def test_an_attempt_that_failed_at_its_start_leaves_the_session_resumable() -> N
     assert basis_after(end, RESUMED) == RESUMED
 
 
-def past(*kinds: FailureKind | None, session: str = "s") -> list[Past]:
-    return [Past(session, None if kind is None else kind.value) for kind in kinds]
+def past(*kinds: FailureKind | None, session: str = "s") -> list[PastAttempt]:
+    return [PastAttempt(session, None if kind is None else kind.value) for kind in kinds]
 
 
 POISONED = [
@@ -152,11 +152,11 @@ POISONED = [
 
 @pytest.mark.parametrize(("attempts", "poisoned"), POISONED)
 def test_a_session_is_unusable_that_fails_in_the_same_way_twice_after_it_was_resumed(
-    attempts: list[Past], poisoned: bool
+    attempts: list[PastAttempt], poisoned: bool
 ) -> None:
-    assert is_poisoned(attempts) == poisoned
+    assert fails_at_each_resume(attempts) == poisoned
     end = ended(K.PROVIDER_ERROR, resumable=True, calls=MADE)
-    conclusion = conclude(end, RESUMED, attempts, resumes=True, is_command=False)
+    conclusion = decide_attempt(end, RESUMED, attempts, resumes=True, is_command=False)
     assert conclusion.basis.resumable == (not poisoned)
     assert conclusion.told.failure is not None
     assert ("its session seems unusable" in conclusion.told.failure.message) == poisoned
@@ -164,16 +164,16 @@ def test_a_session_is_unusable_that_fails_in_the_same_way_twice_after_it_was_res
 
 def test_a_command_that_ended_by_itself_is_run_again_by_the_user_but_not_by_a_retry() -> None:
     end = ended(K.PROCESS_EXITED, session=None, calls=MADE, exit_code=1)
-    conclusion = conclude(end, Basis(), [], resumes=False, is_command=True)
-    assert conclusion.basis.start(RetryFrom.SESSION) is Start.UNDECIDED
-    assert conclusion.kept.start(RetryFrom.SESSION) is Start.OVER
+    conclusion = decide_attempt(end, Basis(), [], resumes=False, is_command=True)
+    assert conclusion.basis.start(RetryFrom.SESSION) is StartMode.UNDECIDED
+    assert conclusion.kept.start(RetryFrom.SESSION) is StartMode.OVER
 
 
 def test_a_command_that_could_not_be_started_has_had_no_side_effects() -> None:
     failure = Failure(kind=K.CLI_NOT_FOUND, message="it is not there", phase="start")
     end = ended(session=None, calls=MADE)
     end = structs.replace(end, result=structs.replace(end.result, failure=failure))
-    conclusion = conclude(end, Basis(), [], resumes=False, is_command=True)
+    conclusion = decide_attempt(end, Basis(), [], resumes=False, is_command=True)
     assert (conclusion.basis, conclusion.kept) == (Basis(), Basis())
 
 
@@ -186,15 +186,15 @@ CUT = [
 
 
 @pytest.mark.parametrize("end", CUT, ids=lambda end: end.result.failure.kind)
-def test_a_command_that_was_cut_is_not_run_again_without_a_decision(end: Ended) -> None:
-    kept = conclude(end, Basis(), [], resumes=False, is_command=True).kept
-    assert kept.start(RetryFrom.SESSION) is Start.UNDECIDED
+def test_a_command_that_was_cut_is_not_run_again_without_a_decision(end: AttemptResult) -> None:
+    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=True).kept
+    assert kept.start(RetryFrom.SESSION) is StartMode.UNDECIDED
 
 
 def test_an_agent_that_exits_is_not_taken_for_a_command() -> None:
     end = ended(K.PROCESS_EXITED, calls=MADE, exit_code=1)
-    kept = conclude(end, Basis(), [], resumes=False, is_command=False).kept
-    assert kept.start(RetryFrom.SESSION) is Start.UNDECIDED
+    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=False).kept
+    assert kept.start(RetryFrom.SESSION) is StartMode.UNDECIDED
 
 
 WHY = [
@@ -207,9 +207,9 @@ WHY = [
 
 @pytest.mark.parametrize(("end", "resumes", "why"), WHY, ids=lambda each: str(each)[:20])
 def test_a_result_says_why_it_is_not_resumed_and_which_flag_decides(
-    end: Ended, resumes: bool, why: str
+    end: AttemptResult, resumes: bool, why: str
 ) -> None:
-    told = conclude(end, Basis(), [], resumes=resumes, is_command=False).told
+    told = decide_attempt(end, Basis(), [], resumes=resumes, is_command=False).told
     assert told.failure is not None
     assert told.failure.message == (
         f"it went wrong; it has made tool calls, and {why}"
@@ -219,14 +219,14 @@ def test_a_result_says_why_it_is_not_resumed_and_which_flag_decides(
 
 def test_a_decision_is_asked_for_once_however_often_it_is_shown() -> None:
     result = ended(calls=MADE).result
-    once = with_decision(result, RESUMED, why_not="")
+    once = with_required_decision(result, RESUMED, why_not="")
     assert once.failure is not None
     assert once.failure.message.endswith(
         "--retry-from session resumes its session, --retry-from fresh starts it over"
     )
-    assert with_decision(once, RESUMED, why_not="") == once
+    assert with_required_decision(once, RESUMED, why_not="") == once
     cancelled = RunResult(id="r", session_id="s", provider="shell", status=RunStatus.CANCELLED)
-    told = with_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
+    told = with_required_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
     assert told.detail is not None
     assert told.detail.startswith("it has made tool calls, and it is gone: --retry-from fresh")
-    assert with_decision(told, Basis(side_effects=True), why_not="it is gone") == told
+    assert with_required_decision(told, Basis(side_effects=True), why_not="it is gone") == told

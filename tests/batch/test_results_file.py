@@ -8,10 +8,10 @@ import pytest
 
 from sessionmgr import run_batch
 from sessionmgr.batch import results
-from sessionmgr.batch.place import Place
+from sessionmgr.batch.batch_dir import BatchDirectory
 from sessionmgr.batch.results import ResultsFile
 from sessionmgr.errors import BatchBusy, JobsInvalid, OutDirectoryUnusable
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -56,7 +56,7 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     results = tmp_path / "results.jsonl"
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         before = results.read_bytes()
         (tmp_path / "ledger.db").unlink()
@@ -73,16 +73,16 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
 async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_there(
     autojump_clock: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vanish, busy = Place.vanish, list[str]()
+    vanish, busy = BatchDirectory.discard, list[str]()
 
-    def watched(place: Place) -> None:
+    def watched(place: BatchDirectory) -> None:
         with pytest.raises(BatchBusy) as refused:
-            Place(place.path)
+            BatchDirectory(place.path)
         busy.append(str(refused.value))
         vanish(place)
 
-    monkeypatch.setattr(Place, "vanish", watched)
-    async with open_hall() as hall:
+    monkeypatch.setattr(BatchDirectory, "discard", watched)
+    async with open_batch_setup() as hall:
         with pytest.raises(JobsInvalid):
             await collect(run_batch(hall.manager, [job("a"), job("a")], out=tmp_path / "out"))
     assert len(busy) == 1
@@ -92,16 +92,16 @@ async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_th
 def test_a_directory_that_vanishes_while_it_is_taken_is_taken_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, flock = Place(tmp_path / "out"), fcntl.flock
+    first, flock = BatchDirectory(tmp_path / "out"), fcntl.flock
 
     def late(lock: int, how: int) -> None:
         monkeypatch.undo()
-        first.vanish()
+        first.discard()
         first.close()
         flock(lock, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    second = Place(tmp_path / "out")
+    second = BatchDirectory(tmp_path / "out")
     with pytest.raises(BatchBusy):
-        Place(tmp_path / "out")
+        BatchDirectory(tmp_path / "out")
     second.close()

@@ -22,7 +22,7 @@ from sessionmgr.batch import Batch, Summary
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Entry, Fail, Hang, Say, Step, Wait
-from tests.batch.hall import Hall, open_hall
+from tests.batch.open_batch import BatchSetup, open_batch_setup
 
 IDS = ("a1", "a2", "b1", "b2")
 FAILED = {"failed", "timed_out", "rate_limited"}
@@ -30,7 +30,7 @@ LOOK_EVERY = 0.7
 
 
 @dataclass(frozen=True)
-class Command:
+class RerunCommand:
     """A user's edit of the jobs file, and the command that follows."""
 
     prompts: frozenset[str]
@@ -49,7 +49,7 @@ class Command:
 
 some_ids = st.frozensets(st.sampled_from(IDS), max_size=2)
 commands = st.builds(
-    Command,
+    RerunCommand,
     prompts=some_ids,
     gone=some_ids,
     deadline=st.sampled_from([2.0, 50.0]),
@@ -64,10 +64,10 @@ commands = st.builds(
 
 
 @dataclass
-class World:
+class RetentionModel:
     """A directory, and the user's knowledge of it."""
 
-    hall: Hall
+    hall: BatchSetup
     out: Path
     versions: Counter[str] = field(default_factory=Counter[str])
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -98,7 +98,7 @@ class World:
 
     # --- allowed changes -------------------------------------------------------------------------
 
-    def selects(self, command: Command, id: str) -> bool:
+    def selects(self, command: RerunCommand, id: str) -> bool:
         is_named = not command.only or any(fnmatchcase(id, glob) for glob in command.only)
         is_skipped = any(fnmatchcase(id, glob) for glob in command.skip)
         return id not in command.gone and is_named and not is_skipped
@@ -110,7 +110,7 @@ class World:
         told = json.loads(self.lines[id])
         return told["status"] == "completed" and self.prompt_of(told["id"]) != self.prompt(id)
 
-    def may_run(self, command: Command, id: str) -> bool:
+    def may_run(self, command: RerunCommand, id: str) -> bool:
         if not self.selects(command, id):
             return False
         if id not in self.lines or id in self.underway:
@@ -120,12 +120,12 @@ class World:
             return command.force and self.has_changed(id)
         return not (command.keep_failed and status in FAILED)
 
-    def is_refused(self, command: Command) -> bool:
+    def is_refused(self, command: RerunCommand) -> bool:
         selected = [id for id in IDS if self.selects(command, id)]
         changed = [id for id in selected if self.has_changed(id)]
         return not selected or (bool(changed) and not command.force)
 
-    def is_unsettled(self, command: Command) -> bool:
+    def is_unsettled(self, command: RerunCommand) -> bool:
         """Return whether the command first finds out what a killed process has begun.
 
         New work that was begun by force goes on without it, however many commands pass it over.
@@ -144,7 +144,7 @@ class World:
                 assert id in allowed, f"the line of {id} is another, and it may not have run"
                 assert json.loads(found[id])["attempt"] > json.loads(before)["attempt"]
 
-    def check_summary(self, command: Command, summary: Summary) -> None:
+    def check_summary(self, command: RerunCommand, summary: Summary) -> None:
         found = self.read()
         wanted = Counter(
             json.loads(found[id])["status"] if id in found else "not_run"
@@ -166,7 +166,7 @@ def scripts(seed: int, prompt: str, attempt: int) -> tuple[Step, ...]:
     return (*well, *chance.choice(ends))
 
 
-async def do(world: World, command: Command) -> None:
+async def do(world: RetentionModel, command: RerunCommand) -> None:
     world.versions.update(command.prompts)
     allowed = {id for id in IDS if world.may_run(command, id)}
     is_sure = not world.is_unsettled(command)
@@ -212,14 +212,14 @@ async def do(world: World, command: Command) -> None:
     world.lines, world.is_killed = found, is_killed
 
 
-async def look(world: World, allowed: set[str]) -> None:
+async def look(world: RetentionModel, allowed: set[str]) -> None:
     """Compare the results with the former ones repeatedly."""
     while True:
         world.check(allowed)
         await trio.sleep(LOOK_EVERY)
 
 
-async def use(world: World, command: Command, batch: Batch) -> bool:
+async def use(world: RetentionModel, command: RerunCommand, batch: Batch) -> bool:
     """Run a batch as the command says; return whether it was killed."""
     copy = world.out.with_name("copy")
     async with batch:
@@ -239,15 +239,17 @@ async def use(world: World, command: Command, batch: Batch) -> bool:
     return True
 
 
-async def play(script: list[Command], seed: int, directory: Path) -> None:
-    async with open_hall(scripts=partial(scripts, seed), lawful=False) as hall:
-        world = World(hall, directory / "out")
+async def play(script: list[RerunCommand], seed: int, directory: Path) -> None:
+    async with open_batch_setup(scripts=partial(scripts, seed), lawful=False) as hall:
+        world = RetentionModel(hall, directory / "out")
         for command in script:
             await do(world, command)
 
 
 @settings(max_examples=60)
 @given(script=st.lists(commands, min_size=1, max_size=7), seed=st.integers(0, 1000))
-def test_a_result_stands_until_its_own_job_is_run_again(script: list[Command], seed: int) -> None:
+def test_a_result_stands_until_its_own_job_is_run_again(
+    script: list[RerunCommand], seed: int
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run_scheduled(partial(play, script, seed, Path(directory)), seed)

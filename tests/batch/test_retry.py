@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.batch import HowTo, JobResult
+from sessionmgr.batch import BatchOptions, JobResult
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.timestamps import format_timestamp
@@ -23,7 +23,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.batch.hall import collect, job, open_hall, results_of, virtual_now
+from tests.batch.open_batch import collect, job, open_batch_setup, results_of, virtual_now
 
 OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)
 
@@ -35,9 +35,9 @@ def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
 
 
 async def one(
-    scripts: Callable[[str, int], tuple[Step, ...]], **how: Unpack[HowTo]
+    scripts: Callable[[str, int], tuple[Step, ...]], **how: Unpack[BatchOptions]
 ) -> tuple[JobResult, list[float]]:
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         (result,) = await collect(run_batch(hall.manager, [job("a")], **how))
         return result, hall.times()
 
@@ -59,7 +59,7 @@ async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return fails(prompt, attempt) if prompt == "a" else (Wait(seconds=500),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         jobs = [job("a"), job("b")]
         found = {
             result.job: result for result in await collect(run_batch(hall.manager, jobs, retries=0))
@@ -131,7 +131,7 @@ async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> No
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" and not attempt else (Say(text="x"),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         batch = run_batch(hall.manager, [job("a"), job("b"), job("c")], concurrency=1)
         async with batch as results:
             order: list[str] = []
@@ -148,7 +148,7 @@ async def test_a_rate_limit_parks_the_job_until_it_passes(autojump_clock: object
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (RateLimited(resets_at=resets),) if prompt == "a" and not attempt else ()
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1, retries=0)
         found = await results_of(batch)
         assert found == {"a": "completed", "b": "completed"}
@@ -167,7 +167,7 @@ async def test_hits_at_the_same_time_are_one(autojump_clock: object) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return () if prompt == "continue" else (Wait(seconds=1), RateLimited())
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         await results_of(run_batch(hall.manager, [job(name) for name in "abcd"]))
         assert trio.current_time() < 1000
         assert len(hall.prompts()) == 8
@@ -180,7 +180,7 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
     autojump_clock: object, kind: FailureKind
 ) -> None:
     other = scripted("other", scripts=failing(9, Fail(kind=kind, retryable=True)))
-    async with open_hall(others={"other": other}) as hall:
+    async with open_batch_setup(others={"other": other}) as hall:
         jobs = [job(f"{name}{n}", provider=name) for n in range(3) for name in ("other", "actor")]
         batch = run_batch(hall.manager, jobs, concurrency=1)
         found = await results_of(batch)
@@ -193,7 +193,7 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
 
 
 async def test_after_so_many_failures_nothing_more_is_started(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"bad{n}", Fail()) for n in range(5)]
         batch = run_batch(hall.manager, jobs, concurrency=1, max_failures=2)
         assert len(await results_of(batch)) == 2
@@ -206,7 +206,7 @@ async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" else (Hang(),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         batch = run_batch(hall.manager, [job("a"), job("b")], retries=9)
         async with batch as results:
             await trio.sleep(0.5)
@@ -219,23 +219,23 @@ async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
 @pytest.mark.parametrize(
     ("how", "what"),
     [
-        (HowTo(concurrency=0), "concurrency"),
-        (HowTo(retries=-1), "retries"),
-        (HowTo(max_failures=0), "max_failures"),
-        (HowTo(per_provider={"actor": 0}), "per_provider"),
-        (HowTo(per_provider={"acter": 1}), "per_provider: .*did you mean 'actor'"),
-        (HowTo(options={"acter": {}}), "options: .*did you mean 'actor'"),
+        (BatchOptions(concurrency=0), "concurrency"),
+        (BatchOptions(retries=-1), "retries"),
+        (BatchOptions(max_failures=0), "max_failures"),
+        (BatchOptions(per_provider={"actor": 0}), "per_provider"),
+        (BatchOptions(per_provider={"acter": 1}), "per_provider: .*did you mean 'actor'"),
+        (BatchOptions(options={"acter": {}}), "options: .*did you mean 'actor'"),
     ],
 )
 async def test_settings_without_sense_are_refused(
-    autojump_clock: object, how: HowTo, what: str
+    autojump_clock: object, how: BatchOptions, what: str
 ) -> None:
     with pytest.raises((ValueError, JobsInvalid), match=what):
         await one(failing(0), **how)
 
 
 async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         with pytest.raises(TypeError, match="'retrys'; did you mean 'retries'"):
             run_batch(hall.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
 
@@ -243,19 +243,19 @@ async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> No
 @pytest.mark.parametrize(
     ("how", "at_once"),
     [
-        (HowTo(), 4),
-        (HowTo(per_provider={"actor": 8}), 8),
-        (HowTo(per_provider={"actor": 2}), 2),
-        (HowTo(per_provider={"shell": 8}), 4),
-        (HowTo(per_provider={"actor": 8}, concurrency=6), 6),
-        (HowTo(concurrency=9), 9),
+        (BatchOptions(), 4),
+        (BatchOptions(per_provider={"actor": 8}), 8),
+        (BatchOptions(per_provider={"actor": 2}), 2),
+        (BatchOptions(per_provider={"shell": 8}), 4),
+        (BatchOptions(per_provider={"actor": 8}, concurrency=6), 6),
+        (BatchOptions(concurrency=9), 9),
     ],
     ids=str,
 )
 async def test_so_many_jobs_of_a_provider_are_on(
-    autojump_clock: object, how: HowTo, at_once: int
+    autojump_clock: object, how: BatchOptions, at_once: int
 ) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job(f"j{n}", Wait(seconds=10)) for n in range(20)]
         async with run_batch(hall.manager, jobs, **how) as batch:
             await trio.sleep(5)
@@ -275,7 +275,7 @@ async def test_a_kind_that_is_named_is_not_started_over_after_tool_calls_unless_
 
 
 async def test_a_provider_that_is_left_alone_is_shown_to_be(autojump_clock: object) -> None:
-    async with open_hall(scripts=failing(1, RateLimited())) as hall:
+    async with open_batch_setup(scripts=failing(1, RateLimited())) as hall:
         batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1)
         async with batch as results:
             await trio.sleep(60)

@@ -7,7 +7,7 @@ import pytest
 
 from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch import read_rules
-from sessionmgr.batch.asked_paths import matches
+from sessionmgr.batch.approval_paths import matches
 from sessionmgr.errors import RulesInvalid
 from sessionmgr.model import Json
 

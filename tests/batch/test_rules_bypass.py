@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, ApprovalRequest
-from sessionmgr.batch.asked_commands import may_begin_with
+from sessionmgr.batch.approval_commands import may_begin_with
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.model import Json
 

@@ -12,14 +12,14 @@ from sessionmgr.manager import ProviderPause
 from sessionmgr.model import RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import RateLimited, Say, Step, Wait
-from tests.batch.hall import Hall, collect, job, open_hall, virtual_now
+from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, virtual_now
 
 
 def limited_at_first(prompt: str, attempt: int) -> tuple[Step, ...]:
     return (RateLimited(),) if prompt == "a" else (Say(text="well"),)
 
 
-async def pause_one(hall: Hall, out: Path | None = None) -> None:
+async def pause_one(hall: BatchSetup, out: Path | None = None) -> None:
     """Make a batch hit the limit, and stop it during the pause."""
     async with run_batch(hall.manager, [job("a")], out=out) as batch:
         await trio.sleep(5)
@@ -32,12 +32,12 @@ async def test_a_rerun_heeds_the_pause_of_the_batch_before_it(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     store = MemoryStore()
-    async with open_hall(store=store, scripts=limited_at_first) as hall:
+    async with open_batch_setup(store=store, scripts=limited_at_first) as hall:
         await pause_one(hall, tmp_path)
         (pause,) = (await hall.manager.provider_pauses()).values()
     begun = virtual_now()
     assert pause.until - begun > 800
-    async with open_hall(store=store) as hall:
+    async with open_batch_setup(store=store) as hall:
         async with run_batch(hall.manager, [job("a")], out=tmp_path) as batch:
             await trio.sleep(60)
             progress = batch.progress()
@@ -49,7 +49,7 @@ async def test_a_rerun_heeds_the_pause_of_the_batch_before_it(
 
 
 async def test_a_batch_that_is_on_heeds_what_another_one_finds(autojump_clock: MockClock) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         jobs = [job("first", Wait(seconds=100), Say(text="x")), job("second", Say(text="x"))]
         async with run_batch(hall.manager, jobs, concurrency=1) as batch:
             await trio.sleep(1)
@@ -64,7 +64,7 @@ async def test_a_batch_that_is_on_heeds_what_another_one_finds(autojump_clock: M
 
 async def test_a_pause_can_be_ignored(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_hall(store=store, scripts=limited_at_first) as hall:
+    async with open_batch_setup(store=store, scripts=limited_at_first) as hall:
         await pause_one(hall)
         begun = trio.current_time()
         batch = run_batch(hall.manager, [job("b")], ignore_pauses=True)
@@ -82,7 +82,7 @@ async def test_a_run_that_goes_through_after_a_pause_ends_it_for_all(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return left.pop() if left else (Say(text="well"),)
 
-    async with open_hall(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as hall:
         async with run_batch(hall.manager, [job("a")]) as batch:
             await trio.sleep(5)
             assert "actor" in await hall.manager.provider_pauses()
@@ -91,7 +91,7 @@ async def test_a_run_that_goes_through_after_a_pause_ends_it_for_all(
 
 
 async def test_a_pause_that_cannot_be_read_is_passed_over(autojump_clock: MockClock) -> None:
-    async with open_hall() as hall:
+    async with open_batch_setup() as hall:
         await hall.store.put_backoff("actor", b"{}")
         assert await hall.manager.provider_pauses() == {}
 
@@ -102,6 +102,6 @@ async def test_a_store_that_cannot_share_pauses_holds_up_no_job(autojump_clock: 
             await trio.lowlevel.checkpoint()
             raise StoreBusy("runs.db")
 
-    async with open_hall(store=Unshared()) as hall:
+    async with open_batch_setup(store=Unshared()) as hall:
         (result,) = await collect(run_batch(hall.manager, [job("a")]))
     assert result.status is RunStatus.COMPLETED

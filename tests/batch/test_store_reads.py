@@ -11,7 +11,7 @@ from sessionmgr.errors import StoreUnusable
 from sessionmgr.model import FailureKind, ImageReceived, RunStatus
 from sessionmgr.testing.faulty_store import FaultyStore, InjectedError
 from sessionmgr.testing.scripted import Emit, Fail, Say, Tool
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.open_batch import collect, job, open_batch_setup
 from tests.batch.test_interrupted import NOTICE, then
 
 IMAGE = Emit(
@@ -22,7 +22,7 @@ IMAGE = Emit(
 OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
 
 
-class Unreadable(FaultyStore):
+class UnreadableStore(FaultyStore):
     """Reads of these kinds fail, each once."""
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Unreadable(FaultyStore):
 async def test_tools_are_not_called_again_if_the_store_cannot_be_read_when_an_attempt_ends(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    store = Unreadable()
+    store = UnreadableStore()
     first = (Tool(name="Bash", takes=1), OVERLOADED)
-    async with open_hall(store=store, scripts=then(first)) as hall:
+    async with open_batch_setup(store=store, scripts=then(first)) as hall:
         store.refuses = ["runs"]
         (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
         assert not store.refuses
@@ -63,9 +63,9 @@ async def test_tools_are_not_called_again_if_the_store_cannot_be_read_when_an_at
 async def test_tools_are_not_called_again_if_the_store_cannot_be_read_while_an_attempt_is_on(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    store = Unreadable()
+    store = UnreadableStore()
     cut = (Tool(name="Bash", takes=1), Say(text="never said"))
-    async with open_hall(store=store, scripts=then(cut)) as hall:
+    async with open_batch_setup(store=store, scripts=then(cut)) as hall:
         store.raises.append(("message_received", InjectedError("its keeper crashes")))
         store.refuses = ["events"]
         (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
@@ -79,8 +79,8 @@ async def test_tools_are_not_called_again_if_the_store_cannot_be_read_while_an_a
 async def test_a_job_is_done_although_its_images_cannot_be_read(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    store = Unreadable()
-    async with open_hall(store=store) as hall:
+    store = UnreadableStore()
+    async with open_batch_setup(store=store) as hall:
         store.refuses = ["blob"]
         (result,) = await collect(run_batch(hall.manager, [job("a", IMAGE)], out=tmp_path))
         assert not store.refuses

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.batch import batch, executor
+from sessionmgr.batch import batch, file_executor
 from sessionmgr.cli import order, scoreboard, store_wait, stored
 from tests.cli.command import environment
 from tests.cli.scripted_agent import installed_in
@@ -30,7 +30,7 @@ def terminal(
     monkeypatch.setattr(store_wait, "FIRST", 600.0)
     monkeypatch.setattr(scoreboard, "FIRST_GAP", 600.0)
     monkeypatch.setattr(batch, "PATIENCE", 600.0)
-    monkeypatch.setattr(executor, "NOTICED", 600.0)
+    monkeypatch.setattr(file_executor, "NOTICED", 600.0)
     return Terminal(capfd, tmp_path)
 
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from sessionmgr.batch import Pause, Progress, RunningJob, Wait
+from sessionmgr.batch import BatchProgress, PauseStatus, RunningJob, WaitStatus
 from sessionmgr.cli.batch_show import stopping
 from sessionmgr.cli.display import Line, picture, plain_line, width_of
 from sessionmgr.cli.when import clock
@@ -22,7 +22,7 @@ def running(number: int, **more: object) -> RunningJob:
     return RunningJob(**{**said, **more})  # type: ignore[arg-type]
 
 
-def progress(on: int, **more: object) -> Progress:
+def progress(on: int, **more: object) -> BatchProgress:
     said = {
         "total": 500,
         "done": 118,
@@ -37,7 +37,7 @@ def progress(on: int, **more: object) -> Progress:
         "eta": 190.0,
         "jobs": tuple(running(n) for n in range(on)),
     }
-    return Progress(**{**said, **more})  # type: ignore[arg-type]
+    return BatchProgress(**{**said, **more})  # type: ignore[arg-type]
 
 
 def text_of(lines: list[Line]) -> list[str]:
@@ -76,7 +76,7 @@ def test_a_picture_at_eighty_columns() -> None:
 
 def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None:
     until = "2026-11-19T03:12:00.000Z"
-    pause = Pause(seconds=870.0, until=until, why="429: too many requests")
+    pause = PauseStatus(seconds=870.0, until=until, why="429: too many requests")
     paused = progress(0, paused={"claude": 870.0}, pauses={"claude": pause}, eta=None)
     at = clock(parse_timestamp(until), parse_timestamp(until) - 870)
     said = f"claude paused until {at}, 14 min 30 s to go (429: too many requests)"
@@ -85,11 +85,11 @@ def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None
 
 
 def test_what_holds_up_all_jobs_is_told_while_it_lasts() -> None:
-    full = Wait(what="store", seconds=41, why="runs.db has no room to grow")
+    full = WaitStatus(what="store", seconds=41, why="runs.db has no room to grow")
     said = "waiting for the store: runs.db has no room to grow (41 s so far)"
     assert text_of(picture(progress(3, waits=(full,)), 80, 24))[1] == said
     assert plain_line(progress(3, waits=(full,))).count(said) == 1
-    silent = plain_line(progress(3, waits=(Wait(what="store", seconds=5),)))
+    silent = plain_line(progress(3, waits=(WaitStatus(what="store", seconds=5),)))
     assert "store: locked by another process, or its disk is slow (5.0 s so far)" in silent
 
 
@@ -164,7 +164,7 @@ def test_without_a_terminal_all_is_said_in_one_line() -> None:
         "121 of 500 jobs: 118 done, 3 failed, 2 running, 377 waiting, 2.1/s, 3 min 10 s left, "
         "1.2 M tokens, $3.41; 1 min 02 s elapsed; oldest: fix-issue-0000, 1m58s (Bash: npm test)"
     )
-    bare = Progress(total=1, running=1)
+    bare = BatchProgress(total=1, running=1)
     assert plain_line(bare) == "0 of 1 job: 0 done, 1 running; 0.0 s elapsed"
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr import Job, Manager, RunResult, open_manager, run_batch
-from sessionmgr.batch.place import Place
+from sessionmgr.batch.batch_dir import BatchDirectory
 from sessionmgr.cli.stored import owner_of
 from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import PermissionMode
@@ -205,7 +205,7 @@ def test_a_job_that_its_batch_will_try_again_is_not_followed_up(
     batch(terminal.store, out, Job(id="a", prompt=SCRIPTS["failed"], provider="actor"))
     with closing(sqlite3.connect(out / "ledger.db")) as ledger, ledger:
         ledger.execute("update job set state = 'retrying'")
-    place = Place(out)
+    place = BatchDirectory(out)
     code, _, err = terminal("resume", "a", MORE)
     assert code == 1
     assert err.endswith(

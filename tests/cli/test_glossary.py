@@ -4,7 +4,7 @@ import inspect
 
 from sessionmgr.adapter import Budget
 from sessionmgr.batch import Job, JobResult, run_batch
-from sessionmgr.batch.run import HowTo
+from sessionmgr.batch.open_batch import BatchOptions
 from sessionmgr.cli.glossary import CONCEPTS, OF_PROVIDER, TITLES, table_rows
 from sessionmgr.cli.provider_defaults import of_variable
 from sessionmgr.cli.setting import SETTINGS
@@ -17,7 +17,7 @@ PARAMETERS: dict[str, set[str]] = {
     "submit": {*inspect.signature(SessionHandle.submit).parameters, *RunArguments.__annotations__},
     "open_session": {*inspect.signature(Manager.open_session).parameters},
     "open_manager": {*inspect.signature(open_manager).parameters},
-    "run_batch": {*inspect.signature(run_batch).parameters, *HowTo.__annotations__},
+    "run_batch": {*inspect.signature(run_batch).parameters, *BatchOptions.__annotations__},
     "Clocks": {*Clocks.__struct_fields__},
     "Budget": {*Budget.__struct_fields__},
 }

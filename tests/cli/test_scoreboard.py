@@ -9,18 +9,18 @@ from functools import partial
 import pytest
 import trio
 
-from sessionmgr.batch import Progress, Wait
+from sessionmgr.batch import BatchProgress, WaitStatus
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
 from tests.cli.pipes import pipe, pseudo_terminal, said_at, unread_pipe
 
 
 async def shown_for(seconds: int, scoreboard: Scoreboard) -> None:
     for second in range(seconds):
-        await scoreboard.refresh(Progress(total=9, running=1, elapsed=second))
+        await scoreboard.refresh(BatchProgress(total=9, running=1, elapsed=second))
     await scoreboard.clear()
 
 
-async def lines_of(*progress: Progress) -> list[str]:
+async def lines_of(*progress: BatchProgress) -> list[str]:
     """Return the plain lines for some states of a batch, one after the other."""
     with pipe() as (ours, stream):
         scoreboard = Scoreboard(stream, quiet=False)
@@ -39,7 +39,7 @@ def at(line: str) -> str:
 
 async def test_lines_come_at_growing_distances_up_to_ten_minutes() -> None:
     seconds = range(0, 2500, 5)
-    lines = await lines_of(*(Progress(total=9, running=1, elapsed=each) for each in seconds))
+    lines = await lines_of(*(BatchProgress(total=9, running=1, elapsed=each) for each in seconds))
     assert lines[0] == "0 of 9 jobs: 0 done, 1 running; 5.0 s elapsed"
     assert [at(line) for line in lines] == [
         *("5.0 s", "15 s", "35 s", "1 min 15 s", "2 min 35 s", "5 min 15 s", "10 min 35 s"),
@@ -49,10 +49,10 @@ async def test_lines_come_at_growing_distances_up_to_ten_minutes() -> None:
 
 async def test_a_change_is_told_within_five_seconds_of_the_last_line() -> None:
     ends = {100.0, 101.0, 1000.0}
-    done, told = 0, list[Progress]()
+    done, told = 0, list[BatchProgress]()
     for elapsed in range(1200):
         done += elapsed in ends
-        told.append(Progress(total=9, running=1, done=done, elapsed=elapsed))
+        told.append(BatchProgress(total=9, running=1, done=done, elapsed=elapsed))
     lines = await lines_of(*told)
     assert [at(line) for line in lines] == [
         *("5.0 s", "15 s", "35 s", "1 min 15 s"),
@@ -63,13 +63,13 @@ async def test_a_change_is_told_within_five_seconds_of_the_last_line() -> None:
 
 
 async def test_what_holds_up_the_jobs_is_told_at_once() -> None:
-    waits = (Wait(what="store", seconds=2.0, why="it is full"),)
+    waits = (WaitStatus(what="store", seconds=2.0, why="it is full"),)
     lines = await lines_of(
-        Progress(total=9, elapsed=5.0),
-        Progress(total=9, elapsed=5.2, waits=waits),
-        Progress(total=9, elapsed=5.4, waits=waits),
-        Progress(total=9, elapsed=6.0),
-        Progress(total=9, elapsed=11.0),
+        BatchProgress(total=9, elapsed=5.0),
+        BatchProgress(total=9, elapsed=5.2, waits=waits),
+        BatchProgress(total=9, elapsed=5.4, waits=waits),
+        BatchProgress(total=9, elapsed=6.0),
+        BatchProgress(total=9, elapsed=11.0),
     )
     full = "waiting for the store: it is full (2.0 s so far)"
     assert lines == [
@@ -91,7 +91,7 @@ async def test_it_is_shown_until_it_is_cancelled() -> None:
     with pipe() as (ours, stream), trio.fail_after(30):
         scoreboard = Scoreboard(stream, quiet=False)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(scoreboard.show, lambda: Progress(total=9, elapsed=7.0))
+            nursery.start_soon(scoreboard.show, lambda: BatchProgress(total=9, elapsed=7.0))
             await trio.lowlevel.wait_readable(ours)
             nursery.cancel_scope.cancel()
         assert os.read(ours, 65536) == b"0 of 9 jobs: 0 done, 0 running; 7.0 s elapsed\n"
@@ -154,7 +154,7 @@ async def test_a_picture_that_comes_too_late_is_not_shown(monkeypatch: pytest.Mo
         with monkeypatch.context() as late:
             late.setattr(trio.to_thread, "run_sync", never)
             with trio.move_on_after(0):
-                await scoreboard.refresh(Progress(total=9))
+                await scoreboard.refresh(BatchProgress(total=9))
         scoreboard.say("all is over")
         await scoreboard.clear()
         for work in given_up:

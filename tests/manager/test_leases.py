@@ -8,7 +8,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sessionmgr.batch.recovery import recover
+from sessionmgr.batch.recovery import recover_attempt
 from sessionmgr.errors import BatchBusy, SessionBusy, StoreFailed
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.owner import ManagerOwner, process_scope
@@ -133,7 +133,7 @@ async def test_a_batch_names_the_process_that_still_makes_an_attempt(
     async with open_harness(store=store, lawful=False) as house, trio.open_nursery() as nursery:
         nursery.start_soon(renew)
         with pytest.raises(BatchBusy, match="process 7, which cannot be seen from here"):
-            await recover(house.manager, "a", 1, session="ses_theirs", others=())
+            await recover_attempt(house.manager, "a", 1, session="ses_theirs", others=())
         assert trio.current_time() > 100
         nursery.cancel_scope.cancel()
     await trio.sleep(91)

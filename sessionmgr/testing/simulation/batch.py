@@ -35,7 +35,7 @@ from sessionmgr.testing.simulation.weather import Weather
 from sessionmgr.testing.simulation.weathered import WeatheredStore
 
 if TYPE_CHECKING:
-    from sessionmgr.batch import HowTo
+    from sessionmgr.batch import BatchOptions
     from sessionmgr.manager import Manager
     from sessionmgr.testing.scripted import ScriptedProvider, Step
     from sessionmgr.testing.simulation.world import World
@@ -109,7 +109,7 @@ class BatchSimulation:
         return left
 
     async def _work(self, manager: Manager, place: Path, over: trio.Event) -> None:
-        how: HowTo = {
+        how: BatchOptions = {
             "concurrency": 3,
             "retry_from": self._policy.value,
             "retry_on": self._retry_on,

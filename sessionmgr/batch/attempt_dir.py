@@ -1,0 +1,169 @@
+"""What an attempt leaves beside its result: `items/<job>/attempt-<n>/`, made when there is any."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import mimetypes
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
+
+import trio
+
+from sessionmgr.batch.file_executor import in_thread
+from sessionmgr.errors import StoreError, UnknownId
+from sessionmgr.model import OutputReceived, ProcessExited
+from sessionmgr.process.private_modes import (
+    make_private_directory,
+    unlinked_opener,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from sessionmgr.manager import Manager
+    from sessionmgr.model import AnyEvent, RunResult
+
+log: Final = logging.getLogger("sessionmgr.batch")
+
+ROOM: Final = 16 * 1024 * 1024
+LONGEST: Final = 80
+PATIENCE: Final = 10.0
+"""Time limit in seconds for writing one piece."""
+
+
+class AttemptDirectory:
+    """The directory of one attempt; without a path, it stores nothing.
+
+    Threads write it, and the batch waits only briefly: the store has all of it.
+    """
+
+    def __init__(self, path: str | None, limiter: trio.CapacityLimiter | None = None) -> None:
+        self._path = path
+        self._limiter: Final = limiter
+        self._stderr: BinaryIO | None = None
+        self._room = ROOM
+
+    async def __aenter__(self) -> Self:
+        """Keep what is told from now on."""
+        await trio.lowlevel.checkpoint()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close what is open."""
+        if self._stderr is not None and self._path is not None:
+            with trio.CancelScope(shield=True):
+                await self._write_bounded(self._stderr.close)
+
+    async def record_events(self, events: Iterable[AnyEvent]) -> None:
+        """Keep what belongs here of what has happened."""
+        errors, left_running = list[str](), list[str]()
+        for event in events:
+            match event:
+                case OutputReceived(stream="stderr", text=text):
+                    errors.append(text)
+                case ProcessExited(left_running=left):
+                    left_running += left
+                case _:
+                    pass
+        path = self._path
+        if path is not None and (errors or left_running):
+            await self._write_bounded(lambda: self._write(path, "".join(errors), left_running))
+
+    async def _write_bounded(self, work: Callable[[], None]) -> None:
+        """Write something; if that fails or takes too long, store nothing more."""
+        try:
+            with trio.fail_after(PATIENCE):
+                await in_thread(work, limiter=self._limiter)
+        except OSError as error:
+            self._disable(error.strerror or str(error))
+        except trio.TooSlowError:
+            self._disable(f"the disk has not answered for {PATIENCE:g} s")
+
+    def _disable(self, why: str) -> None:
+        """Store nothing more: a copy must not cost or delay a job."""
+        log.warning("event=item_not_kept path=%s why=%s", self._path, why)
+        self._path = None
+
+    # --- in a thread -----------------------------------------------------------------------------
+
+    def _write(self, path: str, errors: str, left_running: Sequence[str]) -> None:
+        try:
+            if errors:
+                self._note(path, errors)
+        finally:
+            if self._path is None and self._stderr is not None:
+                self._stderr.close()  # given up meanwhile
+        if left_running:
+            place = self._prepare_path(path) / "left_running"
+            with open(place, "wb", opener=unlinked_opener) as file:  # its mode
+                file.write("".join(f"{each}\n" for each in left_running).encode())
+
+    def _note(self, path: str, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        if self._room <= 0 or not data:
+            return
+        if self._stderr is None:
+            place = self._prepare_path(path) / "stderr"
+            self._stderr = open(  # noqa: SIM115  # closed with the item
+                place, "wb", buffering=0, opener=unlinked_opener
+            )
+        self._stderr.write(data[: self._room])
+        self._room -= len(data)
+
+    def _write_image(self, path: str, name: str, data: bytes) -> None:
+        with open(
+            self._prepare_path(path) / name, "wb", opener=unlinked_opener
+        ) as file:  # its mode
+            file.write(data)
+
+    # --- in the loop -----------------------------------------------------------------------------
+
+    async def save_images(self, manager: Manager, result: RunResult) -> None:
+        """Keep the images that it made."""
+        for image in result.images:
+            if self._path is None:
+                return
+            suffix = mimetypes.guess_extension(image.media_type) or ""
+            try:
+                data = await manager.blob(image.blob)
+            except UnknownId:
+                continue  # whoever made it has not stored it
+            except StoreError as error:
+                self._disable(str(error))
+                return
+            write = partial(self._write_image, self._path, f"{image.blob}{suffix}", data)
+            await self._write_bounded(write)
+
+    def _prepare_path(self, path: str) -> Path:
+        place = Path(path)
+        for each in (place, *place.parents[:2]):  # attempt, job, items
+            if each.is_symlink():
+                raise OSError(errno.ELOOP, "this path must not be a symbolic link", str(each))
+        make_private_directory(place)
+        return place
+
+
+def attempt_path(out: Path, job: str, attempt: int) -> str:
+    """Return the directory of an attempt."""
+    return f"{out}/items/{directory_name(job)}/attempt-{attempt}"
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def directory_name(job: str) -> str:
+    """Return a name for a job's directory: its id where that can be one, else like it."""
+    if len(job) <= LONGEST and _PLAIN.fullmatch(job):
+        return job
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", job[:LONGEST]).lstrip(".")
+    return f"{plain}~{hashlib.sha256(job.encode('utf-8', 'replace')).hexdigest()[:12]}"

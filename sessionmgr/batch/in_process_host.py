@@ -1,0 +1,344 @@
+"""The host that is no other process: attempts are runs of a manager that is here."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.batch.activity import STOPPING, ActivityTracker
+from sessionmgr.batch.attempt_dir import AttemptDirectory
+from sessionmgr.batch.denials import denials_of
+from sessionmgr.batch.host import AttemptActivity, AttemptResult, AttemptSpec
+from sessionmgr.batch.readiness import provider_readiness
+from sessionmgr.batch.run_request import run_request_for_job, start_failure
+from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
+from sessionmgr.manager.resume import resume_message, was_interrupted_unanswered
+from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
+from sessionmgr.trio_util_types import RepeatedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter import Approve, Health
+    from sessionmgr.batch.host import Report
+    from sessionmgr.batch.job import Job
+    from sessionmgr.manager import Manager, RunHandle, SessionHandle
+    from sessionmgr.model import Json, Run
+
+
+log: Final = logging.getLogger("sessionmgr.batch")
+
+COPIES: Final = 4
+"""Number of threads that write an attempt's files beside its results."""
+ENDED: Final = "the batch ended or crashed"
+CATCH_UP: Final = 0.5
+"""Seconds in which a renewal that is late may still come."""
+CLOSE: Final = 5.0
+"""Seconds in which a session whose job is over is to be closed."""
+
+
+class _RunningAttempt:
+    """An attempt that is on here."""
+
+    def __init__(self, work: AttemptSpec) -> None:
+        self.work: Final = work
+        self.run: RunHandle | None = None
+        self.doing: Final = ActivityTracker(trio.current_time())
+        self.cancelled = False
+        self.superseded = False
+        self.detail: str | None = None
+
+    def end_run(self) -> None:
+        """Have its run end, if it has one."""
+        if self.run is None:
+            return
+        if self.superseded:
+            self.run.supersede(self.detail)
+        else:
+            self.run.cancel(self.detail)
+
+    def activity(self) -> AttemptActivity:
+        """Return what it is at."""
+        doing = self.doing
+        return AttemptActivity(
+            doing=doing.text,
+            doing_for=trio.current_time() - doing.since,
+            tokens=doing.tokens,
+            usd=doing.usd,
+        )
+
+
+class InProcessHost:
+    """Makes attempts as runs of a manager."""
+
+    def __init__(self, manager: Manager, *, approve: Approve | None = None) -> None:
+        self._manager: Final = manager
+        self._approve: Final = approve
+        self._parts: Final[dict[tuple[str, int], _RunningAttempt]] = {}
+        self._reports: Final[deque[Report]] = deque()
+        self._last = 0
+        self._told: Final = RepeatedEvent()
+        self._nursery: trio.Nursery | None = None
+        self._copying: Final = trio.CapacityLimiter(COPIES)
+        self._lease = trio.CancelScope()
+
+    async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Hold the tasks in which attempts are followed.
+
+        Args:
+            task_status: The status by which the caller learns of the start.
+        """
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await self._watch_lease()
+        finally:
+            self._nursery = None
+            self._told.set()
+
+    async def _watch_lease(self) -> None:
+        while True:
+            with self._lease:
+                await trio.sleep_forever()
+            # If this process was stopped meanwhile, the renewal is as late as we are.
+            lease = self._lease = trio.CancelScope()
+            await trio.sleep(CATCH_UP)
+            if lease.deadline == math.inf:
+                for part in self._parts.values():
+                    self._cancel(part, "the batch no longer responds")
+
+    def readiness(self, job: Job) -> Health:
+        """Report whether the manager can use a job's provider.
+
+        Args:
+            job: The job.
+        """
+        return provider_readiness(self._manager, job)
+
+    async def submit(self, work: AttemptSpec) -> None:
+        """Start an attempt; whatever is on of an earlier one at the same job ends for it.
+
+        Args:
+            work: The attempt and its job.
+        """
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        if self._nursery is None:
+            raise HostLost(ENDED)
+        for part in self._parts.values():
+            if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
+                part.superseded = True
+                self._cancel(part, f"attempt {work.attempt} has taken over")
+        part = _RunningAttempt(work)
+        self._parts[work.job.id, work.attempt] = part
+        self._nursery.start_soon(self._run_attempt, part)
+
+    async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
+        """Have an attempt end.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+            detail: The reason, for the record.
+        """
+        await trio.lowlevel.checkpoint()
+        part = self._parts.get((job, attempt))
+        if part is not None:
+            self._cancel(part, detail)
+
+    def _cancel(self, part: _RunningAttempt, detail: str | None) -> None:
+        part.cancelled, part.detail = True, detail
+        part.doing.set_text(STOPPING, trio.current_time())
+        part.end_run()
+
+    async def follow(self, after: int) -> Sequence[Report]:
+        """Wait for reports.
+
+        Args:
+            after: The number of the last report that is settled.
+        """
+        await trio.lowlevel.checkpoint()
+        while self._reports and self._reports[0][0] <= after:
+            self._reports.popleft()
+        while not self._reports:
+            if self._nursery is None:
+                raise HostLost(ENDED)
+            await self._told.wait()
+        return tuple(self._reports)
+
+    async def renew(self, seconds: float) -> None:
+        """Set back the clock that ends all attempts.
+
+        Args:
+            seconds: Seconds from now.
+        """
+        await trio.lowlevel.checkpoint()
+        self._lease.deadline = trio.current_time() + seconds
+
+    def activity(self, job: str, attempt: int) -> AttemptActivity | None:
+        """Return what an attempt is at.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+        """
+        part = self._parts.get((job, attempt))
+        return None if part is None else part.activity()
+
+    def activities(self) -> dict[tuple[str, int], AttemptActivity]:
+        """Return what all attempts are at."""
+        return {key: part.activity() for key, part in self._parts.items()}
+
+    async def restore(self) -> None:
+        """Do nothing: this host is lost only when its block ends."""
+        await trio.lowlevel.checkpoint()
+        if self._nursery is None:
+            raise HostLost(ENDED)
+
+    # --- one attempt -----------------------------------------------------------------------------
+
+    async def _run_attempt(self, part: _RunningAttempt) -> None:
+        """Make an attempt, and report how it ended."""
+        work = part.work
+        session: SessionHandle | None = None
+        try:
+            session = await self._open_session(work)
+            ended = await self._attempt(part, session)
+        except (StartRefused, ProcessError, StoreError) as error:
+            is_begun = part.run is not None
+            ended = (
+                await self._end_unfollowed(part, error)
+                if is_begun
+                else _failed_attempt(work, start_failure(error))
+            )
+        except Exception as error:  # of this attempt alone: the other jobs continue
+            log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
+            ended = await self._end_unfollowed(part, error)
+        del self._parts[work.job.id, work.attempt]
+        self._last += 1
+        self._reports.append((self._last, ended))
+        self._told.set()
+        # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
+        if session is None:
+            return
+        is_done = ended.result.status is RunStatus.COMPLETED
+        if ended.resumable and not is_done:  # it may or may not be resumed later
+            session.release()
+            return
+        with trio.move_on_after(CLOSE, shield=True):
+            await self._close_session(session)
+
+    async def _end_unfollowed(self, part: _RunningAttempt, error: Exception) -> AttemptResult:
+        """End an attempt that could not be followed, and report what is known about it."""
+        failure = Failure(
+            kind=FailureKind.MANAGER_CRASHED,
+            message=f"the attempt could not be followed: {type(error).__name__}: {error}",
+        )
+        if part.run is None:
+            return _failed_attempt(part.work, failure)
+        part.run.cancel(failure.message)
+        result = await part.run.result()
+        result = msgspec.structs.replace(
+            result, status=RunStatus.FAILED, failure=failure, reason=None, detail=None
+        )
+        return AttemptResult(job=part.work.job.id, attempt=part.work.attempt, result=result)
+
+    async def _close_session(self, session: SessionHandle) -> None:
+        try:
+            await session.close()
+        except (StartRefused, StoreError) as error:
+            log.warning("event=session_not_closed session=%s why=%s", session.id, error)
+
+    async def _attempt(self, part: _RunningAttempt, session: SessionHandle) -> AttemptResult:
+        work = part.work
+        wish = run_request_for_job(work.job, approve=self._approve)
+        if work.resume is not None:
+            runs = await self._manager.settled(work.session_id)
+            # Then the session may not have the prompt: Codex forgets that of a turn which is
+            # interrupted as it begins.
+            is_lost = all(map(was_interrupted_unanswered, runs))
+            wish = msgspec.structs.replace(
+                wish,
+                prompt=wish.prompt if is_lost else resume_message(runs),
+                provider_session_id=work.resume.provider_session_id,
+                resumed_from=work.resume.run_id,
+            )
+        run = part.run = await session.admit(wish)
+        if part.cancelled:
+            part.end_run()
+        result = await self._follow_run(part, run)
+        resumable = False
+        if result.status is not RunStatus.COMPLETED or denials_of(result):
+            resumable = await self._is_resumable(result)
+        return AttemptResult(
+            job=work.job.id, attempt=work.attempt, result=result, resumable=resumable
+        )
+
+    async def _open_session(self, work: AttemptSpec) -> SessionHandle:
+        job = work.job
+        if work.resume is not None:
+            return await self._manager.session(work.session_id, reopen=True)
+        return await self._manager.open_session(
+            job.provider or "",
+            cwd=job.cwd or ".",
+            permission_mode=job.permission_mode or "default",
+            model=job.model,
+            metadata=_metadata(work),
+            session_id=work.session_id,
+        )
+
+    async def _follow_run(self, part: _RunningAttempt, run: RunHandle) -> RunResult:
+        item = AttemptDirectory(part.work.item, self._copying)
+        cursor = aiter(run)
+        async with item:
+            try:
+                while events := await cursor.batch():
+                    part.doing.update(events, trio.current_time())
+                    await item.record_events(events)
+            except StoreError as error:  # the run goes on; only what it does is not seen any more
+                log.warning("event=attempt_not_seen run=%s why=%s", run.id, error)
+            result = await run.result()
+        await item.save_images(self._manager, result)
+        return result
+
+    async def _is_resumable(self, result: RunResult) -> bool:
+        try:
+            runs = await self._manager.settled(result.session_id)
+        except LeaseHeld:
+            return False
+        except StoreError:  # then what is known here counts
+            return is_session_resumable(self._manager, result)
+        return any(run.id == result.id and is_session_resumable(self._manager, run) for run in runs)
+
+
+def _metadata(work: AttemptSpec) -> dict[str, Json]:
+    """Return the batch's entry in the record of an attempt's session."""
+    out: dict[str, Json] = {} if work.out is None else {"out": work.out}
+    return {"batch": work.batch, "job": work.job.id, **out}
+
+
+def is_session_resumable(manager: Manager, run: Run | RunResult) -> bool:
+    """Say whether a provider's session could be gone on with after that run."""
+    if run.provider_session_id is None:
+        return False
+    failed = run.failure is not None and run.status is not RunStatus.RATE_LIMITED
+    if failed and not (run.failure and run.failure.resumable):
+        return False
+    return manager.supports(run.provider, "resume")
+
+
+def _failed_attempt(work: AttemptSpec, failure: Failure) -> AttemptResult:
+    """Report an attempt that produced no run."""
+    result = RunResult(
+        id="",
+        session_id=work.session_id,
+        provider=work.job.provider or "",
+        status=RunStatus.FAILED,
+        failure=failure,
+        metadata=work.job.metadata or {},
+    )
+    return AttemptResult(job=work.job.id, attempt=work.attempt, result=result)

@@ -1,0 +1,31 @@
+"""Warnings about valid jobs and settings that may not be intended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.batch.denials import NO_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.batch.import_jobs import JobImporter
+
+
+def collect_warnings(
+    reader: JobImporter, crowded: Sequence[str], *, is_answered: bool
+) -> tuple[str, ...]:
+    """Return the warnings about all jobs that were read; `crowded`: those about directories."""
+    return (
+        *_unused_arguments(reader),
+        *reader.kept_limits.warnings(),
+        *crowded,
+        *((NO_RULES,) if reader.asks and not is_answered else ()),
+    )
+
+
+def _unused_arguments(reader: JobImporter) -> list[str]:
+    """Say which words of the caller's have had no effect."""
+    if not reader.count:
+        return ["there are no jobs in it"]
+    return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]

@@ -1,0 +1,176 @@
+"""How a batch is asked for, to be run or only to be thought of."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
+
+from sessionmgr.batch.batch import Batch
+from sessionmgr.batch.dry_run import DryRun
+from sessionmgr.batch.in_process_host import InProcessHost
+from sessionmgr.batch.jobs_file import require_jobs
+from sessionmgr.batch.settings import BatchSettings, failure_kinds, retry_from
+from sessionmgr.manager import Manager
+from sessionmgr.manager.argument_checks import BATCH_ARGUMENTS, ArgumentKind, require_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from sessionmgr.adapter import Approve
+    from sessionmgr.batch.denials import OnDenied
+    from sessionmgr.batch.host import Host
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.model import Json
+
+
+class BatchOptions(TypedDict, total=False):
+    """How a batch is done, as keyword arguments."""
+
+    concurrency: int | None
+    """So many jobs at a time: 4, or what `per_provider` adds up to, unless said otherwise."""
+    per_provider: Mapping[str, int]
+    """And so many of one provider."""
+    retries: int
+    """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
+    retry_on: Collection[str] | None
+    """The kinds of failure to retry; None: those marked as transient. For jobs that have made
+    tool calls, `retry_from` also applies."""
+    retry_from: str
+    """How to restart an incomplete job that has made tool calls: `session` (the default) resumes
+    its provider session and never starts it over, `fresh` starts it over and may repeat its tool
+    calls, `ask` leaves it for a decision."""
+    max_failures: int | None
+    """After so many, nothing more is started."""
+    keep_failed: bool
+    """Whether a rerun leaves those alone that have failed."""
+    force: bool
+    """Whether completed jobs whose work has changed run again instead of being refused."""
+    on_denied: OnDenied
+    """A job with denials: `warn` shows it, `fail` counts it as failed."""
+    ignore_pauses: bool
+    """Whether to use providers that are paused because a batch on the same store hit a limit."""
+    limit: int | None
+    """Of those that are to be done, so many this time."""
+    only: Collection[str]
+    """Patterns of ids: only these, this time."""
+    skip: Collection[str]
+    """Patterns of ids: not these, this time."""
+    defaults: Job | None
+    """What jobs are like that do not say otherwise; its id is of no account."""
+    provider_defaults: Mapping[str, Job]
+    """The same for the jobs of each provider; these override `defaults`."""
+    sources: Mapping[str, str]
+    """The source of each default (a file, a flag), for messages."""
+    options: Mapping[str, Mapping[str, object]]
+    """The same, for the options of each provider."""
+
+
+def _is_manager(value: object) -> bool:
+    return isinstance(value, Manager)
+
+
+_MANAGER: Final = {
+    "manager": ArgumentKind(_is_manager, "the Manager of an open block", is_required=True)
+}
+
+
+def run_batch(
+    manager: Manager,
+    jobs: Jobs,
+    *,
+    out: str | Path | None = None,
+    approve: Approve | None = None,
+    host: Host | None = None,
+    **how: Unpack[BatchOptions],
+) -> Batch:
+    """Do many jobs, some at a time; for use as a block, whose value gives the results.
+
+    With a directory `out`, the same call again does what is left: the directory is the batch.
+
+    Args:
+        manager: The manager of an open block.
+        jobs: A file with one JSON object per line, or an iterable of `Job`s or dicts of their
+            fields.
+        out: The directory of the batch; by default nothing is stored beside the manager's store.
+        approve: The async function that answers the agents' requests; without one they are denied.
+        host: The host on which the jobs run; by default this process.
+        how: Any of the fields of `HowTo`: `concurrency`, `per_provider`, `retries`, `retry_on`,
+            `retry_from`, `max_failures`, `keep_failed`, `force`, `on_denied`, `ignore_pauses`,
+            `limit`, `only`, `skip`, `defaults`, `sources`, `options`.
+
+    Raises:
+        ValueError: A setting makes no sense.
+        TypeError: There is no such setting.
+
+    Example:
+        ```python
+        async def main() -> None:
+            jobs = [{"id": name, "provider": "shell", "prompt": f"echo {name}"} for name in "abc"]
+            async with open_manager() as manager, run_batch(manager, jobs) as results:
+                async for result in results:
+                    print(result.job, result.status)
+        ```
+    """
+    require_arguments("run_batch", _MANAGER, {"manager": manager})
+    require_arguments("run_batch", BATCH_ARGUMENTS, {**how, "out": out, "approve": approve})
+    require_jobs("run_batch", jobs)
+    is_answered = approve is not None or host is not None
+    host = InProcessHost(manager, approve=approve) if host is None else host
+    return Batch(manager, jobs, _make_settings(how), host, out, is_answered=is_answered)
+
+
+def dry_run(
+    manager: Manager,
+    jobs: Jobs,
+    *,
+    out: str | Path | None = None,
+    approve: Approve | None = None,
+    **how: Unpack[BatchOptions],
+) -> DryRun:
+    """Say what `run_batch` would do with each job, and do nothing; for use as a block.
+
+    Args:
+        manager: The manager of an open block.
+        jobs: The jobs, as for `run_batch`.
+        out: The directory of the batch, if there is one.
+        approve: The function that would answer the agents' requests.
+        how: The same as those of `run_batch`.
+
+    Raises:
+        ValueError: A setting makes no sense.
+    """
+    require_arguments("dry_run", _MANAGER, {"manager": manager})
+    require_arguments("dry_run", BATCH_ARGUMENTS, {**how, "out": out, "approve": approve})
+    require_jobs("dry_run", jobs)
+    return DryRun(manager, jobs, _make_settings(how), out, is_answered=approve is not None)
+
+
+def _make_settings(how: BatchOptions) -> BatchSettings:
+    for name in how.keys() - BatchOptions.__annotations__.keys():
+        hint = "".join(
+            f"; did you mean {each!r}?"
+            for each in get_close_matches(name, BatchOptions.__annotations__, n=1)
+        )
+        raise TypeError(f"a batch takes no {name!r}{hint}")
+    retry_on = how.get("retry_on")
+    return BatchSettings(
+        concurrency=how.get("concurrency"),
+        per_provider=how.get("per_provider", {}),
+        retries=how.get("retries", 2),
+        retry_on=None if retry_on is None else failure_kinds(retry_on),
+        retry_from=retry_from(how.get("retry_from", "session")),
+        max_failures=how.get("max_failures"),
+        keep_failed=how.get("keep_failed", False),
+        force=how.get("force", False),
+        on_denied=how.get("on_denied", "warn"),
+        ignore_pauses=how.get("ignore_pauses", False),
+        limit=how.get("limit"),
+        only=tuple(how.get("only", ())),
+        skip=tuple(how.get("skip", ())),
+        defaults=how.get("defaults"),
+        provider_defaults=how.get("provider_defaults", {}),
+        sources=how.get("sources", {}),
+        options=cast("Mapping[str, Mapping[str, Json]]", how.get("options", {})),
+    )

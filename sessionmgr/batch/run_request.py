@@ -1,0 +1,119 @@
+"""What a job asks of the manager, and what of the job is to blame if that is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.adapter import Budget
+from sessionmgr.errors import (
+    AdapterBroken,
+    BudgetExhausted,
+    CapabilityMissing,
+    DirectoryMissing,
+    EnvironmentVariableInvalid,
+    LeaseHeld,
+    ManagerClosing,
+    OptionInvalid,
+    PermissionRefused,
+    ProviderDown,
+    ProviderUnknown,
+    RunRequestInvalid,
+    RunRequestUnsupported,
+    SessionBusy,
+    StoreError,
+    UnknownId,
+)
+from sessionmgr.manager import Clocks, RunRequest
+from sessionmgr.model import Failure, FailureKind, PermissionMode
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.approval import Approve
+    from sessionmgr.batch.job import Job
+
+# Which of a job's fields takes a capability by its mere being there.
+_FIELD_OF_CAPABILITY: Final = {
+    "system_prompt": "system_prompt",
+    "images_in": "images",
+    "structured_output": "schema",
+    "max_turns": "max_turns",
+    "model_choice": "model",
+    "effort": "effort",
+    "cost": "budget_usd",
+}
+_FIELDS: Final[dict[type[Exception], str]] = {
+    ProviderUnknown: "provider",
+    AdapterBroken: "provider",
+    PermissionRefused: "permission_mode",
+    OptionInvalid: "options",
+    DirectoryMissing: "cwd",
+    EnvironmentVariableInvalid: "env",
+}
+
+
+def run_request_for_job(job: Job, *, approve: Approve | None = None) -> RunRequest:
+    """Return what a job asks of the manager.
+
+    Args:
+        job: The job.
+        approve: The async function that answers the agent's requests.
+    """
+    return RunRequest(
+        prompt=job.prompt or "",
+        system_prompt=job.system_prompt,
+        images=job.images or (),
+        model=job.model,
+        effort=job.effort,
+        permission_mode=job.permission_mode or PermissionMode.DEFAULT,
+        tools_allowed=job.tools_allowed,
+        tools_denied=job.tools_denied or (),
+        options=job.options or {},
+        require=job.require or (),
+        prefer=job.prefer or (),
+        schema=job.schema,
+        max_turns=job.max_turns,
+        budget=Budget(usd=job.budget_usd),
+        clocks=Clocks(deadline=job.deadline),
+        env=job.env or {},
+        approve=approve,
+        metadata=job.metadata or {},
+    )
+
+
+def rejected_field(error: Exception, job: Job) -> str:
+    """Return which of a job's fields a refusal is about."""
+    if isinstance(error, CapabilityMissing):
+        for name in error.negotiation.missing:
+            if name not in (job.require or ()) and name in _FIELD_OF_CAPABILITY:
+                return _FIELD_OF_CAPABILITY[name]
+        return "require"
+    if isinstance(error, RunRequestUnsupported | RunRequestInvalid):
+        return error.field
+    return _FIELDS.get(type(error), "")
+
+
+_KINDS: Final[dict[type[Exception], FailureKind]] = {
+    ProviderUnknown: FailureKind.CONFIG_INVALID,
+    AdapterBroken: FailureKind.START_FAILED,
+    CapabilityMissing: FailureKind.CAPABILITY_MISSING,
+    PermissionRefused: FailureKind.PERMISSION_REFUSED,
+    BudgetExhausted: FailureKind.BUDGET_EXCEEDED,
+    ProviderDown: FailureKind.ADAPTER_CRASHED,
+    ManagerClosing: FailureKind.MANAGER_CRASHED,
+    SessionBusy: FailureKind.SESSION_BUSY,
+    LeaseHeld: FailureKind.SESSION_BUSY,
+    UnknownId: FailureKind.SESSION_NOT_FOUND,
+}
+
+
+def start_failure(error: Exception) -> Failure:
+    """Say as a failure why a job did not come to start."""
+    kind = _KINDS.get(type(error))
+    if kind is None and isinstance(error, StoreError):
+        kind = FailureKind.STORE_FAILED
+    return Failure(
+        kind=kind or FailureKind.CONFIG_INVALID,
+        message=str(error),
+        retryable=isinstance(error, ProviderDown | SessionBusy | StoreError)
+        and not isinstance(error, UnknownId),
+        phase="start",
+    )

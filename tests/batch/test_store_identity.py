@@ -1,0 +1,215 @@
+"""A batch goes on only with the store that has its attempts."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Unpack
+
+import pytest
+import trio
+
+from sessionmgr import Job, run_batch
+from sessionmgr.batch import Batch, BatchOptions, JobResult
+from sessionmgr.errors import StoreBusy, StoreMismatch
+from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.scripted import Hang, Say, Step, Tool
+from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup
+
+CUT = (Tool(name="Bash", takes=9999),)
+WELL = (Say(text="well"),)
+JOBS = [job("a"), job("b")]
+
+
+def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+    """Play a tool that does not end for the job a, and let all else go well."""
+    return CUT if prompt == "a" else WELL
+
+
+def batch(hall: BatchSetup, out: Path, *jobs: Job, **how: Unpack[BatchOptions]) -> Batch:
+    return run_batch(hall.manager, jobs or JOBS, out=out, **how)
+
+
+async def killed(hall: BatchSetup, out: Path, after: float = 3) -> None:
+    """Leave the directory of a batch as one that is killed leaves it."""
+    async with batch(hall, out.with_name("left")):
+        await trio.sleep(after)
+        shutil.copytree(out.with_name("left"), out, ignore=shutil.ignore_patterns("lock"))
+
+
+def well(prompt: str, attempt: int) -> tuple[Step, ...]:
+    """Let all go well."""
+    return WELL
+
+
+def hang(prompt: str, attempt: int) -> tuple[Step, ...]:
+    """Say something, and never end."""
+    return (Say(text="x"), Hang())
+
+
+async def ended(batch: Batch) -> dict[str, JobResult]:
+    return {result.job: result for result in await collect(batch)}
+
+
+def mark_of(out: Path) -> str:
+    with closing(sqlite3.connect(out / "ledger.db")) as connection:
+        ((mark,),) = connection.execute("select value from note where key = 'mark'")
+    return str(mark)
+
+
+async def test_a_store_is_marked_once_for_all_runs_of_a_batch(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    marks: list[str] = []
+    async with open_batch_setup(scripts=well) as hall:
+        for jobs in (JOBS, [*JOBS, job("c")]):
+            await ended(batch(hall, tmp_path / "out", *jobs))
+            marks.append(mark_of(tmp_path / "out"))
+    assert marks[0]
+    assert marks[0] == marks[1]
+
+
+async def test_a_killed_job_is_not_started_over_with_a_store_that_does_not_know_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    store = MemoryStore()
+    async with open_batch_setup(scripts=scripts, store=store) as hall:
+        await killed(hall, out)
+    before = (out / "results.jsonl").read_bytes()
+    async with open_batch_setup(scripts=scripts) as hall:
+        for _ in range(2):
+            with pytest.raises(StoreMismatch, match=r"1 job .*--retry-from fresh") as refused:
+                await collect(batch(hall, out))
+            assert refused.value.jobs == 1
+        assert hall.prompts() == []
+    assert (out / "results.jsonl").read_bytes() == before
+    async with open_batch_setup(scripts=scripts, store=store) as hall:
+        results = await ended(batch(hall, out))
+        assert results["a"].text == "well"
+        assert hall.prompts() == [hall.prompts()[0]]
+        assert "tool call was running" in hall.prompts()[0]
+
+
+async def test_the_user_may_decide_to_start_it_over_and_only_what_is_selected_is(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    jobs = [job("a", *CUT), job("c", *CUT)]
+    async with open_batch_setup() as hall, batch(hall, out.with_name("left"), *jobs):
+        await trio.sleep(3)
+        shutil.copytree(out.with_name("left"), out, ignore=shutil.ignore_patterns("lock"))
+    async with open_batch_setup() as hall:
+        how: BatchOptions = {"retry_from": "fresh", "only": ["a"]}
+        async with batch(hall, out, *jobs, **how):
+            await trio.sleep(3)
+            assert len(hall.prompts()) == 1
+    async with open_batch_setup() as hall:
+        results = await ended(batch(hall, out, jobs[1]))
+        assert hall.prompts() == []
+        assert results["c"].side_effects
+        assert results["c"].failure is not None
+        assert "--retry-from fresh starts it over" in results["c"].failure.message
+
+
+async def test_what_was_stopped_is_not_resumed_with_a_store_that_does_not_know_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    async with open_batch_setup(scripts=scripts, store=store) as hall, batch(hall, tmp_path):
+        await trio.sleep(3)
+    async with open_batch_setup(scripts=scripts) as hall:
+        with pytest.raises(StoreMismatch):
+            await collect(batch(hall, tmp_path))
+        # What is not selected stops nothing.
+        assert await ended(batch(hall, tmp_path, only=["b"])) == {}
+        assert hall.prompts() == []
+    async with open_batch_setup(scripts=scripts, store=store) as hall:
+        assert (await ended(batch(hall, tmp_path)))["a"].text == "well"
+
+
+async def test_what_is_done_and_what_was_never_begun_needs_no_store(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_batch_setup(scripts=scripts) as hall:
+        await collect(batch(hall, tmp_path, JOBS[1]))
+    async with open_batch_setup() as hall:
+        results = await ended(batch(hall, tmp_path, JOBS[1], job("c")))
+        assert list(results) == ["c"]
+
+
+async def test_an_attempt_that_was_recorded_and_never_begun_is_made_in_the_same_store(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    """It was killed between the ledger's record and the store's."""
+    store = MemoryStore()
+    async with open_batch_setup(store=store) as hall:
+        async with batch(hall, tmp_path / "left", job("a", Hang())):
+            await trio.sleep(3)
+            shutil.copytree(
+                tmp_path / "left", tmp_path / "out", ignore=shutil.ignore_patterns("lock")
+            )
+        (session,) = await hall.manager.sessions()
+        await store.remove(before=1 << 60, session_id=session.id)
+    async with open_batch_setup(scripts=well, store=store) as hall:
+        results = await ended(batch(hall, tmp_path / "out"))
+        assert results["a"].status is RunStatus.COMPLETED
+
+
+async def test_a_job_whose_session_was_removed_from_the_store_is_left_for_a_decision(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    async with open_batch_setup(scripts=scripts, store=store) as hall:
+        async with batch(hall, tmp_path):
+            await trio.sleep(3)
+        for session in await hall.manager.sessions():
+            await store.remove(before=1 << 60, session_id=session.id)
+    async with open_batch_setup(scripts=scripts, store=store, lawful=False) as hall:
+        begun = trio.current_time()
+        result = (await ended(batch(hall, tmp_path)))["a"]
+        assert trio.current_time() - begun < 1
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.SESSION_NOT_FOUND
+        assert "--retry-from fresh starts it over" in result.failure.message
+        assert hall.prompts() == []
+
+
+async def test_a_job_without_tool_calls_whose_session_was_removed_starts_over(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    jobs = [Job(id="a", provider="actor", prompt="a")]
+    async with open_batch_setup(scripts=hang, store=store) as hall:
+        async with batch(hall, tmp_path, *jobs):
+            await trio.sleep(3)
+        for session in await hall.manager.sessions():
+            await store.remove(before=1 << 60, session_id=session.id)
+    async with open_batch_setup(scripts=well, store=store, lawful=False) as hall:
+        assert (await ended(batch(hall, tmp_path, *jobs)))["a"].text == "well"
+        assert hall.prompts() == ["a"]
+
+
+class LockedForAWhile(MemoryStore):
+    """Another process has locked it for 40 s, and each call waits for 30 s."""
+
+    async def put_meta(self, key: str, body: bytes | None) -> None:
+        if trio.current_time() < 40:
+            await trio.sleep(30)
+        if trio.current_time() < 40:
+            raise StoreBusy("store.db")
+        await super().put_meta(key, body)
+
+
+async def test_a_batch_waits_for_a_locked_store_at_its_start_and_says_so(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_batch_setup(store=LockedForAWhile()) as hall, trio.open_nursery() as nursery:
+        begun = batch(hall, tmp_path / "out", job("b"))
+        nursery.start_soon(collect, begun)
+        await trio.sleep(20)
+        (wait,) = begun.progress().waits
+        assert wait.what == "store"
+        assert wait.seconds == pytest.approx(20)
+    assert begun.summary().statuses == {"completed": 1}

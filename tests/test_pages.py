@@ -17,7 +17,7 @@ import pytest
 
 from sessionmgr.batch import Job, read_rules
 from sessionmgr.reference.markdown import anchor
-from tests.cli.command import environment, sessionmgr
+from tests.cli.command import environment, run_command
 from tests.pages import (
     AGENTS,
     PACKAGES,
@@ -87,8 +87,8 @@ def test_toml_is_rules_or_a_project_or_settings(block: Block, tmp_path: Path) ->
     elif "project" not in read:
         (tmp_path / "sessionmgr.toml").write_text(block.text, encoding="utf-8")
         env = environment(tmp_path)
-        assert sessionmgr("trust", str(tmp_path), cwd=tmp_path, env=env).returncode == 0
-        ran = sessionmgr("--print-config", cwd=tmp_path, env=env)
+        assert run_command("trust", str(tmp_path), cwd=tmp_path, env=env).returncode == 0
+        ran = run_command("--print-config", cwd=tmp_path, env=env)
         assert (ran.returncode, ran.stderr) == (0, "")
         assert "sessionmgr.toml:1" in ran.stdout
 
@@ -111,7 +111,7 @@ def test_shell_commands_are_commands(block: Block) -> None:
     program = """
 import shlex, sys
 from sessionmgr.cli.parser import Parser
-from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.cli.verb_table import VERBS, load
 
 for line in sys.stdin:
     words = shlex.split(line, comments=True)

@@ -12,8 +12,8 @@ import trio
 
 from sessionmgr.batch import BatchOverview, ended, read_batch
 from sessionmgr.cli.lookup import PAGE, job_of_session
-from sessionmgr.cli.output import note
-from sessionmgr.cli.stored import ALIVE, held_sessions, session_of
+from sessionmgr.cli.queries import ALIVE, decode_session, live_leases
+from sessionmgr.cli.terminal.stdout import print_note
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.manager.partial_costs import read_costs
 from sessionmgr.manager.status import usage_and_cost
@@ -74,7 +74,7 @@ async def batch_records(store: Store | None, runs: Path = RUNS) -> list[BatchRec
     for batch, overview in overviews.items():
         records.append(await _of_directory(store, overview, stored.pop(batch, None)))
     if store is not None:
-        held = await held_sessions(store)
+        held = await live_leases(store)
         records += [await _of_sessions(store, each, held) for each in stored.values()]
     return sorted(records, key=lambda each: each.changed_at or "", reverse=True)
 
@@ -93,7 +93,7 @@ async def _overviews(places: Iterable[Path]) -> dict[str, BatchOverview]:
         try:
             overview = await overview_of(place)
         except LedgerUnusable as error:
-            note(f"warning: {error}")
+            print_note(f"warning: {error}")
             continue
         if overview is not None:
             found[overview.batch] = overview
@@ -121,7 +121,7 @@ async def _stored_batches(store: Store) -> dict[str, _Sessions]:
         for stored in page.rows:
             if _SIGN not in stored.body:  # decoding every record would take ten times as long
                 continue
-            of = job_of_session(session_of(stored.body))
+            of = job_of_session(decode_session(stored.body))
             if of is None:
                 continue
             batch = found.setdefault(of.batch, _Sessions(of.batch, out=of.out))

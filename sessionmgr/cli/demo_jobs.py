@@ -79,7 +79,7 @@ def script_for(prompt: str, attempt: int) -> Sequence[Step]:
             asked = Ask(
                 tool="Bash", input={"command": "rm -rf build"}, effect="command", output="done"
             )
-            return [Wait(seconds=0.5), asked, Say(text="Then I leave it as it is."), *_bill(3)]
+            return [Wait(seconds=0.5), asked, Say(text="Then I leave it as it is."), *_usage(3)]
         case _ if prompt == CANCELLED:
             return [Tool(name="Bash", input={"command": "git rebase feature/old"}, takes=60.0)]
         case _ if prompt == CONTINUE:  # the one job that crashes is resumed in its session
@@ -100,9 +100,9 @@ def _work(prompt: str) -> list[Step]:
         Tool(name="Edit", input={"file_path": path}, output="ok", takes=pace),
         Tool(name="Bash", input={"command": command}, output="ok", takes=pace * 2),
         Say(text=f"Done: {prompt}.", deltas=5, pause=pace / 5),
-        *_bill(len(prompt)),
+        *_usage(len(prompt)),
     ]
 
 
-def _bill(effort: int) -> list[Step]:
+def _usage(effort: int) -> list[Step]:
     return [Use(input=700 * effort, output=90 * effort, usd=0.004 * effort)]

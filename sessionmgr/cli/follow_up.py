@@ -8,18 +8,18 @@ import msgspec
 
 from sessionmgr.adapter import Budget
 from sessionmgr.batch import read_job_record, run_request_for_job
-from sessionmgr.cli.approval_rules import rules_of
-from sessionmgr.cli.asking import Terminal, find_terminal
-from sessionmgr.cli.lookup import find, job_of_session
-from sessionmgr.cli.output import note
-from sessionmgr.cli.stored import (
+from sessionmgr.cli.config.approval_rules import load_approver
+from sessionmgr.cli.lookup import job_of_session, resolve_id
+from sessionmgr.cli.queries import (
     ALIVE,
+    decode_session,
     fold_run,
-    held_sessions,
-    owner_of,
+    live_leases,
+    owner_name,
     read_session_runs,
-    session_of,
 )
+from sessionmgr.cli.terminal.approval_prompt import ApprovalPrompt, open_terminal
+from sessionmgr.cli.terminal.stdout import print_note
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.resume import recorded_resume_spec
@@ -29,8 +29,8 @@ from sessionmgr.model import Json
 if TYPE_CHECKING:
     from sessionmgr.adapter import Approve
     from sessionmgr.batch import JobRecord
-    from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.cli.lookup import JobOf
+    from sessionmgr.cli.config.configuration import Configuration
+    from sessionmgr.cli.lookup import JobReference
     from sessionmgr.manager import Manager, RunHandle, RunRequest
     from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import Run
@@ -40,7 +40,7 @@ _OF_ONE_RUN: Final = frozenset({"not_kept", "withheld", "variables"})
 _ASKED: Final = tuple(name for name in ResumeSpec.__struct_fields__ if name not in _OF_ONE_RUN)
 
 
-class Followed(msgspec.Struct, frozen=True, kw_only=True):
+class FollowUpTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The run to follow up, and the wishes that its own record does not contain."""
 
     run: Run
@@ -50,9 +50,9 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     """Options with secrets, which are not stored, found in the job or the settings."""
 
 
-async def find_followed(
+async def find_follow_up_target(
     store: Store, name: str, batch: str | None, configuration: Configuration
-) -> Followed:
+) -> FollowUpTarget:
     """Return the run that a name stands for; a session or a batch job stands for its last run.
 
     Its secret options, which are not stored, come from its job or from the settings.
@@ -60,7 +60,7 @@ async def find_followed(
     Raises:
         CommandLineInvalid: The run is still active, or its batch is not done with it.
     """
-    kind, id = await find(store, name, "session", "run", "snapshot", batch=batch)
+    kind, id = await resolve_id(store, name, "session", "run", "snapshot", batch=batch)
     snapshot_id = id if kind == "snapshot" else None
     if snapshot_id is not None:
         run_id = (await store.snapshot(snapshot_id)).run_id
@@ -74,15 +74,15 @@ async def find_followed(
         snapshots = await store.snapshots(stored.session_id)
         of_it = [each.snapshot_id for each in snapshots if each.run_id == run.id]
         snapshot_id = of_it[-1] if of_it else None
-    of = job_of_session(session_of((await store.session(stored.session_id)).body))
-    record = None if of is None else _record_of(of, batch)
-    wishes = await _recorded_elsewhere(store, run, of, record)
+    of = job_of_session(decode_session((await store.session(stored.session_id)).body))
+    record = None if of is None else _find_job_record(of, batch)
+    wishes = await _unrecorded_wishes(store, run, of, record)
     sources = [configuration.options.get(run.provider, {})]
     if record is not None and record.job.options is not None:
         sources.insert(0, record.job.options)
     asked = await recorded_resume_spec(store, run) or ResumeSpec()
     secret = restore_options(asked.options, asked.withheld, *sources)
-    return Followed(run=run, snapshot_id=snapshot_id, wishes=wishes, secret_options=secret)
+    return FollowUpTarget(run=run, snapshot_id=snapshot_id, wishes=wishes, secret_options=secret)
 
 
 async def _last_run(store: Store, session_id: str) -> StoredRun:
@@ -94,16 +94,16 @@ async def _last_run(store: Store, session_id: str) -> StoredRun:
 
 async def _require_free(store: Store, stored: StoredRun) -> None:
     """Refuse a run that another program owns now."""
-    lease = (await held_sessions(store, stored.session_id)).get(stored.session_id)
+    lease = (await live_leases(store, stored.session_id)).get(stored.session_id)
     if lease is not None:
         how = "is on" if stored.status in ALIVE else f"is {stored.status}"
         raise CommandLineInvalid(
-            f"{stored.run_id} {how}, and {owner_of(lease)} owns its session: "
+            f"{stored.run_id} {how}, and {owner_name(lease)} owns its session: "
             f"wait for it, or send the text there: sessionmgr append {stored.session_id} TEXT"
         )
 
 
-def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
+def _find_job_record(of: JobReference, batch: str | None) -> JobRecord | None:
     """Return the batch's record of the job, if the batch's directory is known.
 
     Raises:
@@ -119,8 +119,8 @@ def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
     return record
 
 
-async def _recorded_elsewhere(
-    store: Store, run: Run, of: JobOf | None, record: JobRecord | None
+async def _unrecorded_wishes(
+    store: Store, run: Run, of: JobReference | None, record: JobRecord | None
 ) -> RunArguments:
     """Return the run's wishes that its own record does not contain.
 
@@ -140,14 +140,16 @@ async def _recorded_elsewhere(
             "add --batch OUT"
         )
     elif asked is None:
-        note("its tools, options and limits are not on record: set them with flags")
+        print_note("its tools, options and limits are not on record: set them with flags")
     elif asked.variables:
-        note(f"values of its variables are not on record ({', '.join(asked.variables)}): see --env")
+        print_note(
+            f"values of its variables are not on record ({', '.join(asked.variables)}): see --env"
+        )
     return wishes
 
 
 async def start_follow_up(
-    manager: Manager, followed: Followed, message: str | None, wishes: RunArguments
+    manager: Manager, followed: FollowUpTarget, message: str | None, wishes: RunArguments
 ) -> RunHandle:
     """Start a follow-up; `wishes` override those of the followed run.
 
@@ -166,12 +168,12 @@ async def start_follow_up(
     return await manager.submit_follow_up(followed.run.id, message, **joined)
 
 
-def approver(configuration: Configuration) -> Approve | None:
+def choose_approver(configuration: Configuration) -> Approve | None:
     """Return the approver: the terminal, else the rules that are set, else none."""
-    terminal = find_terminal()
+    terminal = open_terminal()
     if terminal is not None:
-        return Terminal(terminal, configuration.clocks.get("approval", 120.0)).approve
-    return rules_of(configuration)
+        return ApprovalPrompt(terminal, configuration.clocks.get("approval", 120.0)).approve
+    return load_approver(configuration)
 
 
 def wishes_of(configuration: Configuration, provider: str) -> RunArguments:

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sessionmgr.batch import Job
-from sessionmgr.cli.configuration import add_setting_flags
-from sessionmgr.cli.given import read_env, read_options, read_schema, read_text
-from sessionmgr.cli.provider_defaults import add_set_flag
+from sessionmgr.cli.config.configuration import add_setting_flags
+from sessionmgr.cli.config.provider_defaults import add_set_flag
+from sessionmgr.cli.inputs import read_env, read_options, read_schema, read_text_file
 from sessionmgr.errors import BudgetUnenforceable, CommandLineInvalid
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
-    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.model import Json
 
 SETTINGS: Final = (
@@ -88,7 +88,7 @@ def provider_jobs(configuration: Configuration) -> dict[str, Job]:
     }
 
 
-def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
+def job_from_flags(args: argparse.Namespace, prompt: str | None = None) -> Job:
     """Return the job that the flags and the settings make, without a name of its own.
 
     Raises:
@@ -116,12 +116,12 @@ def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
         schema=None if args.schema is None else read_schema(args.schema),
         images=_images(args.image),
         env=read_env(args.env or (), args.env_file) or None,
-        options=options_of(args, configuration.provider) or None,
+        options=provider_options(args, configuration.provider) or None,
         metadata=read_options("--metadata", args.metadata or ()) or None,
     )
 
 
-def options_of(args: argparse.Namespace, provider: str | None) -> dict[str, Json]:
+def provider_options(args: argparse.Namespace, provider: str | None) -> dict[str, Json]:
     """Return a provider's own options: what is set for it, and over that what flags say."""
     configuration: Configuration = args.configuration
     known = configuration.options.get(provider, {}) if provider is not None else {}
@@ -134,7 +134,7 @@ def _system_prompt(args: argparse.Namespace) -> str | None:
         return said
     if args.system_prompt is not None:
         raise CommandLineInvalid("--system-prompt and --system-prompt-file: give only one of them")
-    return read_text("--system-prompt-file", args.system_prompt_file)
+    return read_text_file("--system-prompt-file", args.system_prompt_file)
 
 
 def _require_directory(path: str) -> None:
@@ -154,7 +154,7 @@ def _images(paths: list[str] | None) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def budget_named(configuration: Configuration) -> Generator[None]:
+def naming_budget_source(configuration: Configuration) -> Generator[None]:
     """Add the setting and its source to a budget's refusal.
 
     Raises:

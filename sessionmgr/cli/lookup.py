@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.cli.safe_text import fit, one_line
-from sessionmgr.cli.stored import (
+from sessionmgr.cli.queries import (
     ALIVE,
+    decode_session,
     first_prompt,
-    held_sessions,
-    session_of,
-    told_status,
+    live_leases,
+    observed_status,
     waits_for_answer,
 )
-from sessionmgr.cli.when import ago
+from sessionmgr.cli.terminal.format_time import format_ago
+from sessionmgr.cli.terminal.safe_text import one_line, truncate
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NameAmbiguous, UnknownId
 from sessionmgr.model import timestamps
 
@@ -36,7 +36,7 @@ MORE: Final = "…"
 _PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
-class JobOf(msgspec.Struct, frozen=True):
+class JobReference(msgspec.Struct, frozen=True):
     """The batch and the job that a session was opened for."""
 
     job: str
@@ -50,15 +50,15 @@ def add_batch_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", metavar="OUT", help="the directory of the batch, if ID is a job")
 
 
-def job_of_session(session: Session) -> JobOf | None:
+def job_of_session(session: Session) -> JobReference | None:
     """Return the batch job that a session was opened for, if any."""
     job, batch, out = (session.metadata.get(name) for name in ("job", "batch", "out"))
     if not isinstance(job, str) or not isinstance(batch, str):
         return None
-    return JobOf(job, batch, Path(out) if isinstance(out, str) else None)
+    return JobReference(job, batch, Path(out) if isinstance(out, str) else None)
 
 
-async def find(
+async def resolve_id(
     store: Store, text: str, *kinds: Kind, batch: str | None = None, is_on: bool = False
 ) -> tuple[Kind, str]:
     """Resolve a typed name to its kind and its full id.
@@ -80,13 +80,13 @@ async def find(
         if len(jobs) == 1:
             return "session", jobs[0].session_id
         if jobs:
-            said = [await _of_job(store, each) for each in jobs]
+            said = [await _is_session_of_job(store, each) for each in jobs]
             raise NameAmbiguous(f"{len(jobs)} batches have a job {text!r}", said, _AMONG_BATCHES)
     if not found or not text:
         whole = " or ".join(kinds) if is_id else ", ".join(kinds[:-1]) + f", {kinds[-1]} or job"
         raise UnknownId(whole.removeprefix(", "), text)
     if len(found) > 1:
-        said = [await _described(store, kind, id) for id, kind in found.items()]
+        said = [await _describe_id(store, kind, id) for id, kind in found.items()]
         raise NameAmbiguous(f"several ids begin with {text!r}", said, "type more of the id")
     ((id, kind),) = found.items()
     return kind, id
@@ -117,8 +117,8 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
     """Return the last session of a job in each batch that has it, newest first."""
     wanted = None if out is None else _batch_in(out)
     found: dict[str, StoredSession] = {}
-    for stored in await _with_word(store, job):
-        of = job_of_session(session_of(stored.body))
+    for stored in await _sessions_with_word(store, job):
+        of = job_of_session(decode_session(stored.body))
         if of is not None and of.job == job and wanted in {None, of.batch}:
             found.setdefault(of.batch, stored)
     if wanted is not None and not found:
@@ -135,7 +135,7 @@ def _batch_in(out: str) -> str:
     return batch
 
 
-async def _with_word(store: Store, word: str) -> list[StoredSession]:
+async def _sessions_with_word(store: Store, word: str) -> list[StoredSession]:
     """Return the sessions whose record holds a word, the newest first."""
     sign = msgspec.json.encode(word)
     found: list[StoredSession] = []
@@ -157,32 +157,32 @@ async def _has_run_on(store: Store, stored: StoredSession) -> bool:
 # --- which of several ----------------------------------------------------------------------------
 
 
-async def _of_job(store: Store, stored: StoredSession) -> str:
-    of = job_of_session(session_of(stored.body))
+async def _is_session_of_job(store: Store, stored: StoredSession) -> str:
+    of = job_of_session(decode_session(stored.body))
     assert of is not None
     where = str(of.out) if of.out is not None else f"batch {of.batch}"
-    return f"{await _session_in_words(store, stored, whole=True)}, {where}"
+    return f"{await _describe_session(store, stored, whole=True)}, {where}"
 
 
-async def _described(store: Store, kind: Kind, id: str) -> str:
+async def _describe_id(store: Store, kind: Kind, id: str) -> str:
     """Describe in one line what an id stands for."""
     if id == MORE:
         return MORE
     if kind == "session":
-        return await _session_in_words(store, await store.session(id))
+        return await _describe_session(store, await store.session(id))
     if kind == "run":
         run = await store.run(id)
-        held = run.session_id in await held_sessions(store, run.session_id)
+        held = run.session_id in await live_leases(store, run.session_id)
         prompt = await first_prompt(store, run.session_id, run_id=id)
         return _line(id, "run", _status(run, held=held), run.ended, prompt)
     snapshot = await store.snapshot(id)
     return _line(id, "snapshot", f"of {snapshot.run_id}", snapshot.at, None)
 
 
-async def _session_in_words(store: Store, stored: StoredSession, *, whole: bool = False) -> str:
+async def _describe_session(store: Store, stored: StoredSession, *, whole: bool = False) -> str:
     id = stored.session_id
     page = await store.runs(session_id=id, limit=1)
-    held = id in await held_sessions(store, id)
+    held = id in await live_leases(store, id)
     last = page.rows[0] if page.rows else None
     status = stored.state if last is None else _status(last, held=held)
     prompt = None if whole else await first_prompt(store, id)
@@ -190,10 +190,10 @@ async def _session_in_words(store: Store, stored: StoredSession, *, whole: bool 
 
 
 def _status(run: StoredRun, *, held: bool) -> str:
-    return told_status(run.status, held=held, asks=waits_for_answer(run))
+    return observed_status(run.status, held=held, asks=waits_for_answer(run))
 
 
 def _line(id: str, kind: str, status: str, at: int | None, prompt: str | None) -> str:
-    when = "" if at is None else ago(timestamps.format_timestamp(at / 1000), time.time())
-    words = "" if not prompt else f'"{fit(one_line(prompt), WORDS)}"'
+    when = "" if at is None else format_ago(timestamps.format_timestamp(at / 1000), time.time())
+    words = "" if not prompt else f'"{truncate(one_line(prompt), WORDS)}"'
     return f"{id}: {', '.join(filter(None, (kind, status, when, words)))}"

@@ -8,15 +8,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.cli.output import ReaderGoneError, drop_stdout, finish, prepare_streams, set_quiet
 from sessionmgr.cli.parser import (
     EXIT_CODES,
     PROGRAM,
     Parser,
+    did_you_mean,
     find_verb,
-    meant,
 )
-from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.cli.terminal.stdout import (
+    ReaderGoneError,
+    drop_stdout,
+    flush_stdout,
+    prepare_streams,
+    set_quiet,
+)
+from sessionmgr.cli.verb_table import VERBS, load_verb
 from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
@@ -37,21 +43,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_streams()
     try:
         try:
-            code = _answer(words)
+            code = _dispatch(words)
         except SystemExit as exit_:  # --help and --version
             code = exit_.code if isinstance(exit_.code, int) else USAGE_ERROR
         try:
-            finish()
+            flush_stdout()
         except ReaderGoneError:
             drop_stdout()  # how it went is known all the same
     except BaseException as error:  # the edge of it all  # noqa: ASYNC103, BLE001
-        from sessionmgr.cli.mistake import told
+        from sessionmgr.cli.error_messages import report_error
 
-        code = told(error, words)
+        code = report_error(error, words)
     return code
 
 
-def _answer(words: list[str]) -> int:
+def _dispatch(words: list[str]) -> int:
     place = find_verb(words)
     if place is None:
         return _without_verb(words)
@@ -60,21 +66,21 @@ def _answer(words: list[str]) -> int:
     verb = VERBS.get(name)
     if verb is None:
         raise CommandLineInvalid(
-            f"unknown command {name!r}{meant(name, VERBS)} (see {PROGRAM} --help)"
+            f"unknown command {name!r}{did_you_mean(name, VERBS)} (see {PROGRAM} --help)"
         )
-    module = load(verb)
+    module = load_verb(verb)
     parser = Parser(f"{PROGRAM} {name}", module.HELP)
     module.add_arguments(parser)
     parser.add_global_flags()
     if "--print-config" in words:
-        parser.require_nothing()
+        parser.make_arguments_optional()
     args = parser.parse_intermixed_args(words)  # flags may stand between, too
     args.typed = typed
-    if _settle(args, is_trust=name == "trust"):
+    if _load_configuration(args, is_trust=name == "trust"):
         return COMPLETED
-    from sessionmgr.cli.logs import logged
+    from sessionmgr.cli.log_setup import logging_configured
 
-    with logged(args):
+    with logging_configured(args):
         return module.run(args)
 
 
@@ -85,25 +91,25 @@ def _without_verb(words: list[str]) -> int:
     parser.add_global_flags()
     args = parser.parse_args(words)
     if args.print_config:
-        _settle(args)
+        _load_configuration(args)
         return COMPLETED
     parser.print_help(sys.stderr)
     return USAGE_ERROR
 
 
-def _settle(args: argparse.Namespace, *, is_trust: bool = False) -> bool:
+def _load_configuration(args: argparse.Namespace, *, is_trust: bool = False) -> bool:
     """Work out the settings, and print them if that is all that was asked."""
-    from sessionmgr.cli.configuration import configure
+    from sessionmgr.cli.config.configuration import load_configuration
 
-    args.configuration = configure(args)
+    args.configuration = load_configuration(args)
     if args.print_config:
-        from sessionmgr.cli.print_config import print_configuration
+        from sessionmgr.cli.config.print_config import print_configuration
 
         print_configuration(args.configuration, as_json=args.json)
         return True
     if args.configuration.refused and not is_trust:
-        from sessionmgr.cli.print_config import note_refused
+        from sessionmgr.cli.config.print_config import print_refused_settings
 
-        note_refused(args.configuration.refused)
+        print_refused_settings(args.configuration.refused)
     set_quiet(args.quiet)
     return False

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.cli.event_line import command_of
 from sessionmgr.cli.lookup import job_of_session
-from sessionmgr.cli.safe_text import visible
-from sessionmgr.cli.stored import ALIVE, held_sessions, session_of, waits_for_answer
+from sessionmgr.cli.queries import ALIVE, decode_session, live_leases, waits_for_answer
+from sessionmgr.cli.terminal.event_line import command_text
+from sessionmgr.cli.terminal.safe_text import escape_controls
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model import Json, ToolApprovalRequested, decode_event, decode_run, timestamps
 from sessionmgr.model.run import Run
@@ -65,7 +65,7 @@ _numbers: Final = msgspec.json.Decoder(list[_Number])
 
 async def open_questions(store: Store) -> list[OpenQuestion]:
     """Return the open questions of all runs that a living process owns, the oldest first."""
-    held = await held_sessions(store)
+    held = await live_leases(store)
     found: list[OpenQuestion] = []
     cursor: int | None = None
     while True:
@@ -97,9 +97,9 @@ def what_it_wants(event: ToolApprovalRequested) -> str:
     """Return what an agent wants to do, on one line: the tool, and all that it would be given."""
     what = event.tool_name or "a tool"
     if event.tool_input is not None:
-        what += f": {command_of(event.tool_input)}"
+        what += f": {command_text(event.tool_input)}"
     # An escape sequence is spelled out: dropping it could hide a part of the command.
-    return " ".join(visible(what).split())
+    return " ".join(escape_controls(what).split())
 
 
 def expiry_of(event: ToolApprovalRequested) -> float | None:
@@ -111,7 +111,7 @@ async def _questions_of(store: Store, stored: StoredRun) -> list[OpenQuestion]:
     run = msgspec.structs.replace(
         decode_run(stored.body), id=stored.run_id, session_id=stored.session_id
     )
-    session = session_of((await store.session(stored.session_id)).body)
+    session = decode_session((await store.session(stored.session_id)).body)
     of, now = job_of_session(session), time.time()
     questions: list[OpenQuestion] = []
     for event in await requests_of(store, run):

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from sessionmgr.cli.output import say
+from sessionmgr.cli.terminal.stdout import print_line
 from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         """
         where = self.prog.removeprefix(PROGRAM).strip()
         what = f"{where}: " if where else ""
-        raise CommandLineInvalid(f"{what}{self._plainly(message)} (see {self.prog} --help)")
+        raise CommandLineInvalid(f"{what}{self._suggest_flag(message)} (see {self.prog} --help)")
 
     def add_global_flags(self) -> None:
         """Add the flags that may stand before and after each verb; its usage is told without."""
@@ -80,12 +80,12 @@ class Parser(argparse.ArgumentParser):
         self.usage = self.usage.replace("%", "%%")
         add_global_flags(self)
 
-    def require_nothing(self) -> None:
+    def make_arguments_optional(self) -> None:
         """Take a line without its required arguments too, for whoever only looks at settings."""
         for action in self._actions:
             action.required = False
 
-    def _plainly(self, message: str) -> str:
+    def _suggest_flag(self, message: str) -> str:
         """Name the flag that was meant, where one looks like it."""
         unknown = re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL)
         if unknown is None:
@@ -96,10 +96,10 @@ class Parser(argparse.ArgumentParser):
         if not first.startswith("-"):
             return f"unexpected argument {unknown[1]!r}"
         flags = [flag for action in self._actions for flag in action.option_strings]
-        return f"unknown flag {first}{meant(first, flags)}"
+        return f"unknown flag {first}{did_you_mean(first, flags)}"
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean …?" where a known word looks like this one."""
     from difflib import get_close_matches
 
@@ -113,20 +113,20 @@ def one_of(what: str, names: Sequence[str]) -> Callable[[str], str]:
     def checked(text: str) -> str:
         if text in names:
             return text
-        hint = meant(text, names) or f"; known: {', '.join(names)}"
+        hint = did_you_mean(text, names) or f"; known: {', '.join(names)}"
         raise argparse.ArgumentTypeError(f"unknown {what} {text!r}{hint}")
 
     return checked
 
 
-class Version(argparse.Action):
+class VersionAction(argparse.Action):
     """Print the installed version and exit; it is looked up only when asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Print it on stdout."""
         from importlib.metadata import version
 
-        say(f"sessionmgr {version('sessionmgr')}")
+        print_line(f"sessionmgr {version('sessionmgr')}")
         parser.exit()
 
 
@@ -152,7 +152,9 @@ def add_global_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the effective settings and where each comes from",
     )
-    flags.add_argument("--version", action=Version, nargs=0, help="print the version and exit")
+    flags.add_argument(
+        "--version", action=VersionAction, nargs=0, help="print the version and exit"
+    )
 
 
 def find_verb(argv: Sequence[str]) -> int | None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.open_batch import BatchOptions
-from sessionmgr.cli.configuration import Configuration
+from sessionmgr.cli.config.configuration import Configuration
+from sessionmgr.cli.config.settings import SETTINGS
 from sessionmgr.cli.parser import EXIT_CODES, PROGRAM, Parser, add_global_flags
-from sessionmgr.cli.setting import SETTINGS
-from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.cli.verb_table import VERBS, load_verb
 from sessionmgr.manager import Manager
 from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.reference.markdown import code, section, table
@@ -70,7 +70,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _parser(name: str) -> argparse.ArgumentParser:
     parser = Parser(f"{PROGRAM} {name}", "")
-    load(VERBS[name]).add_arguments(parser)
+    load_verb(VERBS[name]).add_arguments(parser)
     return parser
 
 

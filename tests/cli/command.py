@@ -22,7 +22,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {**kept, **places, **more}
 
 
-def sessionmgr(
+def run_command(
     *args: str,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,

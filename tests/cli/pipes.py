@@ -34,7 +34,7 @@ def pseudo_terminal(encoding: str = "utf-8") -> Generator[tuple[int, TextIO]]:
         yield ours, stream
 
 
-def said_at(ours: int, theirs: int) -> bytes:
+def read_terminal(ours: int, theirs: int) -> bytes:
     """Return all that was written to a terminal: the kernel hands it on when it has time."""
     os.write(theirs, END)
     said = b""

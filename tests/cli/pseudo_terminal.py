@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.command import COMMAND, environment
-from tests.cli.screen import Screen
+from tests.cli.terminal_emulator import EmulatedScreen
 
 PATIENCE = 60.0
 MARK = "TEST_MARK"
@@ -28,7 +28,7 @@ class PseudoTerminal:
         self, argv: list[str], columns: int, rows: int, cwd: Path, env: Mapping[str, str]
     ) -> None:
         self.columns, self.rows = columns, rows
-        self.screen = Screen(columns, rows)
+        self.screen = EmulatedScreen(columns, rows)
         self.said = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._fd, theirs = os.openpty()
@@ -134,7 +134,7 @@ def stop(pid: int) -> None:
         time.sleep(0.001)
 
 
-def mark() -> str:
+def unique_seconds() -> str:
     """Return a number that no other process was started with, as seconds to sleep for."""
     return f"9{uuid.uuid4().int % 10**12:012}"
 
@@ -153,7 +153,7 @@ def processes_with(mark: str) -> list[str]:
     return found
 
 
-def assert_nothing_is_left_of(mark: str) -> None:
+def assert_no_process_left(mark: str) -> None:
     """Wait until nothing with the mark is left."""
     deadline = time.monotonic() + PATIENCE
     while left := processes_with(mark):

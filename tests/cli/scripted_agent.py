@@ -7,7 +7,7 @@ from sessionmgr.testing.scripted import scripted
 Agent = scripted("scripted")
 
 
-def installed_in(directory: Path) -> str:
+def install_scripted_agent(directory: Path) -> str:
     """Make the provider known to commands that have this directory on their path; return that."""
     info = directory / "scripted_agent-1.dist-info"
     info.mkdir(parents=True, exist_ok=True)

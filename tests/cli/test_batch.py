@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import COMMAND, environment, sessionmgr
+from tests.cli.command import COMMAND, environment, run_command
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.pseudo_terminal import (
-    assert_nothing_is_left_of,
+    assert_no_process_left,
     at_terminal,
-    mark,
     processes_with,
+    unique_seconds,
 )
-from tests.cli.room import nobody_writes
-from tests.cli.scripted_agent import installed_in
-from tests.cli.terminal import Terminal
+from tests.cli.scripted_agent import install_scripted_agent
+from tests.cli.stored_runs import block_store_writes
 
 
 def write_jobs(directory: Path, *prompts: str, **more: object) -> Path:
@@ -38,7 +38,7 @@ def results_in(directory: Path) -> dict[str, str]:
 
 def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
     write_jobs(tmp_path, "echo one", "echo two")
-    ran = sessionmgr("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
+    ran = run_command("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "2 of 2 jobs completed (in " in ran.stderr
     assert "results:      runs/jobs/results.jsonl" in ran.stderr
@@ -47,7 +47,7 @@ def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
 
 
 def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     write_jobs(tmp_path, "echo one", "ls /nope")
     code, _, err = terminal.bare("batch", "-n", "2", "jobs.jsonl")
@@ -59,7 +59,7 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
 
 
 def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     # The first job waits until the second one's result is there.
     first = "while ! grep -q job-2 runs/jobs/results.jsonl; do sleep 0.02; done"
@@ -77,10 +77,12 @@ def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
     assert (code, err) == (0, "")
 
 
-def test_jobs_from_stdin_become_a_batch_that_can_go_on(tmp_path: Path, terminal: Terminal) -> None:
+def test_jobs_from_stdin_become_a_batch_that_can_go_on(
+    tmp_path: Path, terminal: CommandTerminal
+) -> None:
     jobs = json.dumps({"id": "a", "prompt": "ls nope"}) + "\n"
     env = environment(tmp_path)
-    ran = sessionmgr("batch", "-p", "shell", "-", env=env, cwd=tmp_path, stdin=jobs)
+    ran = run_command("batch", "-p", "shell", "-", env=env, cwd=tmp_path, stdin=jobs)
     assert ran.returncode == 3
     (out,) = (tmp_path / "runs").iterdir()
     assert out.name.startswith("stdin-")
@@ -113,15 +115,15 @@ def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> Non
     env = environment(tmp_path)
     words = ("batch", "-p", "shell", "-", "-o", "out")
     jobs = "".join(json.dumps({"id": each, "prompt": "true"}) + "\n" for each in "ab")
-    assert sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
-    none = sessionmgr(*words, env=env, cwd=tmp_path, stdin="")
+    assert run_command(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
+    none = run_command(*words, env=env, cwd=tmp_path, stdin="")
     assert (none.returncode, none.stderr) == (
         *(1, "sessionmgr: error: stdin: it contains no jobs, and out/jobs.jsonl has some\n"),
     )
-    fewer = sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
+    fewer = run_command(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
     assert fewer.returncode == 0
     assert results_in(tmp_path / "out") == {"a": "completed", "b": "completed"}
-    assert sessionmgr(*words, env=env, cwd=tmp_path, stdin="{").returncode == 1
+    assert run_command(*words, env=env, cwd=tmp_path, stdin="{").returncode == 1
     assert (tmp_path / "out/jobs.jsonl.before").read_text() == jobs.splitlines()[0]
 
 
@@ -139,7 +141,7 @@ def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None
             assert process.poll() is None
             time.sleep(0.01)
         jobs = json.dumps({"id": "a", "prompt": "true", "provider": "shell"})
-        ran = sessionmgr("batch", "-", "-o", "out", env=env, cwd=tmp_path, stdin=jobs)
+        ran = run_command("batch", "-", "-o", "out", env=env, cwd=tmp_path, stdin=jobs)
         assert ran.returncode == 1
         assert "is being worked on by process" in ran.stderr
         assert not (tmp_path / "out/jobs.jsonl").exists()
@@ -148,7 +150,7 @@ def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None
 
 
 def test_what_an_agent_would_refuse_is_told_before_anything_runs(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     write_jobs(tmp_path, "hello", provider="claude", effort="bogus")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "--dry-run")
@@ -156,7 +158,9 @@ def test_what_an_agent_would_refuse_is_told_before_anything_runs(
     assert "jobs.jsonl:1: effort: unknown level" in err
 
 
-def test_a_part_that_is_asked_for_is_all_there_is_to_do(tmp_path: Path, terminal: Terminal) -> None:
+def test_a_part_that_is_asked_for_is_all_there_is_to_do(
+    tmp_path: Path, terminal: CommandTerminal
+) -> None:
     write_jobs(tmp_path, "echo one", "echo two", "ls /nope")
     chosen = ["batch", "jobs.jsonl", "--only", "job-[23]", "--skip", "job-3"]
     assert terminal.bare(*chosen)[0] == 0
@@ -165,7 +169,7 @@ def test_a_part_that_is_asked_for_is_all_there_is_to_do(tmp_path: Path, terminal
     assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
 
 
-def test_after_so_many_failures_it_stops(tmp_path: Path, terminal: Terminal) -> None:
+def test_after_so_many_failures_it_stops(tmp_path: Path, terminal: CommandTerminal) -> None:
     write_jobs(tmp_path, "ls /nope", "ls /nope", "ls /nope")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "-n", "1", "--max-failures", "2")
     assert code == 3
@@ -173,7 +177,9 @@ def test_after_so_many_failures_it_stops(tmp_path: Path, terminal: Terminal) -> 
     assert "2 failed, 1 not run" in err
 
 
-def test_flags_say_what_holds_where_a_job_says_nothing(tmp_path: Path, terminal: Terminal) -> None:
+def test_flags_say_what_holds_where_a_job_says_nothing(
+    tmp_path: Path, terminal: CommandTerminal
+) -> None:
     (tmp_path / "jobs.jsonl").write_text('{"id": "a"}\n{"id": "b", "env": {"WORD": "mine"}}\n')
     _, out, _ = terminal.bare(
         *["batch", "jobs.jsonl", "--json", "-p", "shell", "--prompt", "echo $WORD"],
@@ -186,7 +192,7 @@ def test_flags_say_what_holds_where_a_job_says_nothing(tmp_path: Path, terminal:
 
 
 def test_every_wrong_line_is_told_and_nothing_is_started(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     lines = [
         '{"id": "a", "provider": "shell", "prompt": "touch started"}',
@@ -226,7 +232,7 @@ def test_every_wrong_line_is_told_and_nothing_is_started(
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_1(
-    args: list[str], said: str, terminal: Terminal
+    args: list[str], said: str, terminal: CommandTerminal
 ) -> None:
     write_jobs(terminal.home, "echo one")
     code, out, err = terminal("batch", *args)
@@ -237,7 +243,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     write_jobs(tmp_path, "touch started", "ls /nope")
     code, out, err = terminal("batch", "jobs.jsonl", "--dry-run", "--skip", "job-2")
@@ -253,7 +259,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     assert (code, err) == (0, "")
 
 
-def test_a_dry_run_tells_what_is_wrong(tmp_path: Path, terminal: Terminal) -> None:
+def test_a_dry_run_tells_what_is_wrong(tmp_path: Path, terminal: CommandTerminal) -> None:
     write_jobs(tmp_path, "echo one", permission_mode="plan")
     code, out, err = terminal("batch", "jobs.jsonl", "--dry-run")
     assert (code, out) == (1, "")
@@ -261,7 +267,7 @@ def test_a_dry_run_tells_what_is_wrong(tmp_path: Path, terminal: Terminal) -> No
 
 
 def test_rules_answer_what_agents_ask(
-    tmp_path: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rules.toml").write_text(
         '[[rule]]\ntool = "Bash"\ncommand = "npm test"\ndecision = "allow"\n'
@@ -271,7 +277,7 @@ def test_rules_answer_what_agents_ask(
         for command in ("npm test --all", "npm publish")
     ]
     write_jobs(tmp_path, json.dumps(steps), provider="scripted")
-    monkeypatch.setattr(sys, "path", [installed_in(tmp_path / "agents"), *sys.path])
+    monkeypatch.setattr(sys, "path", [install_scripted_agent(tmp_path / "agents"), *sys.path])
     _, out, _ = terminal.bare("batch", "jobs.jsonl", "--json", "--approve", "rules.toml")
     (denial,) = json.loads(out)["permission_denials"]
     assert denial["reason"] == "no rule allows it"
@@ -279,7 +285,7 @@ def test_rules_answer_what_agents_ask(
 
 
 def test_two_commands_are_not_at_the_same_batch(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     write_jobs(tmp_path, f"sleep {number}")
     env = environment(tmp_path)
     with subprocess.Popen(
@@ -288,18 +294,18 @@ def test_two_commands_are_not_at_the_same_batch(tmp_path: Path) -> None:
         while not processes_with(number):
             assert first.poll() is None
             time.sleep(0.01)
-        second = sessionmgr("batch", "jobs.jsonl", env=env, cwd=tmp_path)
+        second = run_command("batch", "jobs.jsonl", env=env, cwd=tmp_path)
         first.send_signal(signal.SIGTERM)
         assert first.wait(60) == 130
     assert second.returncode == 1
     assert f"process {first.pid}" in second.stderr
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
 
 
 def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that_is_decided(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
-    number = mark()
+    number = unique_seconds()
     (tmp_path / "wait").write_text(f"#!/bin/sh\ntest -e done || exec sleep {number}\n")
     (tmp_path / "wait").chmod(0o755)
     write_jobs(tmp_path, "echo one", "./wait", "./wait", "echo four")
@@ -314,7 +320,7 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     assert "go on:" not in installed.said  # of itself neither command would be run again
     again = "-n 3 --only job-2 --only job-3 --retry-from fresh"
     assert f"start over (job-2, job-3):  sessionmgr batch jobs.jsonl {again}" in installed.said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
     (tmp_path / "done").touch()
     code, _, err = terminal.bare("batch", "jobs.jsonl", "-n", "3")
     assert code == 3, err
@@ -324,7 +330,9 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     assert set(results_in(tmp_path / "runs/jobs").values()) == {"completed"}
 
 
-def test_it_is_not_advised_to_start_over_once_more(tmp_path: Path, terminal: Terminal) -> None:
+def test_it_is_not_advised_to_start_over_once_more(
+    tmp_path: Path, terminal: CommandTerminal
+) -> None:
     write_jobs(tmp_path, "false")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "--retry-from", "fresh", "-n", "2")
     assert code == 3
@@ -332,9 +340,9 @@ def test_it_is_not_advised_to_start_over_once_more(tmp_path: Path, terminal: Ter
 
 
 def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decision(
-    tmp_path: Path, terminal: Terminal
+    tmp_path: Path, terminal: CommandTerminal
 ) -> None:
-    number = mark()
+    number = unique_seconds()
     deaf = f"#!/bin/sh\ntest -e done && exit\ntrap '' TERM INT\nwhile :; do sleep {number}; done\n"
     (tmp_path / "deaf").write_text(deaf)
     (tmp_path / "deaf").chmod(0o755)
@@ -343,14 +351,14 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
         while len(processes_with(number)) < 2:
             time.sleep(0.01)
         # No run can end before the second one comes.
-        with nobody_writes(tmp_path / "state/sessionmgr/sessionmgr.db"):
+        with block_store_writes(tmp_path / "state/sessionmgr/sessionmgr.db"):
             installed.type("\x03")
             installed.wait_for("press Ctrl-C again")
             installed.type("\x03")
             assert installed.wait() == 130
     assert "stopped at once; to go on: sessionmgr batch jobs.jsonl -n 2" in installed.said
     assert "jobs completed" not in installed.said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
     (tmp_path / "done").touch()
     code, _, err = terminal.bare("batch", "jobs.jsonl")
     assert code == 3, err
@@ -360,7 +368,7 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
 
 
 def test_a_terminal_that_is_closed_stops_the_batch(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     write_jobs(tmp_path, f"sleep {number}")
     with at_terminal("batch", "jobs.jsonl", home=tmp_path) as terminal:
         terminal.wait_for_screen("1 running")
@@ -368,7 +376,7 @@ def test_a_terminal_that_is_closed_stops_the_batch(tmp_path: Path) -> None:
             time.sleep(0.01)
         terminal.hang_up()
         assert terminal.process.wait(60) == 130
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
     assert results_in(tmp_path / "runs/jobs") == {"job-1": "cancelled"}
 
 
@@ -399,7 +407,7 @@ def test_ctrl_c_while_jobs_are_read_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_stops_the_batch(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     later = "until [ -e gone ]; do sleep 0.02; done"
     write_jobs(tmp_path, "echo one", later, f"sleep {number}", options={"shell": True})
     with subprocess.Popen(
@@ -418,11 +426,11 @@ def test_a_reader_that_goes_away_stops_the_batch(tmp_path: Path) -> None:
         said = process.stderr.read()
         assert process.wait(60) == 3
     assert "the reader of its output is gone" in said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
 
 
 def test_the_picture_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     write_jobs(tmp_path, "echo one", *[f"sleep {number}"] * 30)
     with at_terminal("batch", "jobs.jsonl", "-n", "30", home=tmp_path, rows=20) as terminal:
         terminal.wait_for_screen("1 done  30 running")
@@ -437,7 +445,7 @@ def test_the_picture_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
         assert terminal.wait() == 130
     jobs = [line.split()[0] for line in shown if line.startswith("  job-")]
     assert jobs[-30:] == [f"job-{n}" for n in range(2, 32)]
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
 
 
 def test_a_terminal_without_escape_sequences_gets_plain_lines(tmp_path: Path) -> None:

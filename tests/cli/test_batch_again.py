@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 SHELL = ("-p", "shell", "--permission", "full_auto")
 
@@ -20,7 +20,7 @@ def lines_in(out: Path) -> dict[str, bytes]:
     return {json.loads(line)["job"]: line for line in lines}
 
 
-def test_a_raised_deadline_runs_only_what_it_had_ended(terminal: Terminal) -> None:
+def test_a_raised_deadline_runs_only_what_it_had_ended(terminal: CommandTerminal) -> None:
     out = terminal.home / "out"
     waits = "sh -c 'until [ -e go ]; do sleep 0.02; done'"
     file = write_jobs(terminal.home / "jobs.jsonl", {"a": "echo 1", "slow": waits, "b": "echo"})
@@ -41,7 +41,7 @@ def test_a_raised_deadline_runs_only_what_it_had_ended(terminal: Terminal) -> No
 
 
 def test_other_work_of_a_finished_job_names_the_way_out_which_touches_no_other(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     file, out = terminal.home / "jobs.jsonl", terminal.home / "out"
     words = ("batch", write_jobs(file, {"a": "echo 1", "b": "echo 2"}), *SHELL, "-o", str(out))
@@ -58,7 +58,7 @@ def test_other_work_of_a_finished_job_names_the_way_out_which_touches_no_other(
     assert (json.loads(after["a"])["text"], after["b"]) == ("one\n", before["b"])
 
 
-def test_two_files_of_one_name_do_not_share_a_directory(terminal: Terminal) -> None:
+def test_two_files_of_one_name_do_not_share_a_directory(terminal: CommandTerminal) -> None:
     one = write_jobs(terminal.home / "one" / "jobs.jsonl", {"a": "echo 1"})
     other = write_jobs(terminal.home / "other" / "jobs.jsonl", {"b": "echo 2"})
     assert terminal.bare("batch", one, *SHELL, "-q")[0] == 0
@@ -68,7 +68,7 @@ def test_two_files_of_one_name_do_not_share_a_directory(terminal: Terminal) -> N
     assert terminal.bare("batch", other, *SHELL, "-q", "-o", str(terminal.home / "out"))[0] == 0
 
 
-def test_a_batch_of_nothing_is_no_success(terminal: Terminal) -> None:
+def test_a_batch_of_nothing_is_no_success(terminal: CommandTerminal) -> None:
     empty = write_jobs(terminal.home / "empty.jsonl", {})
     code, _, err = terminal.bare("batch", empty, *SHELL)
     assert (code, "empty.jsonl: there are no jobs in it" in err) == (1, True)

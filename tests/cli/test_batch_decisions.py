@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.cli.command import COMMAND, environment, sessionmgr
+from tests.cli.command import COMMAND, environment, run_command
 from tests.cli.test_batch import write_jobs
 
 LONGEST = 120
@@ -21,7 +21,7 @@ def line(tmp_path: Path) -> dict[str, Any]:
 
 
 def batch(tmp_path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return sessionmgr("batch", "jobs.jsonl", *flags, cwd=tmp_path, env=environment(tmp_path))
+    return run_command("batch", "jobs.jsonl", *flags, cwd=tmp_path, env=environment(tmp_path))
 
 
 def pushed(tmp_path: Path) -> int:

@@ -10,10 +10,10 @@ import trio
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_batch
 from sessionmgr.batch import Batch
-from sessionmgr.cli.paths import fit_path
-from sessionmgr.cli.safe_text import cells
+from sessionmgr.cli.terminal.format_path import fit_path
+from sessionmgr.cli.terminal.safe_text import display_width
 from sessionmgr.testing.scripted import Ask, Fail, Say, Use, scripted
-from tests.cli.terminal import Said, Terminal
+from tests.cli.command_terminal import CommandTerminal, Said
 from tests.manager.harness import run_scripted
 
 ASKS = run_scripted(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": "rm -rf build"}))
@@ -22,7 +22,7 @@ ASKS = run_scripted(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": 
 class Running:
     """A batch that runs in this process, and the commands that are typed meanwhile."""
 
-    def __init__(self, terminal: Terminal, batch: Batch) -> None:
+    def __init__(self, terminal: CommandTerminal, batch: Batch) -> None:
         self._terminal = terminal
         self.batch = batch
 
@@ -31,7 +31,7 @@ class Running:
 
 
 def running(
-    terminal: Terminal, out: Path | None, work: Callable[[Running], Awaitable[None]]
+    terminal: CommandTerminal, out: Path | None, work: Callable[[Running], Awaitable[None]]
 ) -> None:
     """Run a batch of three jobs: one completes, one fails, and one asks."""
     asked, answered = trio.Event(), trio.Event()
@@ -68,7 +68,9 @@ def running(
     trio.run(main)
 
 
-def test_a_running_batch_is_seen_from_another_terminal(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_running_batch_is_seen_from_another_terminal(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     out = tmp_path / "runs" / "night"
 
     async def look(running: Running) -> None:
@@ -103,7 +105,7 @@ def test_a_running_batch_is_seen_from_another_terminal(terminal: Terminal, tmp_p
 
 
 def test_a_question_of_a_job_is_listed_and_answered_by_its_number(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     async def answer(running: Running) -> None:
         code, said, err = await running.type("questions")
@@ -129,7 +131,7 @@ def test_a_question_of_a_job_is_listed_and_answered_by_its_number(
     running(terminal, tmp_path / "runs" / "night", answer)
 
 
-def test_the_only_open_question_needs_no_number(terminal: Terminal, tmp_path: Path) -> None:
+def test_the_only_open_question_needs_no_number(terminal: CommandTerminal, tmp_path: Path) -> None:
     async def answer(running: Running) -> None:
         code, said, _ = await running.type("approve", "deny", "--reason", "not now")
         assert (code, said.endswith(": denied Bash: rm -rf build")) == (0, True)
@@ -138,7 +140,7 @@ def test_the_only_open_question_needs_no_number(terminal: Terminal, tmp_path: Pa
 
 
 def test_a_batch_whose_directory_is_gone_is_listed_from_its_sessions(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     async def nothing(running: Running) -> None:
         await running.type("approve", "allow")
@@ -156,7 +158,9 @@ def test_a_batch_whose_directory_is_gone_is_listed_from_its_sessions(
     assert terminal("status")[0] == 1
 
 
-def test_the_store_of_a_batch_is_found_by_its_directory(terminal: Terminal, tmp_path: Path) -> None:
+def test_the_store_of_a_batch_is_found_by_its_directory(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
 
     async def look(running: Running) -> None:
@@ -169,7 +173,7 @@ def test_the_store_of_a_batch_is_found_by_its_directory(terminal: Terminal, tmp_
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_every_line_fits_however_narrow_the_terminal_is(
-    terminal: Terminal, tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(running: Running) -> None:
         await running.type("approve", "allow")
@@ -179,12 +183,12 @@ def test_every_line_fits_however_narrow_the_terminal_is(
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in (["batches"], ["status", str(out)], ["sessions"], ["costs"]):
         for line in terminal(*words)[1].splitlines():
-            assert cells(line) <= columns, line
+            assert display_width(line) <= columns, line
 
 
 @pytest.mark.parametrize("by", ["job", "batch", "model"])
 def test_costs_are_summed_by_job_batch_and_model(
-    terminal: Terminal, tmp_path: Path, by: str
+    terminal: CommandTerminal, tmp_path: Path, by: str
 ) -> None:
     async def nothing(running: Running) -> None:
         await running.type("approve", "allow")
@@ -202,7 +206,7 @@ def test_costs_are_summed_by_job_batch_and_model(
 
 
 def test_sessions_in_several_directories_show_their_directory(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     async def nothing(running: Running) -> None:
         await running.type("approve", "allow")
@@ -217,4 +221,4 @@ def test_a_path_keeps_its_end_where_it_is_cut() -> None:
     assert fit_path("/home/me/runs/night", 12) == "…/runs/night"
     assert fit_path("runs/night", 12) == "runs/night"
     for width in range(1, 12):
-        assert cells(fit_path("/home/漢字/漢字", width)) <= width
+        assert display_width(fit_path("/home/漢字/漢字", width)) <= width

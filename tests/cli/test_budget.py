@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 WHY = "shell reports no cost, so a dollar budget cannot be enforced; remove the budget for shell"
 RUN = ("run", "-p", "shell", "echo yes")
@@ -12,7 +12,7 @@ BATCH = ("batch", "jobs.jsonl", "-p", "shell")
 
 
 @pytest.fixture
-def place(terminal: Terminal) -> Terminal:
+def place(terminal: CommandTerminal) -> CommandTerminal:
     (terminal.home / "jobs.jsonl").write_text(
         '{"id": "a", "prompt": "echo a"}\n{"id": "b", "prompt": "echo b"}\n'
     )
@@ -22,7 +22,7 @@ def place(terminal: Terminal) -> Terminal:
 @pytest.mark.parametrize("verb", [RUN, BATCH, (*BATCH, "--dry-run")], ids=" ".join)
 @pytest.mark.parametrize("source", ["sessionmgr.toml:1", "SESSIONMGR_BUDGET_USD", "--budget-usd"])
 def test_a_budget_that_cannot_be_enforced_is_refused_with_its_source(
-    verb: tuple[str, ...], source: str, place: Terminal, monkeypatch: pytest.MonkeyPatch
+    verb: tuple[str, ...], source: str, place: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flags: tuple[str, ...] = ()
     if source == "--budget-usd":
@@ -44,14 +44,14 @@ def test_a_budget_that_cannot_be_enforced_is_refused_with_its_source(
     assert not (place.home / "runs").exists()
 
 
-def test_a_budget_of_a_job_is_refused_with_the_jobs_line(place: Terminal) -> None:
+def test_a_budget_of_a_job_is_refused_with_the_jobs_line(place: CommandTerminal) -> None:
     (place.home / "jobs.jsonl").write_text('{"id": "a", "prompt": "echo", "budget_usd": 2}\n')
     code, _, err = place(*BATCH)
     assert code == 1
     assert f"sessionmgr: error: jobs.jsonl:1: budget_usd (2.0): {WHY}" in err.splitlines()
 
 
-def test_who_prefers_a_cost_may_do_without_the_budget(place: Terminal) -> None:
+def test_who_prefers_a_cost_may_do_without_the_budget(place: CommandTerminal) -> None:
     code, out, err = place(*RUN, "--budget-usd", "2", "--prefer", "cost")
     assert (code, out) == (0, "yes")
     assert "warning: cost: the provider does not have cost" in err

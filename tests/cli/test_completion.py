@@ -6,11 +6,11 @@ import subprocess
 import pytest
 
 from sessionmgr.adapter.discovery import installed_adapters
-from sessionmgr.cli.verbs import VERBS
-from tests.cli.terminal import Terminal
+from sessionmgr.cli.verb_table import VERBS
+from tests.cli.command_terminal import CommandTerminal
 
 
-def completed(terminal: Terminal, *words: str) -> list[str]:
+def completed(terminal: CommandTerminal, *words: str) -> list[str]:
     """Return what bash offers for the last of these words."""
     code, script, err = terminal.bare("completion", "bash")
     assert (code, err) == (0, "")
@@ -34,7 +34,7 @@ def completed(terminal: Terminal, *words: str) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes_commands_flags_and_providers(terminal: Terminal) -> None:
+def test_bash_completes_commands_flags_and_providers(terminal: CommandTerminal) -> None:
     assert completed(terminal, "") == list(VERBS)
     assert completed(terminal, "se") == ["sessions"]
     assert completed(terminal, "--json", "--store", "show", "ev") == ["events"]
@@ -47,7 +47,7 @@ def test_bash_completes_commands_flags_and_providers(terminal: Terminal) -> None
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes_files_where_nothing_else_would_do(terminal: Terminal) -> None:
+def test_bash_completes_files_where_nothing_else_would_do(terminal: CommandTerminal) -> None:
     (terminal.home / "jobs.jsonl").touch()
     (terminal.home / "jobs of mine.jsonl").touch()
     both = ["jobs of mine.jsonl", "jobs.jsonl"]
@@ -57,7 +57,9 @@ def test_bash_completes_files_where_nothing_else_would_do(terminal: Terminal) ->
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_told_all_commands_and_all_flags(terminal: Terminal, shell: str) -> None:
+def test_each_shell_is_told_all_commands_and_all_flags(
+    terminal: CommandTerminal, shell: str
+) -> None:
     code, out, err = terminal.bare("completion", shell)
     assert (code, err) == (0, "")
     for name in VERBS:
@@ -68,7 +70,7 @@ def test_each_shell_is_told_all_commands_and_all_flags(terminal: Terminal, shell
         subprocess.run([program, "-n"], input=out, encoding="utf-8", check=True, timeout=60)
 
 
-def test_the_help_says_how_to_install_it(terminal: Terminal) -> None:
+def test_the_help_says_how_to_install_it(terminal: CommandTerminal) -> None:
     code, out, _ = terminal.bare("completion", "--help")
     assert code == 0
     assert "source <(sessionmgr completion bash)" in out

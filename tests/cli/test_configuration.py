@@ -6,37 +6,37 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli.configuration import Configuration
-from sessionmgr.cli.setting import SETTINGS
-from sessionmgr.cli.toml import line_of
-from tests.cli.terminal import Terminal
+from sessionmgr.cli.config.configuration import Configuration
+from sessionmgr.cli.config.settings import SETTINGS
+from sessionmgr.cli.config.toml_file import line_of
+from tests.cli.command_terminal import CommandTerminal
 
 
-def settings(terminal: Terminal, *words: str) -> dict[str, tuple[object, str]]:
+def settings(terminal: CommandTerminal, *words: str) -> dict[str, tuple[object, str]]:
     code, out, err = terminal.bare(*words, "--print-config", "--json")
     assert (code, err) == (0, "")
     told = [json.loads(line) for line in out.splitlines()]
     return {each["key"]: (each["value"], each["source"]) for each in told}
 
 
-def trust(terminal: Terminal) -> None:
+def trust(terminal: CommandTerminal) -> None:
     """Trust the project's file."""
     assert terminal.bare("trust", str(terminal.home))[0] == 0
 
 
-def users_file(terminal: Terminal) -> Path:
+def users_file(terminal: CommandTerminal) -> Path:
     path = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
     path.parent.mkdir(parents=True)
     return path
 
 
-def test_every_setting_has_a_field_and_a_line(terminal: Terminal) -> None:
+def test_every_setting_has_a_field_and_a_line(terminal: CommandTerminal) -> None:
     fields = set(Configuration.__struct_fields__) - {"defaults", "sources", "refused", "trusted"}
     assert set(SETTINGS) == fields
     assert settings(terminal).keys() == fields
 
 
-def test_what_nobody_has_set_is_the_default(terminal: Terminal) -> None:
+def test_what_nobody_has_set_is_the_default(terminal: CommandTerminal) -> None:
     told = settings(terminal)
     assert told["store"] == (str(terminal.home / "state/sessionmgr/sessionmgr.db"), "default")
     assert told["concurrency"] == (4, "default")
@@ -44,7 +44,7 @@ def test_what_nobody_has_set_is_the_default(terminal: Terminal) -> None:
 
 
 def test_files_variables_and_flags_win_over_each_other_in_that_order(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = users_file(terminal)
     users.write_text('provider = "a"\nmodel = "a"\nretries = 1\nstore = "a.db"\n')
@@ -65,7 +65,7 @@ def test_files_variables_and_flags_win_over_each_other_in_that_order(
 
 
 def test_a_path_in_a_file_starts_where_the_file_is(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (terminal.home / "sessionmgr.toml").write_text('store = "runs/x.db"\nlog_file = "~/log"\n')
     (terminal.home / "below").mkdir()
@@ -77,7 +77,7 @@ def test_a_path_in_a_file_starts_where_the_file_is(
 
 
 def test_tables_are_joined_name_by_name(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = users_file(terminal)
     users.write_text("[clocks]\nidle = 600\ntool = 60\n[options.shell]\nshell = true\n")
@@ -96,7 +96,7 @@ def test_tables_are_joined_name_by_name(
     }
 
 
-def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: Terminal) -> None:
+def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: CommandTerminal) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(
         'tools_denied = ["a", "b\\"c"]\nkeep_failed = true\nbudget_usd = 1.5\n'
@@ -116,20 +116,20 @@ def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: Terminal
     }
 
 
-def test_a_verb_prints_its_settings_without_its_arguments(terminal: Terminal) -> None:
+def test_a_verb_prints_its_settings_without_its_arguments(terminal: CommandTerminal) -> None:
     told = settings(terminal, "show")
     assert told["store"][1] == "default"
 
 
 def test_an_empty_variable_says_nothing(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSIONMGR_STORE", "")
     assert settings(terminal)["store"][1] == "default"
 
 
 def test_variables_of_others_that_begin_like_ours_are_left_alone(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSIONMGR_TREE", "1:2")
     monkeypatch.setenv("SESSIONMGR_RECORDINGS", "/x")
@@ -188,7 +188,7 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize("text", WRONG_FILES, ids=range(len(WRONG_FILES)))
-def test_a_wrong_file_is_told_with_its_line(terminal: Terminal, text: str) -> None:
+def test_a_wrong_file_is_told_with_its_line(terminal: CommandTerminal, text: str) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(text)
     expected = WRONG_FILES[text].format(file=path)
@@ -196,7 +196,7 @@ def test_a_wrong_file_is_told_with_its_line(terminal: Terminal, text: str) -> No
         assert terminal.bare(*words) == (1, "", f"sessionmgr: error: {expected}")
 
 
-def test_a_file_that_is_no_text_is_told_with_its_line(terminal: Terminal) -> None:
+def test_a_file_that_is_no_text_is_told_with_its_line(terminal: CommandTerminal) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_bytes(b"# one\n# \xff two\n")
     expected = f"sessionmgr: error: {path}:2: invalid TOML: not UTF-8 text"
@@ -219,7 +219,7 @@ WRONG_VARIABLES = {
 
 @pytest.mark.parametrize(("variable", "value"), WRONG_VARIABLES)
 def test_a_wrong_variable_is_told_by_its_name(
-    terminal: Terminal, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
     expected = f"sessionmgr: error: {WRONG_VARIABLES[variable, value]}"
@@ -238,7 +238,7 @@ def test_a_line_is_found_in_every_way_to_write_a_key() -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
 def test_settings_of_strangers_above_are_passed_over(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text('model = "theirs"')
@@ -256,7 +256,7 @@ def test_settings_of_strangers_above_are_passed_over(
 
 
 def test_a_relative_state_home_is_passed_over(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     expected = str(terminal.home / ".local/state/sessionmgr/sessionmgr.db")
@@ -264,7 +264,7 @@ def test_a_relative_state_home_is_passed_over(
 
 
 def test_a_duration_may_be_written_with_its_unit_wherever_it_is_set(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users_file(terminal).write_text('deadline = "2h"\n[clocks]\nidle = "15m"\nstart = 90\n')
     monkeypatch.setenv("SESSIONMGR_CLOCKS", "tool=1h30m")

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from sessionmgr.testing.scripted import Ask, Fail, Say, Use
-from tests.cli.room import fill, keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import open_run_owner, store_runs
 from tests.manager.harness import run_scripted
 
 
-def test_a_sum_of_which_a_part_has_no_price_is_partial(terminal: Terminal) -> None:
+def test_a_sum_of_which_a_part_has_no_price_is_partial(terminal: CommandTerminal) -> None:
     known = run_scripted(Use(output=5, usd=0.25), Say(text="x"))
-    fill(terminal.store, known, run_scripted(Use(output=7), Say(text="x")))
+    store_runs(terminal.store, known, run_scripted(Use(output=7), Say(text="x")))
     code, out, _ = terminal("costs", "--by", "provider")
     assert (code, out.splitlines()[1].split()) == (
         0,
@@ -23,8 +23,10 @@ def test_a_sum_of_which_a_part_has_no_price_is_partial(terminal: Terminal) -> No
     assert (line["usd"], line["unpriced"], line["provenance"]) == (0.25, 1, "partial")
 
 
-def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(terminal: Terminal) -> None:
-    fill(
+def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(
+    terminal: CommandTerminal,
+) -> None:
+    store_runs(
         terminal.store,
         run_scripted(Use(usd=0.25), Say(text="x")),
         run_scripted(Use(output=7), Say(text="x")),
@@ -36,13 +38,13 @@ def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(terminal
 
 @pytest.mark.parametrize("provider", ["actor", "shell"])
 def test_a_sum_with_a_run_that_was_cut_off_is_partial_if_its_provider_reports_costs(
-    provider: str, terminal: Terminal
+    provider: str, terminal: CommandTerminal
 ) -> None:
     known, cut = (
         run_scripted(Use(output=5, usd=0.25), Say(text="x")),
         run_scripted(Fail(message="cut off")),
     )
-    session = fill(terminal.store, known, cut, provider=provider)[1].session_id
+    session = store_runs(terminal.store, known, cut, provider=provider)[1].session_id
     said = ["$0.2500+", "(partial)"] if provider == "actor" else ["$0.2500"]
     for how in (["--by", "provider"], ["--by", "day"]):
         _, out, _ = terminal("costs", *how)
@@ -52,10 +54,12 @@ def test_a_sum_with_a_run_that_was_cut_off_is_partial_if_its_provider_reports_co
 
 
 def test_a_run_that_was_cut_off_after_a_report_has_a_partial_cost_everywhere(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
-    with keeping(terminal.home, Use(output=5, usd=0.25), Ask(tool="Bash"), asks=True) as keeper:
-        keeper.until_asked()
+    with open_run_owner(
+        terminal.home, Use(output=5, usd=0.25), Ask(tool="Bash"), asks=True
+    ) as keeper:
+        keeper.wait_for_question()
         keeper.process.kill()
     terminal("run", "-p", "shell", "echo hi")  # the next program ends what was killed
     for verb in (["show", keeper.run_id], ["show", keeper.session_id], ["costs", keeper.run_id]):

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from tests.cli.command import environment, sessionmgr
-from tests.cli.pseudo_terminal import assert_nothing_is_left_of, at_terminal
+from tests.cli.command import environment, run_command
+from tests.cli.pseudo_terminal import assert_no_process_left, at_terminal
 
 
 def bare(home: Path) -> dict[str, str]:
@@ -15,7 +15,7 @@ def bare(home: Path) -> dict[str, str]:
 
 def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: Path) -> None:
     store = ["--store", str(tmp_path / "my.db")]
-    ran = sessionmgr("demo", "--json", *store, env=bare(tmp_path))
+    ran = run_command("demo", "--json", *store, env=bare(tmp_path))
     assert ran.returncode == 0, ran.stderr
     assert len([json.loads(line) for line in ran.stdout.splitlines()]) == 24
     for line in (
@@ -34,12 +34,12 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
 
     typed = re.search(r"look closer \(.*\): +sessionmgr (.*)", ran.stderr)
     assert typed is not None
-    looked = sessionmgr(*typed[1].split(), env=bare(tmp_path))
+    looked = run_command(*typed[1].split(), env=bare(tmp_path))
     # It is at the last that did not go well, and which that is nobody promises.
     told = {"timed": "✗ endless-loop timed out", "cancelled": "✗ wrong-branch cancelled"}
     last = max(told, key=lambda word: ran.stderr.index(told[word]))
     assert (looked.returncode, last in looked.stdout) == (0, True)
-    listed = sessionmgr("sessions", "--json", *store, env=bare(tmp_path))
+    listed = run_command("sessions", "--json", *store, env=bare(tmp_path))
     assert len(listed.stdout.splitlines()) >= 24
 
 
@@ -49,6 +49,6 @@ def test_ctrl_c_stops_the_demo_in_order(tmp_path: Path) -> None:
         terminal.type("\x03")
         assert terminal.wait() == 130
     assert re.search(r"Ctrl-C: stopping \d running jobs?; press Ctrl-C again", terminal.said)
-    assert_nothing_is_left_of("df")
+    assert_no_process_left("df")
     (place,) = tmp_path.glob("sessionmgr-demo-*")
     assert set(tmp_path.rglob("*.db")) == {place / "demo.db", place / "ledger.db"}

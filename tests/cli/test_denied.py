@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 ASKS = json.dumps([{"do": "ask", "tool": "Bash", "input": {"command": "touch q1.txt"}}])
 DENIED = "! q1 was denied Bash: touch q1.txt (nobody is there to be asked)"
@@ -13,13 +13,15 @@ NO_RULES = "no approval rules (--approve FILE): every request of an agent will b
 
 
 @pytest.fixture
-def place(prompt: Terminal) -> Terminal:
+def place(prompt: CommandTerminal) -> CommandTerminal:
     job = {"id": "q1", "provider": "scripted", "prompt": ASKS}
     (prompt.home / "jobs.jsonl").write_text(json.dumps(job) + "\n")
     return prompt
 
 
-def test_a_batch_without_rules_says_so_at_its_start_and_what_was_denied(place: Terminal) -> None:
+def test_a_batch_without_rules_says_so_at_its_start_and_what_was_denied(
+    place: CommandTerminal,
+) -> None:
     code, _, err = place("batch", "jobs.jsonl")
     lines = err.splitlines()
     assert (code, lines[0], lines[1]) == (0, f"warning: {NO_RULES}", DENIED)
@@ -27,13 +29,13 @@ def test_a_batch_without_rules_says_so_at_its_start_and_what_was_denied(place: T
     assert lines[6] == "  q1   Bash: touch q1.txt  nobody is there to be asked"
 
 
-def test_a_quiet_batch_says_what_was_denied_and_no_more(place: Terminal) -> None:
+def test_a_quiet_batch_says_what_was_denied_and_no_more(place: CommandTerminal) -> None:
     code, _, err = place("batch", "-q", "jobs.jsonl")
     assert (code, err.splitlines()) == (0, [f"warning: {NO_RULES}", DENIED])
 
 
 @pytest.mark.parametrize("how", [["--on-denied", "fail"], []], ids=["flag", "setting"])
-def test_a_denied_job_fails_where_that_is_asked_for(how: list[str], place: Terminal) -> None:
+def test_a_denied_job_fails_where_that_is_asked_for(how: list[str], place: CommandTerminal) -> None:
     if not how:
         place.home.joinpath("config/sessionmgr").mkdir(parents=True)
         settings: Path = place.home / "config/sessionmgr/sessionmgr.toml"
@@ -43,7 +45,7 @@ def test_a_denied_job_fails_where_that_is_asked_for(how: list[str], place: Termi
     assert "✗ q1 failed: permission_refused: denied: Bash: touch q1.txt" in err
 
 
-def test_a_dry_run_says_that_every_question_will_be_denied(place: Terminal) -> None:
+def test_a_dry_run_says_that_every_question_will_be_denied(place: CommandTerminal) -> None:
     code, out, err = place("batch", "--dry-run", "jobs.jsonl")
     assert (code, f"sessionmgr: warning: {NO_RULES}" in err.splitlines()) == (0, True)
     assert out.startswith("q1: would run with scripted")
@@ -53,7 +55,7 @@ def test_a_dry_run_says_that_every_question_will_be_denied(place: Terminal) -> N
     assert (code, NO_RULES in err) == (0, False)
 
 
-def test_another_way_to_treat_a_denied_job_is_refused(place: Terminal) -> None:
+def test_another_way_to_treat_a_denied_job_is_refused(place: CommandTerminal) -> None:
     code, _, err = place("batch", "jobs.jsonl", "--on-denied", "ignore")
     assert code == 1
     assert "--on-denied: unknown way to treat a denied job 'ignore'" in err

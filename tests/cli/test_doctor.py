@@ -9,22 +9,22 @@ import pytest
 
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.adapter.health import Health
-from sessionmgr.cli import examination
+from sessionmgr.cli import checks
 from sessionmgr.model import CAPABILITIES, PermissionMode
 from sessionmgr.testing.scripted import Hang, Say
-from tests.cli.room import fill, keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import open_run_owner, store_runs
 from tests.manager.harness import run_scripted
 
 
-def looked(terminal: Terminal, *names: str) -> tuple[int, dict[str, dict[str, str]]]:
+def looked(terminal: CommandTerminal, *names: str) -> tuple[int, dict[str, dict[str, str]]]:
     code, out, _ = terminal("doctor", *names, "--json")
     told = [json.loads(line) for line in out.splitlines()]
     return code, {each["name"]: each for each in told}
 
 
-def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
-    fill(terminal.store, run_scripted(Say(text="x")))
+def test_all_is_well_with_a_store_of_ones_own(terminal: CommandTerminal) -> None:
+    store_runs(terminal.store, run_scripted(Say(text="x")))
     terminal.store.chmod(0o600)
     code, told = looked(terminal, "versions", "settings", "store", "processes", "limits", "shell")
     assert {"python", "packages", "store", "disk", "processes", "limits", "shell"} <= told.keys()
@@ -33,7 +33,7 @@ def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
     assert "schema 1" in told["store"]["detail"]
 
 
-def test_settings_of_a_project_that_are_not_taken_are_told(terminal: Terminal) -> None:
+def test_settings_of_a_project_that_are_not_taken_are_told(terminal: CommandTerminal) -> None:
     (terminal.home / "sessionmgr.toml").write_text('approve = "x"\noptions.shell.shell = true\n')
     code, told = looked(terminal, "settings")
     assert (code, told["settings"]["state"]) == (0, "skip")
@@ -42,10 +42,10 @@ def test_settings_of_a_project_that_are_not_taken_are_told(terminal: Terminal) -
 
 
 def test_each_line_says_how_it_is_and_what_to_do(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    fill(terminal.store, run_scripted(Say(text="x")))
+    store_runs(terminal.store, run_scripted(Say(text="x")))
     terminal.store.chmod(0o640)
     code, out, err = terminal("doctor", "store")
     assert (code, err) == (3, "")
@@ -53,7 +53,7 @@ def test_each_line_says_how_it_is_and_what_to_do(
     assert out.splitlines()[2].endswith(f"next: chmod 600 {terminal.store}")
 
 
-def test_a_store_that_is_none_fails(terminal: Terminal) -> None:
+def test_a_store_that_is_none_fails(terminal: CommandTerminal) -> None:
     terminal.store.write_text("something else")
     code, told = looked(terminal, "store")
     assert code == 3
@@ -61,22 +61,22 @@ def test_a_store_that_is_none_fails(terminal: Terminal) -> None:
     assert "name another file" in told["store"]["next"]
 
 
-def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: Terminal) -> None:
+def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: CommandTerminal) -> None:
     code, told = looked(terminal, "store")
     assert code == 0
     assert "the first run makes it" in told["store"]["detail"]
     assert not terminal.store.exists()
 
 
-def test_a_place_where_no_store_can_be_fails(terminal: Terminal) -> None:
+def test_a_place_where_no_store_can_be_fails(terminal: CommandTerminal) -> None:
     (terminal.home / "file").touch()
     terminal.store = terminal.home / "file" / "x.db"
     code, told = looked(terminal, "store")
     assert (code, told["store"]["state"]) == (3, "fail")
 
 
-def test_runs_whose_program_is_gone_are_counted(terminal: Terminal, tmp_path: Path) -> None:
-    with keeping(tmp_path, Hang()) as keeper:
+def test_runs_whose_program_is_gone_are_counted(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Hang()) as keeper:
         _, told = looked(terminal, "store")
         assert "1 run is active" in told["store"]["detail"]
         keeper.process.kill()
@@ -86,10 +86,10 @@ def test_runs_whose_program_is_gone_are_counted(terminal: Terminal, tmp_path: Pa
 
 
 def test_few_open_files_and_little_space_fail(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examination, "FEW_FILES", resource.RLIM_INFINITY & (1 << 62))
-    monkeypatch.setattr(examination, "LITTLE_SPACE", 1 << 62)
+    monkeypatch.setattr(checks, "FEW_FILES", resource.RLIM_INFINITY & (1 << 62))
+    monkeypatch.setattr(checks, "LITTLE_SPACE", 1 << 62)
     code, told = looked(terminal, "limits", "store")
     assert code == 3
     assert told["limits"]["next"].startswith("ulimit")
@@ -120,7 +120,7 @@ class Ill(ProviderAdapter):
     ],
 )
 def test_a_provider_says_how_it_is(
-    terminal: Terminal,
+    terminal: CommandTerminal,
     monkeypatch: pytest.MonkeyPatch,
     health: Health,
     state: str,
@@ -132,14 +132,14 @@ def test_a_provider_says_how_it_is(
         assert name == "shell"
         return Ill
 
-    monkeypatch.setattr(examination, "find_adapter", find)
+    monkeypatch.setattr(checks, "find_adapter", find)
     code, told = looked(terminal, "shell")
     assert told["shell"]["state"] == state
     assert told["shell"]["next"] == next_
     assert code == (3 if state == "fail" else 0)
 
 
-def test_an_adapter_is_listed_with_all_that_it_can(terminal: Terminal) -> None:
+def test_an_adapter_is_listed_with_all_that_it_can(terminal: CommandTerminal) -> None:
     code, out, err = terminal("adapters", "--json")
     assert (code, err) == (0, "")
     (shell,) = [each for each in map(json.loads, out.splitlines()) if each["name"] == "shell"]
@@ -156,7 +156,7 @@ def test_an_adapter_is_listed_with_all_that_it_can(terminal: Terminal) -> None:
 
 
 def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = tmp_path / "broken-1.0.dist-info"
     facts.mkdir()
@@ -171,7 +171,7 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
     assert (code, told["broken"]["next"]) == (3, "install its package anew")
 
 
-def agent(terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def agent(terminal: CommandTerminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install one agent's program, which no test may start, and no other."""
     program = terminal.home / "bin" / name
     program.parent.mkdir(exist_ok=True)
@@ -185,7 +185,7 @@ def agent(terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     [("claude", "run `claude` and log in with /login"), ("codex", "run `codex login`")],
 )
 def test_an_agent_without_a_login_fails_and_is_not_started(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str
 ) -> None:
     for variable in ("ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(variable, raising=False)
@@ -198,7 +198,7 @@ def test_an_agent_without_a_login_fails_and_is_not_started(
 
 
 def test_an_agent_with_a_login_is_well_and_which_login_is_named(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent(terminal, "claude", monkeypatch)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
@@ -218,7 +218,7 @@ def test_an_agent_with_a_login_is_well_and_which_login_is_named(
     ],
 )
 def test_an_agent_that_is_not_installed_fails_where_settings_name_it(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, state: str
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, state: str
 ) -> None:
     monkeypatch.setenv("PATH", str(terminal.home))
     config = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
@@ -230,7 +230,7 @@ def test_an_agent_that_is_not_installed_fails_where_settings_name_it(
 
 
 def test_the_options_of_the_settings_say_which_program_is_looked_for(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
     config.parent.mkdir(parents=True)
@@ -240,7 +240,7 @@ def test_the_options_of_the_settings_say_which_program_is_looked_for(
 
 
 def test_a_provider_of_the_settings_that_does_not_exist_fails(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSIONMGR_PROVIDER", "claud")
     code, told = looked(terminal, "settings")

@@ -15,13 +15,13 @@ from trio.testing import MockClock
 
 from sessionmgr import Job, Manager, RunResult, open_manager, run_batch
 from sessionmgr.batch.batch_dir import BatchDirectory
-from sessionmgr.cli.stored import owner_of
+from sessionmgr.cli.queries import owner_name
 from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import PermissionMode
 from sessionmgr.store.rows import Lease
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
-from tests.cli.actor import install
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.installed_actor import install
 from tests.manager.harness import run_scripted
 
 PATIENCE = 120
@@ -71,7 +71,7 @@ async def first(event_type: str, manager: Manager) -> None:
     await anext(manager.subscribe(sessions[0].id, types=[event_type]))
 
 
-def runs_of(terminal: Terminal, name: str, *more: str) -> list[dict[str, object]]:
+def runs_of(terminal: CommandTerminal, name: str, *more: str) -> list[dict[str, object]]:
     _, out, err = terminal("show", name, "--json", *more)
     assert not err
     runs: list[dict[str, object]] = json.loads(out)["runs"]
@@ -81,7 +81,7 @@ def runs_of(terminal: Terminal, name: str, *more: str) -> list[dict[str, object]
 @pytest.mark.parametrize("by", ["job", "run", "session"])
 @pytest.mark.parametrize("how", SCRIPTS)
 def test_a_job_that_is_over_is_followed_up_in_its_session(
-    terminal: Terminal, tmp_path: Path, how: str, by: str
+    terminal: CommandTerminal, tmp_path: Path, how: str, by: str
 ) -> None:
     job = Job(id="core-11", prompt=SCRIPTS[how], provider="actor", deadline=0.5)
     result = batch(terminal.store, tmp_path / "night", job, until=LAST_EVENTS[how])["core-11"]
@@ -99,7 +99,7 @@ def test_a_job_that_is_over_is_followed_up_in_its_session(
 
 
 def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     make = run_scripted(Tool(name="Bash", input={"command": "make"}, takes=1000))
     job = Job(id="a", prompt=make, provider="actor", deadline=0.5)
@@ -110,7 +110,7 @@ def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
     assert out.endswith(" fix it")
 
 
-def test_a_follow_up_leaves_its_batch_as_it_was(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_follow_up_leaves_its_batch_as_it_was(terminal: CommandTerminal, tmp_path: Path) -> None:
     out = tmp_path / "night"
     jobs = [
         Job(id="done", prompt="x", provider="actor"),
@@ -128,7 +128,7 @@ def test_a_follow_up_leaves_its_batch_as_it_was(terminal: Terminal, tmp_path: Pa
 
 
 def test_a_job_of_several_batches_is_named_with_its_batch(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     job = Job(id="a", prompt="x", provider="actor")
     of = {name: batch(terminal.store, tmp_path / name, job)["a"] for name in ("one", "two")}
@@ -151,7 +151,9 @@ def test_a_job_of_several_batches_is_named_with_its_batch(
     assert err.endswith(f"--batch {tmp_path / 'one'}: it has no stored session of a job 'b'")
 
 
-async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path: Path) -> None:
+async def test_a_job_that_is_on_is_not_followed_up(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
     async with (
         open_manager(store=terminal.store, adapters={"actor": scripted("actor")}) as manager,
@@ -167,7 +169,7 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
         assert f"is on, and process {os.getpid()} owns its session: wait for it" in err
 
 
-async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult:
+async def cancel_by_job(terminal: CommandTerminal, store: Path, out: Path) -> RunResult:
     """Run a job after another one with the same id, and cancel it by that id while it is active."""
     before = Job(id="a", prompt="x", provider="actor")
     job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
@@ -190,7 +192,9 @@ async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult
     return result
 
 
-def test_a_job_is_cancelled_by_its_id_and_followed_up(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_job_is_cancelled_by_its_id_and_followed_up(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     result = trio.run(cancel_by_job, terminal, terminal.store, tmp_path)
     assert (result.status, result.detail) == ("cancelled", "wrong branch")
     code, out, err = terminal("resume", "a", MORE, "--batch", str(tmp_path / "two"))
@@ -199,7 +203,7 @@ def test_a_job_is_cancelled_by_its_id_and_followed_up(terminal: Terminal, tmp_pa
 
 
 def test_a_job_that_its_batch_will_try_again_is_not_followed_up(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     out = tmp_path / "night"
     batch(terminal.store, out, Job(id="a", prompt=SCRIPTS["failed"], provider="actor"))
@@ -227,7 +231,7 @@ def forget_what_was_asked(store: Path) -> None:
 
 
 def test_a_job_of_an_older_version_is_followed_up_with_what_its_batch_has_on_record(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     out = tmp_path / "night"
     job = Job(
@@ -252,7 +256,7 @@ SECRET = "s3cr3t-0123456789"
 
 
 def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     option = ["--option", "headers=" + json.dumps({"Authorization": SECRET})]
     code, _, err = terminal("run", "-p", "actor", run_scripted(Say(text=SECRET)), *option)
@@ -277,11 +281,11 @@ def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> 
     lease = Lease(name="ses_1", owner=here.owner, fence=1, expires=expires)
     here.register()
     try:
-        assert owner_of(lease) == f"process {os.getpid()}"
+        assert owner_name(lease) == f"process {os.getpid()}"
     finally:
         here.unregister()
     elsewhere = replace(here.owner, namespace="pid:[1]", pid=1)
-    named = owner_of(replace(lease, owner=elsewhere))
+    named = owner_name(replace(lease, owner=elsewhere))
     assert named.startswith("process 1 of another container, or one that cannot be seen from here")
     left = re.search(r"lasts (\d+) s more", named)
     assert left is not None
@@ -289,7 +293,7 @@ def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> 
 
 
 def test_a_follow_up_gets_the_defaults_of_its_own_provider(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSIONMGR_PROVIDER", "shell")
     batch(terminal.store, tmp_path / "night", Job(id="a", prompt=MORE, provider="actor"))

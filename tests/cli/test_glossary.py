@@ -5,9 +5,9 @@ import inspect
 from sessionmgr.adapter import Budget
 from sessionmgr.batch import Job, JobResult, run_batch
 from sessionmgr.batch.open_batch import BatchOptions
+from sessionmgr.cli.config.provider_defaults import of_variable
+from sessionmgr.cli.config.settings import SETTINGS
 from sessionmgr.cli.glossary import CONCEPTS, OF_PROVIDER, TITLES, table_rows
-from sessionmgr.cli.provider_defaults import of_variable
-from sessionmgr.cli.setting import SETTINGS
 from sessionmgr.manager import Clocks, Manager, SessionHandle, open_manager
 from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import Cost, MessageReceived, MessageStreamed, RunResult

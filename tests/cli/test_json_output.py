@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.cli.safe_text import escaped_json
+from sessionmgr.cli.terminal.safe_text import escaped_json
 from sessionmgr.testing.scripted import Say
-from tests.cli.room import fill
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import store_runs
 from tests.manager.harness import run_scripted
 
 HOSTILE = "a\x1b[31m\x7f\x80\x90\x9b31m\x9d0;x\x9c\u061c\u200e\u200f\u2028\u202e\u2066\u2069é漢"
@@ -28,7 +28,9 @@ def test_no_character_of_json_acts_on_a_terminal_and_its_values_stay(text: str) 
 
 
 @pytest.mark.parametrize("words", [["run", "-p", "scripted"], ["batch", "-n", "1"]])
-def test_what_an_agent_says_is_escaped_as_it_comes(prompt: Terminal, words: list[str]) -> None:
+def test_what_an_agent_says_is_escaped_as_it_comes(
+    prompt: CommandTerminal, words: list[str]
+) -> None:
     script = json.dumps([{"do": "say", "text": HOSTILE}])
     if words[0] == "batch":
         job = {"id": "a", "provider": "scripted", "prompt": script}
@@ -41,8 +43,8 @@ def test_what_an_agent_says_is_escaped_as_it_comes(prompt: Terminal, words: list
 
 
 @pytest.mark.parametrize("verb", ["events", "show", "export"])
-def test_what_is_stored_is_escaped_when_it_is_printed(terminal: Terminal, verb: str) -> None:
-    (result,) = fill(terminal.store, run_scripted(Say(text=HOSTILE)))
+def test_what_is_stored_is_escaped_when_it_is_printed(terminal: CommandTerminal, verb: str) -> None:
+    (result,) = store_runs(terminal.store, run_scripted(Say(text=HOSTILE)))
     words = [verb, result.id if verb != "export" else result.session_id]
     _, out, _ = terminal(*words, *(["--json"] if verb != "export" else []))
     assert not set(out) & ACTS
@@ -50,7 +52,7 @@ def test_what_is_stored_is_escaped_when_it_is_printed(terminal: Terminal, verb: 
 
 
 def test_a_note_about_a_place_with_an_odd_name_is_harmless(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = terminal.home / "x\x1b]0;y\x07\x9b2J\u202e"
     place.mkdir()
@@ -63,7 +65,7 @@ def test_a_note_about_a_place_with_an_odd_name_is_harmless(
     assert not set(out + err) & ACTS
 
 
-def test_a_setting_is_printed_escaped(terminal: Terminal) -> None:
+def test_a_setting_is_printed_escaped(terminal: CommandTerminal) -> None:
     (terminal.home / "sessionmgr.toml").write_text('model = "x\\u009b2J\\u202e"\n')
     for words in (["--print-config"], ["--print-config", "--json"]):
         code, out, _ = terminal.bare(*words)

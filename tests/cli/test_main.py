@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import pytest
 
-from sessionmgr.cli import demo, main as command_line
-from sessionmgr.cli.verbs import VERBS
-from tests.cli.terminal import Terminal
+from sessionmgr.cli import main as command_line
+from sessionmgr.cli.verb_table import VERBS, demo
+from tests.cli.command_terminal import CommandTerminal
 
 
 def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,7 @@ def test_help_names_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_is_enough_and_fits(terminal: Terminal, verb: str) -> None:
+def test_the_help_of_a_verb_is_enough_and_fits(terminal: CommandTerminal, verb: str) -> None:
     code, out, err = terminal.bare(verb, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"usage: sessionmgr {verb}")

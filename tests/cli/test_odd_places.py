@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, environment
-from tests.cli.room import fill
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import store_runs
 
 PREFIX = "sessionmgr: error: "
 
@@ -17,7 +17,7 @@ PREFIX = "sessionmgr: error: "
 @pytest.mark.parametrize("store", ["/", ".", ".."])
 @pytest.mark.parametrize("verb", [["run", "-p", "shell", "echo x"], ["sessions"]])
 def test_a_store_that_is_a_directory_is_refused(
-    terminal: Terminal, store: str, verb: list[str]
+    terminal: CommandTerminal, store: str, verb: list[str]
 ) -> None:
     code, out, err = terminal.bare(*verb, "--store", store)
     assert (code, out) == (1, "")
@@ -46,7 +46,7 @@ def in_a_deleted_directory(tmp_path: Path, *words: str) -> subprocess.CompletedP
 
 def test_what_is_stored_can_be_looked_at_from_a_deleted_directory(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
-    fill(store)
+    store_runs(store)
     ran = in_a_deleted_directory(tmp_path, "sessions", "--json", "--store", str(store))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
@@ -86,7 +86,7 @@ def test_a_full_disk_under_stderr_ends_nothing(tmp_path: Path, verb: list[str]) 
 @pytest.mark.parametrize(
     "flag", ["--prompt-file", "--system-prompt-file", "--schema", "--env-file"]
 )
-def test_a_file_that_never_ends_is_refused(terminal: Terminal, flag: str) -> None:
+def test_a_file_that_never_ends_is_refused(terminal: CommandTerminal, flag: str) -> None:
     prompt = [] if flag == "--prompt-file" else ["x"]
     code, out, err = terminal("run", "-p", "claude", *prompt, flag, "/dev/zero")
     assert (code, out, err) == (1, "", f"{PREFIX}{flag}: /dev/zero is larger than 10 MiB")
@@ -102,7 +102,7 @@ def test_a_file_that_never_ends_is_refused(terminal: Terminal, flag: str) -> Non
     ],
 )
 def test_a_file_of_a_job_that_never_ends_is_refused(
-    terminal: Terminal, field: str, path: str, said: str
+    terminal: CommandTerminal, field: str, path: str, said: str
 ) -> None:
     with Path("large").open("wb") as file:
         file.truncate(32 * 1024 * 1024)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli.verbs import VERBS
-from tests.cli.command import environment, sessionmgr
+from sessionmgr.cli.verb_table import VERBS
+from tests.cli.command import environment, run_command
 from tests.pages import Block, blocks, text_of
 
 CONSOLE = blocks("console")
@@ -85,12 +85,12 @@ def test_the_first_batch_runs_what_its_rules_allow_and_nothing_else(
         lines.append(json.dumps(job) + "\n")
     (tmp_path / "jobs.jsonl").write_text("".join(lines), encoding="utf-8")
     words = command.replace("-p claude", "-p scripted").split()
-    ran = sessionmgr(*words, cwd=tmp_path, env=env)
+    ran = run_command(*words, cwd=tmp_path, env=env)
     summary = json.loads((tmp_path / "runs/jobs/summary.json").read_bytes())
     denied = [(each["job"], each["summary"], each["by"]) for each in summary["denials"]]
     assert denied == [("parser", "rm -rf core", "rules")]
     assert "no approval rules" not in ran.stderr
     assert "! parser was denied Bash: rm -rf core (no rule allows it)" in ran.stderr.splitlines()
-    failing = sessionmgr(*words, "--on-denied", "fail", "-o", "again", cwd=tmp_path, env=env)
+    failing = run_command(*words, "--on-denied", "fail", "-o", "again", cwd=tmp_path, env=env)
     assert failing.returncode == 3
     assert "✗ parser failed: permission_refused: denied: Bash: rm -rf core" in failing.stderr

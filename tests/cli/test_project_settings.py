@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.cli.project_settings import AGENTS, narrowed
-from sessionmgr.cli.setting import SETTINGS
+from sessionmgr.cli.config.project_settings import AGENTS, narrow_setting
+from sessionmgr.cli.config.settings import SETTINGS
 from sessionmgr.model import PermissionMode
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.test_trust import own, project, refused, settings
 
 ORDER = [
@@ -53,7 +53,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_does_not_narrow_is_refused_until_it_is_trusted(terminal: Terminal, text: str) -> None:
+def test_what_does_not_narrow_is_refused_until_it_is_trusted(
+    terminal: CommandTerminal, text: str
+) -> None:
     before = settings(terminal)
     project(terminal, text)
     assert refused(terminal) == REFUSED[text]
@@ -86,19 +88,23 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_models_and_narrower_limits_are_taken_from_a_project(terminal: Terminal, text: str) -> None:
+def test_models_and_narrower_limits_are_taken_from_a_project(
+    terminal: CommandTerminal, text: str
+) -> None:
     project(terminal, text)
     name, value = TAKEN[text]
     assert refused(terminal) == []
     assert settings(terminal)[name] == value
 
 
-def test_each_setting_is_decided(terminal: Terminal) -> None:
+def test_each_setting_is_decided(terminal: CommandTerminal) -> None:
     named = {text.split(" ")[0].split(".")[0] for text in (*REFUSED, *TAKEN)}
     assert named == set(SETTINGS)
 
 
-def test_a_project_cannot_drop_what_the_user_denies_or_exceed_a_limit(terminal: Terminal) -> None:
+def test_a_project_cannot_drop_what_the_user_denies_or_exceed_a_limit(
+    terminal: CommandTerminal,
+) -> None:
     own(
         terminal,
         'tools_denied = ["Bash"]\nmax_turns = 5\ndeadline = 60\nbudget_usd = 1.0\n'
@@ -133,7 +139,7 @@ def test_a_projects_mode_is_never_wider_than_the_users(
     users: PermissionMode | None, projects: PermissionMode
 ) -> None:
     known = {} if users is None else {"permission_mode": users}
-    taken, refusals = narrowed("permission_mode", projects, known)
+    taken, refusals = narrow_setting("permission_mode", projects, known)
     limit = users or PermissionMode.DEFAULT
     if ORDER.index(projects) <= ORDER.index(limit):
         assert (taken, refusals) == (projects, [])
@@ -144,7 +150,7 @@ def test_a_projects_mode_is_never_wider_than_the_users(
 
 @given(name=st.text(max_size=20).filter(lambda name: name not in SETTINGS), value=st.integers())
 def test_a_setting_that_is_not_listed_is_refused(name: str, value: int) -> None:
-    taken, refusals = narrowed(name, value, {})
+    taken, refusals = narrow_setting(name, value, {})
     assert taken is None
     assert len(refusals) == 1
 

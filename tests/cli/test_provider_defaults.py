@@ -6,14 +6,14 @@ import pytest
 
 from sessionmgr.batch import Job
 from sessionmgr.batch.field_types import DURATIONS
-from sessionmgr.cli.provider_defaults import FIELDS
-from sessionmgr.cli.setting import SETTINGS
-from tests.cli.terminal import Terminal
+from sessionmgr.cli.config.provider_defaults import FIELDS
+from sessionmgr.cli.config.settings import SETTINGS
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.test_configuration import settings, trust, users_file
 from tests.cli.test_trust import own, project, refused, settings as effective
 
 
-def defaults(terminal: Terminal, *words: str) -> dict[str, tuple[object, str]]:
+def defaults(terminal: CommandTerminal, *words: str) -> dict[str, tuple[object, str]]:
     """Return the defaults of providers, without the prefix of their keys."""
     code, out, err = terminal.bare("run", *words, "--print-config", "--json")
     assert (code, err) == (0, "")
@@ -30,7 +30,7 @@ def test_each_default_is_a_setting_and_a_field_of_a_job() -> None:
     assert set(DURATIONS) <= set(FIELDS)
 
 
-def test_a_file_sets_defaults_of_providers(terminal: Terminal) -> None:
+def test_a_file_sets_defaults_of_providers(terminal: CommandTerminal) -> None:
     path = users_file(terminal)
     path.write_text(
         'model = "general"\n[provider]\ndefault = "claude"\n'
@@ -48,7 +48,7 @@ def test_a_file_sets_defaults_of_providers(terminal: Terminal) -> None:
     }
 
 
-def test_the_defaults_are_printed_as_toml_that_means_the_same(terminal: Terminal) -> None:
+def test_the_defaults_are_printed_as_toml_that_means_the_same(terminal: CommandTerminal) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(
         'provider.default = "codex"\n[provider.codex]\ntools_denied = ["a b"]\n'
@@ -68,7 +68,7 @@ def test_the_defaults_are_printed_as_toml_that_means_the_same(terminal: Terminal
 
 
 def test_later_sources_win_and_in_one_source_the_default_of_the_provider_does(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = users_file(terminal)
     path.write_text('[provider.claude]\nmodel = "file"\neffort = "low"\nmax_turns = 3\n')
@@ -87,7 +87,7 @@ def test_later_sources_win_and_in_one_source_the_default_of_the_provider_does(
     assert both["claude.model"] == ("own", "--set")
 
 
-def test_a_flag_sets_an_option_of_a_provider(terminal: Terminal) -> None:
+def test_a_flag_sets_an_option_of_a_provider(terminal: CommandTerminal) -> None:
     words = ("--set", "shell.options.shell=true", "--set", "shell.options.timeout=5m")
     told = settings(terminal, "run", *words)["options"]
     assert told == ({"shell": {"shell": True, "timeout": "5m"}}, "--set, --set")
@@ -116,7 +116,9 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize("text", WRONG_FILES, ids=range(len(WRONG_FILES)))
-def test_a_wrong_default_in_a_file_is_refused_with_its_line(terminal: Terminal, text: str) -> None:
+def test_a_wrong_default_in_a_file_is_refused_with_its_line(
+    terminal: CommandTerminal, text: str
+) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(text)
     expected = WRONG_FILES[text].format(file=path)
@@ -138,7 +140,7 @@ WRONG_FLAGS = {
 
 
 @pytest.mark.parametrize("text", WRONG_FLAGS)
-def test_a_wrong_default_of_a_flag_is_refused(terminal: Terminal, text: str) -> None:
+def test_a_wrong_default_of_a_flag_is_refused(terminal: CommandTerminal, text: str) -> None:
     expected = f"sessionmgr: error: --set: {WRONG_FLAGS[text]}"
     assert terminal.bare("run", "-p", "shell", "true", "--set", text) == (1, "", expected)
 
@@ -156,7 +158,7 @@ WRONG_VARIABLES = {
 
 @pytest.mark.parametrize("name", WRONG_VARIABLES)
 def test_a_wrong_default_of_a_variable_is_refused(
-    terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "x")
     expected = f"sessionmgr: error: {name}: {WRONG_VARIABLES[name]}"
@@ -166,7 +168,7 @@ def test_a_wrong_default_of_a_variable_is_refused(
 # --- what they do --------------------------------------------------------------------------------
 
 
-def test_a_run_gets_the_defaults_of_its_provider(terminal: Terminal) -> None:
+def test_a_run_gets_the_defaults_of_its_provider(terminal: CommandTerminal) -> None:
     words = ("run", "-p", "shell", "echo yes")
     code, _, err = terminal(*words, "--set", "shell.budget_usd=2", "--set", "codex.model=x")
     assert code == 1
@@ -175,7 +177,7 @@ def test_a_run_gets_the_defaults_of_its_provider(terminal: Terminal) -> None:
 
 
 def test_a_job_gets_the_defaults_of_its_own_provider_unless_it_says_otherwise(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     users_file(terminal).write_text(
         '[provider.shell]\ndeadline = 0.2\n[provider.codex]\nmodel = "x"\n'
@@ -193,7 +195,7 @@ def test_a_job_gets_the_defaults_of_its_own_provider_unless_it_says_otherwise(
 
 
 def test_a_mixed_batch_takes_a_budget_for_the_provider_that_reports_its_cost(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     path = terminal.home / "jobs.jsonl"
     path.write_text('{"id": "a", "prompt": "echo a"}\n{"id": "b", "prompt": "echo b"}\n')
@@ -205,7 +207,7 @@ def test_a_mixed_batch_takes_a_budget_for_the_provider_that_reports_its_cost(
 
 
 def test_a_default_that_a_provider_cannot_keep_is_refused_with_its_source(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     path = users_file(terminal)
     path.write_text("[provider.shell]\nbudget_usd = 2\n")
@@ -218,7 +220,9 @@ def test_a_default_that_a_provider_cannot_keep_is_refused_with_its_source(
 # --- a project's file ----------------------------------------------------------------------------
 
 
-def test_a_project_may_narrow_the_defaults_of_a_provider_and_no_more(terminal: Terminal) -> None:
+def test_a_project_may_narrow_the_defaults_of_a_provider_and_no_more(
+    terminal: CommandTerminal,
+) -> None:
     own(
         terminal,
         "budget_usd = 5.0\n[provider.claude]\nbudget_usd = 2.0\n"
@@ -248,7 +252,7 @@ def test_a_project_may_narrow_the_defaults_of_a_provider_and_no_more(terminal: T
 
 
 def test_a_general_value_of_a_project_does_not_widen_a_default_of_the_user(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     own(
         terminal,
@@ -269,7 +273,9 @@ def test_a_general_value_of_a_project_does_not_widen_a_default_of_the_user(
     assert effective(terminal)["max_turns"] == 3
 
 
-def test_a_projects_file_may_set_every_default_once_it_is_trusted(terminal: Terminal) -> None:
+def test_a_projects_file_may_set_every_default_once_it_is_trusted(
+    terminal: CommandTerminal,
+) -> None:
     path = project(terminal, "[provider.codex]\npermission_mode = 'full_auto'\n")
     assert defaults(terminal) == {}
     assert terminal.bare("trust", ".")[0] == 0

@@ -6,17 +6,17 @@ import pytest
 
 from sessionmgr.cli import open_questions
 from sessionmgr.cli.open_questions import OpenQuestion, what_it_wants
-from sessionmgr.cli.questions import question_lines
-from sessionmgr.cli.safe_text import cells
+from sessionmgr.cli.terminal.safe_text import display_width
+from sessionmgr.cli.verbs.questions import question_lines
 from sessionmgr.model import ToolApprovalRequested, timestamps
 from sessionmgr.testing.scripted import Ask, Say
-from tests.cli.room import keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import open_run_owner
 
 NOW = timestamps.parse_timestamp("2026-01-31T12:00:00.000Z")
 
 
-def numbers(terminal: Terminal) -> dict[str, str]:
+def numbers(terminal: CommandTerminal) -> dict[str, str]:
     """Return the open questions by number."""
     lines = terminal("questions")[1].splitlines()
     found = [line.split(maxsplit=1) for line in lines if line[:4].strip()]
@@ -24,15 +24,15 @@ def numbers(terminal: Terminal) -> dict[str, str]:
 
 
 def test_a_number_is_not_used_again_for_a_day(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ask(tool: str) -> list[dict[str, str]]:
         seen: list[dict[str, str]] = []
-        with keeping(tmp_path, Ask(tool=tool), Say(text="done"), asks=True) as keeper:
-            keeper.until_asked()
+        with open_run_owner(tmp_path, Ask(tool=tool), Say(text="done"), asks=True) as keeper:
+            keeper.wait_for_question()
             seen += [numbers(terminal), numbers(terminal)]
             assert terminal("approve", keeper.run_id, "allow")[0] == 0
-            keeper.ending()
+            keeper.wait_for_end()
         return seen
 
     assert ask("rm") == [{"1": "rm"}] * 2
@@ -42,13 +42,15 @@ def test_a_number_is_not_used_again_for_a_day(
     assert ask("ln")[0] == {"1": "ln"}
 
 
-def test_several_questions_are_answered_one_by_one(terminal: Terminal, tmp_path: Path) -> None:
+def test_several_questions_are_answered_one_by_one(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     with (
-        keeping(tmp_path, Ask(tool="rm"), asks=True) as one,
-        keeping(tmp_path, Ask(tool="cp"), asks=True) as two,
+        open_run_owner(tmp_path, Ask(tool="rm"), asks=True) as one,
+        open_run_owner(tmp_path, Ask(tool="cp"), asks=True) as two,
     ):
-        one.until_asked()
-        two.until_asked()
+        one.wait_for_question()
+        two.wait_for_question()
         code, out, err = terminal("approve", "allow")
         assert (code, out) == (1, "")
         assert "2 questions are open; answer one by its number:" in err
@@ -87,7 +89,7 @@ def test_a_question_is_shown_whole_and_fits() -> None:
         until=timestamps.format_timestamp(NOW + 90),
     )
     lines = question_lines(question, width=80, now=NOW)
-    assert all(cells(line) <= 80 for line in lines)
+    assert all(display_width(line) <= 80 for line in lines)
     said = " ".join(" ".join(lines).split())
     assert said.startswith("12 Bash: git push origin main --force-with-lease && curl https://")
     assert "claude asks for job core-11 of /srv/runs/night in /srv/repositories/payments" in said

@@ -29,14 +29,14 @@ from sessionmgr.testing.scripted import (
 )
 from sessionmgr.testing.store_conformance.batch import put_blob
 from tests.cli.command import COMMAND, environment
-from tests.cli.room import fill, keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import open_run_owner, store_runs
 from tests.manager.harness import run_scripted
 
 DANGEROUS = "red \x1b[31m and \x07 bell"
 
 
-def test_with_no_store_there_is_nothing_and_none_is_made(terminal: Terminal) -> None:
+def test_with_no_store_there_is_nothing_and_none_is_made(terminal: CommandTerminal) -> None:
     path = terminal.home / "state" / "sessionmgr" / "sessionmgr.db"
     for verb in ("sessions", "costs"):
         assert terminal.bare(verb) == (
@@ -51,8 +51,8 @@ def test_with_no_store_there_is_nothing_and_none_is_made(terminal: Terminal) -> 
     assert terminal.bare("sessions", "-q") == (0, "", "")
 
 
-def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:
-    done, failed = fill(
+def test_sessions_are_listed_the_newest_first(terminal: CommandTerminal) -> None:
+    done, failed = store_runs(
         terminal.store,
         run_scripted(Say(text="x"), Use(output=5, usd=0.25)),
         run_scripted(Say(text="y"), Fail()),
@@ -72,7 +72,7 @@ def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:
 
 
 def test_the_job_and_the_directory_of_a_session_are_listed(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
         jobs = [Job(id="core-11", prompt="fix it", provider="actor", cwd=str(tmp_path))]
@@ -99,8 +99,8 @@ def test_the_job_and_the_directory_of_a_session_are_listed(
         assert (code, bool(out)) == ((1, False) if "--batch" in words else (0, True))
 
 
-def test_sessions_are_chosen(terminal: Terminal) -> None:
-    results = fill(
+def test_sessions_are_chosen(terminal: CommandTerminal) -> None:
+    results = store_runs(
         terminal.store,
         run_scripted(Say(text="x")),
         run_scripted(Fail()),
@@ -128,9 +128,11 @@ def test_sessions_are_chosen(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_a_table_fits_however_narrow_the_terminal_is(
-    terminal: Terminal, columns: int, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(terminal.store, run_scripted(Say(text="漢字" * 50)), run_scripted(Fail(message="x" * 300)))
+    store_runs(
+        terminal.store, run_scripted(Say(text="漢字" * 50)), run_scripted(Fail(message="x" * 300))
+    )
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in (["sessions"], ["costs"]):
         _, out, _ = terminal(*words)
@@ -140,10 +142,10 @@ def test_a_table_fits_however_narrow_the_terminal_is(
 
 
 def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "5000")
-    (done,) = fill(
+    (done,) = store_runs(
         terminal.store,
         run_scripted(
             Tool(name="bash", input={"command": "ls"}),
@@ -168,8 +170,8 @@ def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
     assert decode_result(out.encode()) == done
 
 
-def test_a_failure_is_shown_with_what_can_be_done(terminal: Terminal) -> None:
-    (failed,) = fill(
+def test_a_failure_is_shown_with_what_can_be_done(terminal: CommandTerminal) -> None:
+    (failed,) = store_runs(
         terminal.store, run_scripted(Fail(message="overloaded, it says", retryable=True))
     )
     _, out, _ = terminal("show", failed.id)
@@ -177,8 +179,8 @@ def test_a_failure_is_shown_with_what_can_be_done(terminal: Terminal) -> None:
     assert "retryable" in out
 
 
-def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="hello")))
+def test_a_session_is_shown_with_its_runs(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="hello")))
     code, out, _ = terminal("show", done.session_id)
     assert code == 0
     assert re.search(rf"{done.id} +completed", out)
@@ -189,7 +191,7 @@ def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
 
 
 def test_a_session_says_how_each_of_its_runs_ended(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
 
@@ -210,8 +212,8 @@ def test_a_session_says_how_each_of_its_runs_ended(
     assert cancelled.endswith("user, wrong branch")
 
 
-def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
-    one, other = fill(terminal.store, "fix the tests", "write a changelog")
+def test_a_shortened_id_must_not_stand_for_two(terminal: CommandTerminal) -> None:
+    one, other = store_runs(terminal.store, "fix the tests", "write a changelog")
     code, out, err = terminal("show", "run_")
     assert (code, out) == (1, "")
     first, *candidates = err.splitlines()
@@ -230,8 +232,8 @@ def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
     assert code == 1
 
 
-def test_events_are_lines_for_people_or_the_record_itself(terminal: Terminal) -> None:
-    (done,) = fill(
+def test_events_are_lines_for_people_or_the_record_itself(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(
         terminal.store,
         run_scripted(Tool(name="bash", input={"command": "ls -l"}), Say(text=DANGEROUS)),
     )
@@ -250,11 +252,13 @@ def test_events_are_lines_for_people_or_the_record_itself(terminal: Terminal) ->
 
 
 def test_streamed_pieces_are_lines_for_people_and_events_for_programs(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     words = " ".join(f"word{number}" for number in range(40))
-    (done,) = fill(terminal.store, run_scripted(Say(text=f"a first line\n{words}", deltas=60)))
+    (done,) = store_runs(
+        terminal.store, run_scripted(Say(text=f"a first line\n{words}", deltas=60))
+    )
     _, out, _ = terminal("events", done.id, "--json", "--type", "message_streamed")
     assert len(out.splitlines()) == 60
     _, out, _ = terminal("events", done.id)
@@ -266,22 +270,22 @@ def test_streamed_pieces_are_lines_for_people_and_events_for_programs(
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
-def test_following_a_run_goes_to_its_end(terminal: Terminal, tmp_path: Path) -> None:
-    with keeping(tmp_path, Say(text="one"), Wait(seconds=0.5), Say(text="two")) as keeper:
+def test_following_a_run_goes_to_its_end(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Say(text="one"), Wait(seconds=0.5), Say(text="two")) as keeper:
         code, out, err = terminal("events", keeper.run_id, "--follow", "--json")
         assert (code, err) == (0, "")
         told = [json.loads(line) for line in out.splitlines()]
         assert told[-1]["type"] == "run_completed"
         assert len({each["seq"] for each in told}) == len(told)
-        assert keeper.ending().startswith("completed")
+        assert keeper.wait_for_end().startswith("completed")
     again = terminal("events", keeper.run_id, "--follow", "--json")
     assert again == (code, out, err)
 
 
 def test_following_what_nobody_looks_after_any_more_ends(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
-    with keeping(tmp_path, Hang()) as keeper:
+    with open_run_owner(tmp_path, Hang()) as keeper:
         keeper.process.kill()
         keeper.process.wait()
         code, _, err = terminal("events", keeper.run_id, "--follow")
@@ -290,7 +294,7 @@ def test_following_what_nobody_looks_after_any_more_ends(
 
 
 def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
-    with keeping(tmp_path, Say(text="one"), Hang()) as keeper:
+    with open_run_owner(tmp_path, Say(text="one"), Hang()) as keeper:
         words = ["events", keeper.run_id, "--follow", "--store", str(keeper.store)]
         with subprocess.Popen(
             [*COMMAND, *words],
@@ -307,9 +311,9 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
             assert (process.returncode, err) == (130, "")
 
 
-def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
+def test_an_export_holds_all_of_a_session(terminal: CommandTerminal) -> None:
     image = ImageReceived(media_type="image/png", blob=sha256(b"hello").hexdigest(), bytes=5)
-    (done,) = fill(terminal.store, run_scripted(Say(text="x"), Emit(event=image)))
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="x"), Emit(event=image)))
 
     async def put() -> None:
         async with open_sqlite_store(terminal.store) as store:
@@ -326,8 +330,8 @@ def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
     assert base64.b64decode(told[-1]["blob"]["base64"]) == b"hello"
 
 
-def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) -> None:
-    one, two = fill(
+def test_costs_are_summed_by_session_run_provider_and_day(terminal: CommandTerminal) -> None:
+    one, two = store_runs(
         terminal.store,
         run_scripted(Use(input=10, usd=0.25)),
         run_scripted(Use(output=7, usd=0.5), Use(output=1)),
@@ -362,14 +366,14 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) ->
     assert lines[-1].split() == ["all", "10", "0", "0", "8", "$0.7500+", "(partial)"]
 
 
-def test_a_session_without_costs_has_none(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="x")))
+def test_a_session_without_costs_has_none(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="x")))
     _, out, _ = terminal("costs", done.id)
     assert out.splitlines()[-1].split() == [done.id, "0", "0", "0", "0", "-"]
 
 
-def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="a b c d", deltas=4)))
+def test_streamed_pieces_of_old_runs_are_dropped(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="a b c d", deltas=4)))
     assert terminal("prune") == (0, "dropped 0 events of 0 runs, 0.0 MB", "")
     code, out, _ = terminal("prune", "--before", "0s", "--session", done.session_id, "--json")
     assert code == 0
@@ -378,8 +382,8 @@ def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
     assert "events_pruned" in out
 
 
-def test_old_sessions_are_removed_and_others_stay(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="a b c d" * 100_000)))
+def test_old_sessions_are_removed_and_others_stay(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="a b c d" * 100_000)))
     assert terminal("prune", "--older-than", "30d")[1] == "removed 0 sessions with 0 events, 0.0 MB"
     code, out, err = terminal("prune", "--older-than", "0s", "--session", done.session_id)
     assert (code, err) == (0, "")
@@ -392,8 +396,8 @@ def test_old_sessions_are_removed_and_others_stay(terminal: Terminal) -> None:
     assert json.loads(out) == {"sessions": 0, "events": 0, "blobs": 0, "size": 0, "freed": 0}
 
 
-def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
-    (done,) = fill(
+def test_a_reader_that_has_had_enough_is_no_error(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(
         terminal.store, run_scripted(*(Say(text=f"line {n} " + "x" * 200) for n in range(400)))
     )
     ran = subprocess.run(
@@ -411,8 +415,8 @@ def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_under_stdout_is_told(terminal: Terminal) -> None:
-    fill(terminal.store, run_scripted(Say(text="x")))
+def test_a_full_disk_under_stdout_is_told(terminal: CommandTerminal) -> None:
+    store_runs(terminal.store, run_scripted(Say(text="x")))
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*COMMAND, "sessions", "--store", str(terminal.store)],
@@ -427,23 +431,23 @@ def test_a_full_disk_under_stdout_is_told(terminal: Terminal) -> None:
     assert ran.stderr == "sessionmgr: error: stdout: No space left on device\n"
 
 
-def test_the_default_store_is_found_by_its_place(terminal: Terminal) -> None:
+def test_the_default_store_is_found_by_its_place(terminal: CommandTerminal) -> None:
     store = terminal.home / "state" / "sessionmgr" / "sessionmgr.db"
     store.parent.mkdir(parents=True)
-    (done,) = fill(store, run_scripted(Say(text="x")))
+    (done,) = store_runs(store, run_scripted(Say(text="x")))
     _, out, _ = terminal.bare("sessions")
     assert done.session_id[:12] in out
 
 
-def test_a_run_that_is_on_is_shown_as_it_stands(terminal: Terminal, tmp_path: Path) -> None:
-    with keeping(tmp_path, Say(text="so far"), Hang()) as keeper:
+def test_a_run_that_is_on_is_shown_as_it_stands(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as keeper:
         _, out, _ = terminal("sessions", "--status", "running")
         assert keeper.session_id[:12] in out
         _, out, _ = terminal("show", keeper.session_id)
         assert f"kept by process {keeper.process.pid}" in out
 
 
-def test_a_session_that_was_closed_without_a_run_is_no_trouble(terminal: Terminal) -> None:
+def test_a_session_that_was_closed_without_a_run_is_no_trouble(terminal: CommandTerminal) -> None:
     async def main() -> None:
         async with open_manager(store=terminal.store) as manager:
             await (await manager.open_session("shell")).close()

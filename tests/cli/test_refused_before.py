@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 PREFIX = "sessionmgr: error: "
 NEEDS_A_SHELL = (
@@ -21,14 +21,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("prompt", REFUSED)
-def test_a_prompt_that_is_no_command_starts_no_run(terminal: Terminal, prompt: str) -> None:
+def test_a_prompt_that_is_no_command_starts_no_run(terminal: CommandTerminal, prompt: str) -> None:
     Path("prompt.txt").write_text(prompt)
     expected = PREFIX + REFUSED[prompt]
     assert terminal("run", "-p", "shell", "--prompt-file", "prompt.txt") == (1, "", expected)
     assert terminal("sessions", "--json") == (0, "", "")
 
 
-def test_a_shell_reads_it_where_the_option_says_so(terminal: Terminal) -> None:
+def test_a_shell_reads_it_where_the_option_says_so(terminal: CommandTerminal) -> None:
     code, out, _ = terminal("run", "-p", "shell", "--option", "shell=true", "echo a; echo b")
     assert (code, out) == (0, "a\nb")
 
@@ -45,7 +45,7 @@ def test_a_shell_reads_it_where_the_option_says_so(terminal: Terminal) -> None:
     ],
 )
 def test_a_wish_that_no_agent_could_be_given_starts_no_run(
-    terminal: Terminal, flags: tuple[str, ...], said: str
+    terminal: CommandTerminal, flags: tuple[str, ...], said: str
 ) -> None:
     Path("s.json").write_text('{"type": "objekt"}')
     code, _, err = terminal("run", "-p", "claude", *flags, "hi")
@@ -55,7 +55,7 @@ def test_a_wish_that_no_agent_could_be_given_starts_no_run(
 
 @pytest.mark.parametrize("words", [("run",), ("batch", "--dry-run"), ("batch",)])
 def test_an_agent_that_is_not_installed_or_not_logged_in_is_refused(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     Path("jobs.jsonl").write_text('{"id": "a", "prompt": "hi"}\n{"id": "b", "prompt": "hi"}\n')
     which = ("jobs.jsonl", "-o", "out") if words[0] == "batch" else ("hi",)

@@ -3,17 +3,17 @@
 import json
 from collections.abc import Mapping
 
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 
-def jobs(terminal: Terminal, *found: Mapping[str, object]) -> str:
+def jobs(terminal: CommandTerminal, *found: Mapping[str, object]) -> str:
     file = terminal.home / "jobs.jsonl"
     file.write_text("".join(f"{json.dumps(each)}\n" for each in found))
     return str(file)
 
 
 def test_an_agent_that_is_not_there_is_named_before_anything_starts(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     program = ["no-such-program"]
     job = {"id": "a", "provider": "claude", "prompt": "hi", "options": {"command": program}}
@@ -23,7 +23,7 @@ def test_an_agent_that_is_not_there_is_named_before_anything_starts(
     assert list(terminal.home.rglob("*.db")) == []
 
 
-def test_a_rehearsal_needs_no_login(terminal: Terminal) -> None:
+def test_a_rehearsal_needs_no_login(terminal: CommandTerminal) -> None:
     agent = terminal.home / "bin" / "codex"
     agent.parent.mkdir()
     agent.write_text("#!/bin/sh\nexit 7\n")
@@ -35,7 +35,7 @@ def test_a_rehearsal_needs_no_login(terminal: Terminal) -> None:
     assert "exit code 7" in err
 
 
-def test_results_are_written_where_that_is_wanted(terminal: Terminal) -> None:
+def test_results_are_written_where_that_is_wanted(terminal: CommandTerminal) -> None:
     job = {"id": "a", "provider": "claude", "prompt": "hi"}
     option = 'command=["/bin/sh", "-c", "exit 7"]'
     words = ("rehearse", jobs(terminal, job), "-q", "-p", "claude", "--option", option)
@@ -47,7 +47,7 @@ def test_results_are_written_where_that_is_wanted(terminal: Terminal) -> None:
     assert json.loads(line)["failure"]["exit_code"] == 7
 
 
-def test_a_rehearsal_and_a_batch_never_share_a_directory(terminal: Terminal) -> None:
+def test_a_rehearsal_and_a_batch_never_share_a_directory(terminal: CommandTerminal) -> None:
     job = {"id": "a", "provider": "shell", "prompt": "echo hi", "permission_mode": "full_auto"}
     real = terminal.home / "real"
     file = jobs(terminal, job)
@@ -68,7 +68,7 @@ def test_a_rehearsal_and_a_batch_never_share_a_directory(terminal: Terminal) -> 
 
 
 def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(
-    terminal: Terminal,
+    terminal: CommandTerminal,
 ) -> None:
     file = jobs(terminal, {"id": "a", "provider": "shell", "prompt": "ls"})
     code, out, err = terminal.bare("rehearse", file)

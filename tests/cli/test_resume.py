@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.testing.scripted import Fail, Hang, Say
-from tests.cli.actor import install
-from tests.cli.room import Keeper, fill, keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.installed_actor import install
+from tests.cli.stored_runs import RunOwner, open_run_owner, store_runs
 from tests.manager.harness import run_scripted
 
 MORE = run_scripted(Say(text="and so on"))
@@ -19,7 +19,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
 
 
-def pause(terminal: Terminal, keeper: Keeper) -> str:
+def pause(terminal: CommandTerminal, keeper: RunOwner) -> str:
     """Pause the run, have its program end, and return the snapshot."""
     code, out, err = terminal("pause", keeper.run_id, "--message", MORE, "--json")
     assert (code, err) == (0, "")
@@ -28,8 +28,8 @@ def pause(terminal: Terminal, keeper: Keeper) -> str:
 
 
 @pytest.mark.parametrize("by", ["snapshot", "run", "session"])
-def test_a_paused_run_goes_on(terminal: Terminal, tmp_path: Path, by: str) -> None:
-    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+def test_a_paused_run_goes_on(terminal: CommandTerminal, tmp_path: Path, by: str) -> None:
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
         snapshot = pause(terminal, keeper)
         id = {"snapshot": snapshot, "run": keeper.run_id, "session": keeper.session_id}[by]
         code, out, _ = terminal("resume", id[:14])
@@ -41,8 +41,8 @@ def test_a_paused_run_goes_on(terminal: Terminal, tmp_path: Path, by: str) -> No
         assert second["provider_session_id"] == first["provider_session_id"]
 
 
-def test_a_paused_run_may_be_told_something_else(terminal: Terminal, tmp_path: Path) -> None:
-    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+def test_a_paused_run_may_be_told_something_else(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
         snapshot = pause(terminal, keeper)
         code, out, _ = terminal("resume", snapshot, run_scripted(Say(text="otherwise")), "--json")
         assert code == 0
@@ -54,8 +54,10 @@ def test_a_paused_run_may_be_told_something_else(terminal: Terminal, tmp_path: P
         ]
 
 
-def test_a_run_that_its_program_left_behind_goes_on(terminal: Terminal, tmp_path: Path) -> None:
-    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+def test_a_run_that_its_program_left_behind_goes_on(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
         while "ready" not in terminal("events", keeper.run_id)[1]:
             pass
         code, _, err = terminal("resume", keeper.run_id, MORE)
@@ -71,8 +73,8 @@ def test_a_run_that_its_program_left_behind_goes_on(terminal: Terminal, tmp_path
         assert second["resumed_from"] == keeper.run_id
 
 
-def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="x")))
+def test_what_has_completed_is_told_what_more_there_is(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="x")))
     code, out, err = terminal("resume", done.id)
     assert (code, out) == (1, "")
     assert err == (
@@ -83,15 +85,15 @@ def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> No
     assert (code, out) == (0, "and so on")
 
 
-def test_what_the_provider_does_not_know_cannot_go_on(terminal: Terminal) -> None:
-    (failed,) = fill(terminal.store, run_scripted(Fail(), starts=False))
+def test_what_the_provider_does_not_know_cannot_go_on(terminal: CommandTerminal) -> None:
+    (failed,) = store_runs(terminal.store, run_scripted(Fail(), starts=False))
     code, _, err = terminal("resume", failed.id)
     assert code == 1
     assert err.endswith(f"{failed.id} cannot be resumed: the provider's session is not known")
 
 
-def test_a_run_that_fails_again_is_exit_code_3(terminal: Terminal) -> None:
-    (failed,) = fill(terminal.store, run_scripted(Say(text="x"), Fail()))
+def test_a_run_that_fails_again_is_exit_code_3(terminal: CommandTerminal) -> None:
+    (failed,) = store_runs(terminal.store, run_scripted(Say(text="x"), Fail()))
     code, _, err = terminal("resume", failed.id, run_scripted(Fail(message="once more")))
     assert code == 3
     assert "once more" in err

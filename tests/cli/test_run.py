@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import sessionmgr
+from tests.cli.command import run_command
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.pseudo_terminal import at_terminal
-from tests.cli.terminal import Terminal
 
 
 def ask(tool: str, **more: object) -> dict[str, object]:
@@ -15,17 +15,17 @@ def ask(tool: str, **more: object) -> dict[str, object]:
 
 
 def test_the_agents_text_is_on_stdout_and_all_else_on_stderr(env: dict[str, str]) -> None:
-    ran = sessionmgr("run", "-p", "shell", "echo hi", env=env)
+    ran = run_command("run", "-p", "shell", "echo hi", env=env)
     assert (ran.returncode, ran.stdout) == (0, "hi\n")
     assert "· bash: echo hi" in ran.stderr
     assert "completed" in ran.stderr
 
 
-def test_quiet_says_nothing_beside_the_text(prompt: Terminal) -> None:
+def test_quiet_says_nothing_beside_the_text(prompt: CommandTerminal) -> None:
     assert prompt.bare("run", "-q", "-p", "shell", "echo hi") == (0, "hi", "")
 
 
-def test_messages_follow_each_other_line_by_line_and_are_told_once(prompt: Terminal) -> None:
+def test_messages_follow_each_other_line_by_line_and_are_told_once(prompt: CommandTerminal) -> None:
     script = json.dumps(
         [
             {"do": "say", "text": "Let me look.", "deltas": 4},
@@ -39,7 +39,7 @@ def test_messages_follow_each_other_line_by_line_and_are_told_once(prompt: Termi
     assert "✗ Bash failed" in err
 
 
-def test_json_prints_the_events_from_run_started_to_the_end(prompt: Terminal) -> None:
+def test_json_prints_the_events_from_run_started_to_the_end(prompt: CommandTerminal) -> None:
     _, out, err = prompt.bare("run", "--json", "-p", "shell", "echo hi")
     events = [json.loads(line) for line in out.splitlines()]
     assert events[0]["type"] == "run_started"
@@ -49,7 +49,7 @@ def test_json_prints_the_events_from_run_started_to_the_end(prompt: Terminal) ->
     assert err == ""
 
 
-def test_json_of_a_run_that_never_started_ends_with_its_end(prompt: Terminal) -> None:
+def test_json_of_a_run_that_never_started_ends_with_its_end(prompt: CommandTerminal) -> None:
     script = json.dumps({"starts": False, "steps": [{"do": "error"}, {"do": "fail"}]})
     code, out, _ = prompt.bare("run", "--json", "-p", "scripted", script)
     types = [json.loads(line)["type"] for line in out.splitlines()]
@@ -68,7 +68,7 @@ def test_json_of_a_run_that_never_started_ends_with_its_end(prompt: Terminal) ->
     ],
 )
 def test_the_exit_code_tells_how_it_ended(
-    steps: list[dict[str, object]], code: int, said: str, prompt: Terminal
+    steps: list[dict[str, object]], code: int, said: str, prompt: CommandTerminal
 ) -> None:
     ended, _, err = prompt.bare("run", "-p", "scripted", json.dumps(steps))
     assert ended == code
@@ -76,21 +76,23 @@ def test_the_exit_code_tells_how_it_ended(
     assert "Traceback" not in err
 
 
-def test_a_deadline_ends_it(prompt: Terminal) -> None:
+def test_a_deadline_ends_it(prompt: CommandTerminal) -> None:
     hang = '[{"do": "hang"}]'
     code, _, err = prompt.bare("run", "-p", "scripted", "--deadline", "0.2", hang)
     assert code == 3
     assert "timed out" in err
 
 
-def test_a_prompt_may_come_from_stdin_or_from_a_file(env: dict[str, str], prompt: Terminal) -> None:
-    assert sessionmgr("run", "-p", "scripted", "-", env=env, stdin="Hello\n").stdout == "Hello\n"
+def test_a_prompt_may_come_from_stdin_or_from_a_file(
+    env: dict[str, str], prompt: CommandTerminal
+) -> None:
+    assert run_command("run", "-p", "scripted", "-", env=env, stdin="Hello\n").stdout == "Hello\n"
     (prompt.home / "prompt.txt").write_text("Good evening")
     _, out, _ = prompt.bare("run", "-p", "scripted", "--prompt-file", "prompt.txt")
     assert out == "Good evening"
 
 
-def test_options_and_variables_reach_the_agent(prompt: Terminal, tmp_path: Path) -> None:
+def test_options_and_variables_reach_the_agent(prompt: CommandTerminal, tmp_path: Path) -> None:
     (tmp_path / "vars").write_text("# mine\nexport WORD='in a file'\nOTHER=x=y\n")
     _, out, _ = prompt.bare(
         *["run", "-q", "-p", "shell", "--option", "shell=true", "--env", "MINE=a flag"],
@@ -99,14 +101,14 @@ def test_options_and_variables_reach_the_agent(prompt: Terminal, tmp_path: Path)
     assert out == "a flag, in a file, x=y"
 
 
-def test_a_question_without_a_terminal_is_denied_and_that_is_told(prompt: Terminal) -> None:
+def test_a_question_without_a_terminal_is_denied_and_that_is_told(prompt: CommandTerminal) -> None:
     script = json.dumps([ask("Bash", input={"command": "rm -rf build"})])
     _, _, err = prompt.bare("run", "-p", "scripted", script)
     assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in err
 
 
 def test_rules_of_the_settings_answer_where_there_is_no_terminal(
-    prompt: Terminal, tmp_path: Path
+    prompt: CommandTerminal, tmp_path: Path
 ) -> None:
     (tmp_path / "sessionmgr.toml").write_text('approve = "rules.toml"\n')
     (tmp_path / "rules.toml").write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
@@ -188,7 +190,7 @@ def test_nothing_of_what_an_agent_says_moves_the_terminal(
     assert "red" in terminal.said
 
 
-def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
+def test_a_run_goes_on_in_the_session_of_another(prompt: CommandTerminal) -> None:
     _, out, _ = prompt.bare("run", "--json", "-p", "scripted", "One")
     event = json.loads(out.splitlines()[0])
     for id in (event["session_id"], event["run_id"][:12]):
@@ -234,7 +236,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_1(
-    args: list[str], said: str, terminal: Terminal
+    args: list[str], said: str, terminal: CommandTerminal
 ) -> None:
     code, out, err = terminal("run", *args)
     assert (code, out) == (1, "")
@@ -248,7 +250,7 @@ def test_a_run_whose_program_cannot_be_started_is_a_start_up_error(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "plain").write_text("no program")
-    ran = sessionmgr("run", "--cwd", str(tmp_path), "-p", "shell", "./plain", env=env)
+    ran = run_command("run", "--cwd", str(tmp_path), "-p", "shell", "./plain", env=env)
     assert ran.returncode == 1
     assert "start_failed" in ran.stderr
     assert "plain" in ran.stderr

@@ -10,30 +10,30 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.pseudo_terminal import (
-    assert_nothing_is_left_of,
+    assert_no_process_left,
     at_terminal,
-    mark,
     processes_with,
     stop,
+    unique_seconds,
 )
-from tests.cli.room import nobody_writes
-from tests.cli.terminal import Terminal
+from tests.cli.stored_runs import block_store_writes
 
 
 def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     with at_terminal("run", "-p", "shell", f"sleep {number}", home=tmp_path) as terminal:
         terminal.wait_for("· bash: sleep")
         terminal.type("\x03")
         assert terminal.wait() == 130, terminal.said
     assert "Ctrl-C: stopping the run; press Ctrl-C again to kill it" in terminal.said
     assert "cancelled: user, Ctrl-C" in terminal.said, terminal.said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
 
 
 def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
-    env: dict[str, str], prompt: Terminal, tmp_path: Path
+    env: dict[str, str], prompt: CommandTerminal, tmp_path: Path
 ) -> None:
     with at_terminal(
         "run", "-p", "scripted", '[{"do": "hang"}]', home=tmp_path, env=env
@@ -48,7 +48,7 @@ def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
 
 
 def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     command = f"trap '' TERM; sleep {number} & wait; sleep {number}"
     store = tmp_path / "state/sessionmgr/sessionmgr.db"
     words = ["run", "-p", "shell", "--option", "shell=true", command]
@@ -56,14 +56,14 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
         terminal.wait_for("· bash:")
         while not processes_with(number):
             time.sleep(0.01)
-        with nobody_writes(store):  # the run cannot end before the second one comes
+        with block_store_writes(store):  # the run cannot end before the second one comes
             terminal.type("\x03")
             terminal.wait_for("press Ctrl-C again")
             terminal.type("\x03")
             assert terminal.wait() == 130
     assert "stopped at once" in terminal.said
     assert "cancelled" not in terminal.said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)
 
 
 WAITS = "echo first; until [ -e go ]; do sleep 0.02; done"
@@ -89,7 +89,7 @@ def running(
 
 
 def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
-    env: dict[str, str], prompt: Terminal, tmp_path: Path
+    env: dict[str, str], prompt: CommandTerminal, tmp_path: Path
 ) -> None:
     with running(env, tmp_path, WAITS) as process:
         assert process.stdout is not None
@@ -108,7 +108,7 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
 
 
 def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
-    env: dict[str, str], prompt: Terminal, tmp_path: Path
+    env: dict[str, str], prompt: CommandTerminal, tmp_path: Path
 ) -> None:
     # More than a pipe takes: nothing more can be shown until somebody reads.
     flood = "echo first; yes flood | head -n 60000; until [ -e go ]; do sleep 0.02; done"
@@ -152,20 +152,20 @@ def struck(env: dict[str, str], seconds: str, *numbers: signal.Signals) -> str:
 def test_signals_that_come_at_once_are_one(
     numbers: tuple[signal.Signals, ...], env: dict[str, str]
 ) -> None:
-    said = struck(env, mark(), *numbers)
+    said = struck(env, unique_seconds(), *numbers)
     assert "cancelled: user" in said
     assert "to look closer" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, str]) -> None:
-    seconds = mark()
+    seconds = unique_seconds()
     assert f"cancelled: user, {number.name}" in struck(env, seconds, number)
-    assert_nothing_is_left_of(seconds)
+    assert_no_process_left(seconds)
 
 
 def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str], tmp_path: Path) -> None:
-    number = mark()
+    number = unique_seconds()
     command = f"echo one; until [ -e gone ]; do sleep 0.02; done; echo two; sleep {number}"
     with running(env, tmp_path, command) as process:
         assert process.stdout is not None
@@ -176,4 +176,4 @@ def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str], tmp_path: Pat
         said = process.stderr.read()
         assert process.wait(60) == 3
     assert "the reader of its output is gone" in said
-    assert_nothing_is_left_of(number)
+    assert_no_process_left(number)

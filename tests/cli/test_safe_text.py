@@ -5,7 +5,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from sessionmgr.cli.safe_text import SafeStream, cells, fill, fit, one_line, safe
+from sessionmgr.cli.terminal.safe_text import (
+    SafeStream,
+    display_width,
+    one_line,
+    pad_to_width,
+    strip_controls,
+    truncate,
+)
 
 ODD = "\x1b [ ] 31m 0;title \x07 \x1b\\ \x9b \x9d \x9c P \r \n \t a é 漢 \x00 \x7f \u202e \ud800 ?"
 HOSTILE = st.lists(st.sampled_from([*ODD.split(" "), " "])).map("".join)
@@ -30,12 +37,12 @@ HOSTILE = st.lists(st.sampled_from([*ODD.split(" "), " "])).map("".join)
     ],
 )
 def test_what_would_move_the_terminal_is_taken_out_or_shown(said: str, shown: str) -> None:
-    assert safe(said) == shown
+    assert strip_controls(said) == shown
 
 
 @given(HOSTILE)
 def test_nothing_but_text_newlines_and_tabs_goes_through(said: str) -> None:
-    shown = safe(said)
+    shown = strip_controls(said)
     assert not [c for c in shown if c not in "\n\t" and (ord(c) < 32 or 127 <= ord(c) < 160)]
     shown.encode()
 
@@ -48,7 +55,7 @@ def test_where_a_stream_is_cut_does_not_matter(said: str, cuts: list[int]) -> No
     stream = SafeStream()
     places = [0, *sorted(min(cut, len(said)) for cut in cuts), len(said)]
     pieces = [said[a:b] for a, b in pairwise(places)]
-    assert "".join(map(stream.feed, pieces)) + stream.close() == safe(said)
+    assert "".join(map(stream.feed, pieces)) + stream.close() == strip_controls(said)
 
 
 def test_a_sequence_without_an_end_does_not_hold_a_stream_back_for_ever() -> None:
@@ -66,16 +73,16 @@ def test_one_line_is_one_line() -> None:
     [("", 0), ("abc", 3), ("漢字", 4), ("e\u0301", 1), ("a\u200db", 2), ("é", 1)],
 )
 def test_a_text_takes_so_many_columns(text: str, columns: int) -> None:
-    assert cells(text) == columns
+    assert display_width(text) == columns
 
 
 @given(st.text(st.sampled_from("ab漢é\u0301 ")), st.integers(0, 12))
 def test_a_line_is_cut_to_its_width_and_filled_to_it(text: str, width: int) -> None:
-    assert cells(fit(text, width)) <= width
-    assert cells(fill(text, width)) == width
+    assert display_width(truncate(text, width)) <= width
+    assert display_width(pad_to_width(text, width)) == width
 
 
 def test_what_is_cut_is_said_to_be() -> None:
-    assert fit("abcdef", 4) == "abc…"
-    assert fit("漢字漢字", 4) == "漢…"
-    assert fit("abcd", 4) == "abcd"
+    assert truncate("abcdef", 4) == "abc…"
+    assert truncate("漢字漢字", 4) == "漢…"
+    assert truncate("abcd", 4) == "abcd"

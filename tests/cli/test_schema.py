@@ -9,7 +9,7 @@ from sessionmgr.adapter.kit.structured_output import find_validator_factory
 from sessionmgr.batch import Job
 from sessionmgr.cli import main as command_line
 from tests.cli.command import COMMAND
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 
 
 @pytest.mark.parametrize("name", ["event", "result"])
@@ -22,7 +22,7 @@ def test_the_schema_of_what_we_print_is_json_on_stdout(
     assert said.err == ""
 
 
-def test_a_job_is_described(terminal: Terminal) -> None:
+def test_a_job_is_described(terminal: CommandTerminal) -> None:
     code, out, _ = terminal.bare("schema", "job")
     assert code == 0
     properties = json.loads(out)["$defs"]["Job"]["properties"]
@@ -31,7 +31,7 @@ def test_a_job_is_described(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize(("deadline", "is_right"), [(900, True), ("15m", True), ("soon", False)])
 def test_the_schema_of_a_job_takes_what_a_file_of_jobs_may_hold(
-    terminal: Terminal, deadline: int | str, is_right: bool
+    terminal: CommandTerminal, deadline: int | str, is_right: bool
 ) -> None:
     validator = find_validator_factory()
     assert validator is not None
@@ -44,20 +44,20 @@ def test_the_schema_of_a_job_takes_what_a_file_of_jobs_may_hold(
     ("provider", "option"), [("shell", "timeout"), ("claude", "tools"), ("codex", "home")]
 )
 def test_the_options_of_a_provider_are_described(
-    terminal: Terminal, provider: str, option: str
+    terminal: CommandTerminal, provider: str, option: str
 ) -> None:
     code, out, _ = terminal.bare("schema", "options", provider)
     assert code == 0
     assert option in json.loads(out)["$defs"][f"{provider.title()}Options"]["properties"]
 
 
-def test_what_only_a_program_can_give_is_described_as_that(terminal: Terminal) -> None:
+def test_what_only_a_program_can_give_is_described_as_that(terminal: CommandTerminal) -> None:
     _, out, _ = terminal.bare("schema", "options", "codex")
     tool = json.loads(out)["$defs"]["FunctionTool"]["properties"]
     assert tool["call"] == {"not": {}, "description": "an object of Python: for programs only"}
 
 
-def test_a_result_is_described_as_far_as_a_provider_fills_it(terminal: Terminal) -> None:
+def test_a_result_is_described_as_far_as_a_provider_fills_it(terminal: CommandTerminal) -> None:
     code, out, _ = terminal.bare("schema", "output", "shell")
     assert code == 0
     properties = json.loads(out)["$defs"]["RunResult"]["properties"]

@@ -12,13 +12,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.cli.store_wait import FIRST, StoreWait, explained
+from sessionmgr.cli.terminal.store_wait import FIRST, StoreWaitReporter, run_reporting_waits
 from sessionmgr.errors import StoreFull
 from sessionmgr.store import is_locked
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import Say
-from tests.cli.command import COMMAND, environment, sessionmgr
-from tests.cli.room import fill
+from tests.cli.command import COMMAND, environment, run_command
+from tests.cli.stored_runs import store_runs
 from tests.manager.harness import open_harness
 
 WAITS = "waiting for the store: locked by another process, or its disk is slow"
@@ -41,7 +41,7 @@ def seconds_of(said: str, pattern: str) -> float:
 
 def test_run_says_that_the_store_is_locked_and_goes_on_when_it_is_free(tmp_path: Path) -> None:
     words = ("run", "-p", "shell", "--store", "runs.db", "echo done")
-    assert sessionmgr(*words, cwd=tmp_path, env=environment(tmp_path)).returncode == 0
+    assert run_command(*words, cwd=tmp_path, env=environment(tmp_path)).returncode == 0
     with (
         locked(tmp_path / "runs.db") as other,
         subprocess.Popen(
@@ -67,7 +67,7 @@ def test_run_says_that_the_store_is_locked_and_goes_on_when_it_is_free(tmp_path:
 def test_the_progress_of_a_batch_says_that_the_store_is_locked(tmp_path: Path) -> None:
     (tmp_path / "jobs.jsonl").write_text(json.dumps({"id": "a", "prompt": "echo"}) + "\n")
     words = ("batch", "jobs.jsonl", "-p", "shell", "--store", "runs.db")
-    fill(tmp_path / "runs.db")  # nothing is left in it that a start would have to write about
+    store_runs(tmp_path / "runs.db")  # nothing is left in it that a start would have to write about
     with (
         locked(tmp_path / "runs.db") as other,
         subprocess.Popen(
@@ -106,8 +106,8 @@ async def test_what_a_run_waits_for_is_said_ever_more_rarely(
 ) -> None:
     store = FaultyStore()
     async with open_harness(store=store) as house:
-        wait = StoreWait(Path("runs.db"))
-        wait.opened(house.manager)
+        wait = StoreWaitReporter(Path("runs.db"))
+        wait.attach(house.manager)
 
         async def work() -> int:
             run = await house.start(Say(text="first"))
@@ -117,7 +117,7 @@ async def test_what_a_run_waits_for_is_said_ever_more_rarely(
             await again.result()
             return 7
 
-        assert await explained(wait, work) == 7
+        assert await run_reporting_waits(wait, work) == 7
     lines = capsys.readouterr().err.splitlines()
     full = "runs.db has no room to grow (disk full): free space on its disk"
     told = [line.partition(f": {full}")[0] for line in lines]
@@ -131,8 +131,8 @@ async def test_nothing_is_said_of_a_store_that_answers(
     autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with open_harness() as house:
-        wait = StoreWait(Path("runs.db"))
-        wait.opened(house.manager)
+        wait = StoreWaitReporter(Path("runs.db"))
+        wait.attach(house.manager)
 
         async def work() -> int:
             await trio.sleep(100)
@@ -140,7 +140,7 @@ async def test_nothing_is_said_of_a_store_that_answers(
             await run.result()
             return 0
 
-        await explained(wait, work)
+        await run_reporting_waits(wait, work)
     assert capsys.readouterr().err == ""
 
 
@@ -150,4 +150,4 @@ async def test_an_error_comes_out_as_it_is() -> None:
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
-        await explained(StoreWait(Path("runs.db")), work)
+        await run_reporting_waits(StoreWaitReporter(Path("runs.db")), work)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.cli.output import say
-from sessionmgr.cli.stopping import run_verb
-from tests.cli.command import COMMAND, environment, sessionmgr
+from sessionmgr.cli.terminal.signals import run_verb
+from sessionmgr.cli.terminal.stdout import print_line
+from tests.cli.command import COMMAND, environment, run_command
 
 MANY = "seq 1 60000"
 WITH_SHELL = ("--option", "shell=true", "--option", "timeout=300")
@@ -57,8 +57,8 @@ def is_full(pipe: int) -> bool:
 def session(tmp_path: Path) -> str:
     """Return a session that has more to print than a pipe holds."""
     words = ("run", "-q", "-p", "shell", *WITH_SHELL, MANY)
-    assert sessionmgr(*words, env=environment(tmp_path)).returncode == 0
-    listed = sessionmgr("sessions", "--json", env=environment(tmp_path)).stdout
+    assert run_command(*words, env=environment(tmp_path)).returncode == 0
+    listed = run_command("sessions", "--json", env=environment(tmp_path)).stdout
     found: str = json.loads(listed.splitlines()[0])["id"]
     return found
 
@@ -72,7 +72,7 @@ def test_the_first_ctrl_c_ends_what_prints_the_record(
 
 async def interrupted_before_a_write() -> int:
     signal.raise_signal(signal.SIGINT)  # trio raises it at a checkpoint
-    say("nobody would read this")
+    print_line("nobody would read this")
     await trio.lowlevel.checkpoint()
     return 0
 
@@ -108,7 +108,7 @@ sys.exit(start())
 
 def test_ctrl_c_while_the_store_is_read_leaves_no_output_to_wait_for(tmp_path: Path) -> None:
     words = ("run", "-q", "-p", "shell", "echo x")
-    assert sessionmgr(*words, env=environment(tmp_path)).returncode == 0
+    assert run_command(*words, env=environment(tmp_path)).returncode == 0
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, "export", "ses_"],
         env=environment(tmp_path, PYTHONUNBUFFERED=""),
@@ -124,7 +124,7 @@ def test_ctrl_c_while_the_store_is_read_leaves_no_output_to_wait_for(tmp_path: P
 def test_the_first_ctrl_c_ends_a_run_and_its_command(tmp_path: Path) -> None:
     argv = ["run", "-p", "shell", *WITH_SHELL, f"echo $$ > pid; {MANY}; sleep 300"]
     assert interrupted(argv, tmp_path, (tmp_path / "pid").exists) == 130
-    runs = sessionmgr("sessions", "--json", env=environment(tmp_path)).stdout
+    runs = run_command("sessions", "--json", env=environment(tmp_path)).stdout
     assert json.loads(runs.splitlines()[0])["status"] == "cancelled"
     assert not is_alive(int((tmp_path / "pid").read_text()))
 

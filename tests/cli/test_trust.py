@@ -9,39 +9,39 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli.approval_rules import rules_of
-from sessionmgr.cli.configuration import configure
+from sessionmgr.cli.config.approval_rules import load_approver
+from sessionmgr.cli.config.configuration import load_configuration
 from sessionmgr.errors import CommandLineInvalid
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
 from tests.cli.test_run import ask
 
 
-def project(terminal: Terminal, text: str) -> Path:
+def project(terminal: CommandTerminal, text: str) -> Path:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(text)
     return path
 
 
-def own(terminal: Terminal, text: str) -> None:
+def own(terminal: CommandTerminal, text: str) -> None:
     path = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def settings(terminal: Terminal) -> dict[str, object]:
+def settings(terminal: CommandTerminal) -> dict[str, object]:
     code, out, err = terminal.bare("--print-config", "--json")
     assert (code, err) == (0, "")
     told = [json.loads(line) for line in out.splitlines()]
     return {each["key"]: each["value"] for each in told if "key" in each}
 
 
-def refused(terminal: Terminal) -> list[str]:
+def refused(terminal: CommandTerminal) -> list[str]:
     _, out, _ = terminal.bare("--print-config", "--json")
     told = [json.loads(line) for line in out.splitlines()]
     return [each["refused"] for each in told if "refused" in each]
 
 
-def test_the_note_names_file_key_value_and_remedy(terminal: Terminal) -> None:
+def test_the_note_names_file_key_value_and_remedy(terminal: CommandTerminal) -> None:
     path = project(terminal, 'model = "x"\n[options.claude]\ncommand = ["/bin/sh", "-c", "id"]\n')
     code, out, err = terminal.bare("-q", "schema", "job")
     assert code == 0
@@ -55,7 +55,9 @@ def test_the_note_names_file_key_value_and_remedy(terminal: Terminal) -> None:
     ]
 
 
-def test_a_note_puts_no_control_character_of_a_project_on_the_terminal(terminal: Terminal) -> None:
+def test_a_note_puts_no_control_character_of_a_project_on_the_terminal(
+    terminal: CommandTerminal,
+) -> None:
     project(terminal, '[options.claude]\ncommand = ["\\u001b]0;x\\u0007\\u009b2J\\u202e"]\n')
     code, _, err = terminal.bare("schema", "job")
     assert code == 0
@@ -64,7 +66,7 @@ def test_a_note_puts_no_control_character_of_a_project_on_the_terminal(terminal:
     assert not set(out) & set("\x1b\x07\x9b\u202e")
 
 
-def test_print_config_shows_what_is_not_taken(terminal: Terminal) -> None:
+def test_print_config_shows_what_is_not_taken(terminal: CommandTerminal) -> None:
     path = project(terminal, 'store = "x.db"\n')
     code, out, err = terminal.bare("--print-config")
     assert (code, err) == (0, "")
@@ -72,7 +74,7 @@ def test_print_config_shows_what_is_not_taken(terminal: Terminal) -> None:
     assert out.endswith(f'# refused: store = "x.db" # {path}:1: {why}')
 
 
-def test_a_projects_program_does_not_run(terminal: Terminal) -> None:
+def test_a_projects_program_does_not_run(terminal: CommandTerminal) -> None:
     ran = terminal.home / "ran"
     project(
         terminal,
@@ -86,7 +88,7 @@ def test_a_projects_program_does_not_run(terminal: Terminal) -> None:
 
 
 def test_a_flag_and_a_variable_are_the_users_own(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project(terminal, 'permission_mode = "full_auto"\n')
     monkeypatch.setenv("SESSIONMGR_PERMISSION_MODE", "accept_edits")
@@ -98,7 +100,7 @@ def test_a_flag_and_a_variable_are_the_users_own(
 # --- trust ---------------------------------------------------------------------------------------
 
 
-def test_a_trusted_file_is_shown_recorded_listed_and_revoked(terminal: Terminal) -> None:
+def test_a_trusted_file_is_shown_recorded_listed_and_revoked(terminal: CommandTerminal) -> None:
     path = project(terminal, 'model = "m"\nstore = "x.db"\n')
     code, out, err = terminal.bare("trust", ".")
     assert code == 0
@@ -115,7 +117,7 @@ def test_a_trusted_file_is_shown_recorded_listed_and_revoked(terminal: Terminal)
     assert terminal.bare("trust", "--list") == (0, "", "")
 
 
-def test_a_changed_file_is_not_trusted_any_more(terminal: Terminal) -> None:
+def test_a_changed_file_is_not_trusted_any_more(terminal: CommandTerminal) -> None:
     path = project(terminal, 'store = "x.db"\n')
     terminal.bare("trust", ".")
     path.write_text('store = "y.db"\n')
@@ -127,7 +129,9 @@ def test_a_changed_file_is_not_trusted_any_more(terminal: Terminal) -> None:
     assert terminal.bare("trust", "--list")[1] == f"gone     {path}"
 
 
-def test_a_file_that_a_trusted_file_names_is_part_of_what_is_trusted(terminal: Terminal) -> None:
+def test_a_file_that_a_trusted_file_names_is_part_of_what_is_trusted(
+    terminal: CommandTerminal,
+) -> None:
     project(terminal, 'approve = "rules.toml"\n')
     rules = terminal.home / "rules.toml"
     rules.write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
@@ -152,7 +156,7 @@ def test_a_file_that_a_trusted_file_names_is_part_of_what_is_trusted(terminal: T
     ],
 )
 def test_a_script_that_words_of_a_trusted_text_name_is_part_of_what_is_trusted(
-    text: str, terminal: Terminal
+    text: str, terminal: CommandTerminal
 ) -> None:
     tools = terminal.home / "tools"
     tools.mkdir()
@@ -170,7 +174,7 @@ def test_a_script_that_words_of_a_trusted_text_name_is_part_of_what_is_trusted(
 
 @pytest.mark.parametrize("place", ["beside", "absolute", "linked"])
 def test_rules_outside_of_the_project_are_part_of_what_is_trusted(
-    terminal: Terminal, place: str
+    terminal: CommandTerminal, place: str
 ) -> None:
     rules = terminal.home.parent / "rules beside.toml"
     rules.write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
@@ -183,7 +187,7 @@ def test_rules_outside_of_the_project_are_part_of_what_is_trusted(
     assert refused(terminal) == ["approve"]
 
 
-def test_what_a_program_outside_of_the_project_is_does_not_count(terminal: Terminal) -> None:
+def test_what_a_program_outside_of_the_project_is_does_not_count(terminal: CommandTerminal) -> None:
     program = terminal.home.parent / "agent"
     program.write_text("one version")
     project(terminal, f"options.claude.command = [{json.dumps(str(program))}]\n")
@@ -193,7 +197,7 @@ def test_what_a_program_outside_of_the_project_is_does_not_count(terminal: Termi
 
 
 def test_trusted_options_name_the_files_beside_them_wherever_a_run_works(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claude = 'command = ["tools/agent", "a.js", "none.js", "-v"], settings = "settings.json"'
     servers = 'mcp_servers.x = {command = "claude", args = ["./a.js"]}, fallback_model = "opus"'
@@ -208,7 +212,7 @@ def test_trusted_options_name_the_files_beside_them_wherever_a_run_works(
     terminal.bare("trust", ".")
     monkeypatch.chdir(below)
     home = terminal.home
-    assert configure(argparse.Namespace()).options["claude"] == {
+    assert load_configuration(argparse.Namespace()).options["claude"] == {
         "command": [f"{home}/tools/agent", f"{home}/a.js", "none.js", "-v"],
         "settings": f"{home}/settings.json",
         "mcp_servers": {"x": {"command": "claude", "args": [f"{home}/a.js"]}},
@@ -216,7 +220,7 @@ def test_trusted_options_name_the_files_beside_them_wherever_a_run_works(
     }
 
 
-def test_files_that_a_run_writes_are_not_part_of_what_is_trusted(terminal: Terminal) -> None:
+def test_files_that_a_run_writes_are_not_part_of_what_is_trusted(terminal: CommandTerminal) -> None:
     project(terminal, 'store = "sessions.db"\nlog_file = "log.txt"\n')
     terminal.bare("trust", ".")
     assert terminal.bare("run", "-p", "shell", "true")[0] == 0
@@ -224,26 +228,28 @@ def test_files_that_a_run_writes_are_not_part_of_what_is_trusted(terminal: Termi
     assert refused(terminal) == []
 
 
-def test_rules_that_are_not_trusted_answer_nothing(prompt: Terminal) -> None:
+def test_rules_that_are_not_trusted_answer_nothing(prompt: CommandTerminal) -> None:
     project(prompt, 'approve = "rules.toml"\n')
     (prompt.home / "rules.toml").write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
     _, _, err = prompt.bare("run", "-p", "scripted", json.dumps([ask("Read")]))
     assert "✗ denied: Read" in err
 
 
-def test_rules_that_change_after_the_settings_were_read_are_refused(terminal: Terminal) -> None:
+def test_rules_that_change_after_the_settings_were_read_are_refused(
+    terminal: CommandTerminal,
+) -> None:
     project(terminal, 'approve = "rules.toml"\n')
     rules = terminal.home / "rules.toml"
     rules.write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
     terminal.bare("trust", ".")
-    configuration = configure(argparse.Namespace())
-    assert rules_of(configuration) is not None
+    configuration = load_configuration(argparse.Namespace())
+    assert load_approver(configuration) is not None
     rules.write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
     with pytest.raises(CommandLineInvalid, match="has changed since it was trusted"):
-        rules_of(configuration)
+        load_approver(configuration)
 
 
-def test_a_text_that_can_be_no_files_name_names_none(terminal: Terminal) -> None:
+def test_a_text_that_can_be_no_files_name_names_none(terminal: CommandTerminal) -> None:
     parts = ", ".join(json.dumps(each) for each in ("x" * 300, "x" * 5000, "", "a/../.."))
     project(terminal, f"options.claude.command = [{parts}]\n")
     _, out, _ = terminal.bare("trust", ".", "--json")
@@ -251,7 +257,7 @@ def test_a_text_that_can_be_no_files_name_names_none(terminal: Terminal) -> None
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -265,7 +271,7 @@ def test_a_record_that_cannot_be_written_leaves_nothing(
 
 
 def test_trust_is_of_one_file_and_not_of_those_below_or_beside(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = 'store = "x.db"\n'
     project(terminal, text)
@@ -278,7 +284,7 @@ def test_trust_is_of_one_file_and_not_of_those_below_or_beside(
 
 
 def test_a_project_does_not_hide_what_is_trusted_above_it(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     above = project(terminal, 'permission_mode = "plan"\nmodel = "a"\nstore = "x.db"\n')
     terminal.bare("trust", ".")
@@ -296,7 +302,7 @@ def test_a_project_does_not_hide_what_is_trusted_above_it(
 
 
 def test_a_link_to_a_trusted_directory_leads_to_what_is_trusted(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = terminal.home / "place"
     place.mkdir()
@@ -307,7 +313,7 @@ def test_a_link_to_a_trusted_directory_leads_to_what_is_trusted(
     assert refused(terminal) == []
 
 
-def test_a_record_that_is_none_or_of_another_file_grants_nothing(terminal: Terminal) -> None:
+def test_a_record_that_is_none_or_of_another_file_grants_nothing(terminal: CommandTerminal) -> None:
     project(terminal, 'store = "x.db"\n')
     terminal.bare("trust", ".")
     (kept,) = (terminal.home / "state" / "sessionmgr" / "trusted").iterdir()
@@ -331,13 +337,13 @@ WRONG: dict[tuple[str, ...], str] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_cannot_be_trusted_is_told(terminal: Terminal, words: tuple[str, ...]) -> None:
+def test_what_cannot_be_trusted_is_told(terminal: CommandTerminal, words: tuple[str, ...]) -> None:
     own(terminal, "")
     expected = f"sessionmgr: error: {WRONG[words]}".format(home=terminal.home)
     assert terminal.bare("trust", *words) == (1, "", expected)
 
 
-def test_a_file_that_is_wrong_is_not_trusted(terminal: Terminal) -> None:
+def test_a_file_that_is_wrong_is_not_trusted(terminal: CommandTerminal) -> None:
     place = terminal.home / "place"
     place.mkdir()
     path = place / "sessionmgr.toml"
@@ -348,7 +354,7 @@ def test_a_file_that_is_wrong_is_not_trusted(terminal: Terminal) -> None:
     assert terminal.bare("trust", "--list") == (0, "", "")
 
 
-def test_json_tells_of_trust_as_well(terminal: Terminal) -> None:
+def test_json_tells_of_trust_as_well(terminal: CommandTerminal) -> None:
     path = project(terminal, 'store = "x.db"\n')
     _, out, _ = terminal.bare("trust", ".", "--json")
     assert json.loads(out)["state"] == "trusted"
@@ -359,7 +365,7 @@ def test_json_tells_of_trust_as_well(terminal: Terminal) -> None:
 
 
 def test_a_home_that_is_a_project_may_be_trusted_once(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     below = terminal.home / "work" / "deep"
     below.mkdir(parents=True)
@@ -370,7 +376,9 @@ def test_a_home_that_is_a_project_may_be_trusted_once(
 
 
 @pytest.mark.parametrize("link", ["runs", "runs/jobs"])
-def test_a_link_in_the_project_does_not_say_where_results_go(terminal: Terminal, link: str) -> None:
+def test_a_link_in_the_project_does_not_say_where_results_go(
+    terminal: CommandTerminal, link: str
+) -> None:
     job = {"id": "a", "provider": "shell", "prompt": "echo one"}
     (terminal.home / "jobs.jsonl").write_text(json.dumps(job))
     elsewhere = terminal.home / "elsewhere"

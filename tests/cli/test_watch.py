@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sessionmgr.testing.scripted import Ask, Fail, Hang, Hear, Say, Tool
 from tests.cli.command import COMMAND, environment
-from tests.cli.room import Keeper, fill, keeping
-from tests.cli.terminal import Terminal
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import RunOwner, open_run_owner, store_runs
 from tests.manager.harness import run_scripted
 
 
 @contextmanager
-def watching(keeper: Keeper, home: Path) -> Generator["subprocess.Popen[str]"]:
+def watching(keeper: RunOwner, home: Path) -> Generator["subprocess.Popen[str]"]:
     """Watch a run in a process of its own, with both streams in one pipe."""
     words = [*COMMAND, "watch", keeper.session_id, "--store", str(keeper.store)]
     with subprocess.Popen(
@@ -42,8 +42,8 @@ def until(watcher: "subprocess.Popen[str]", words: str) -> list[str]:
     raise AssertionError("\n".join(lines))
 
 
-def test_an_ended_run_is_shown_and_its_exit_code_is_returned(terminal: Terminal) -> None:
-    done, failed = fill(
+def test_an_ended_run_is_shown_and_its_exit_code_is_returned(terminal: CommandTerminal) -> None:
+    done, failed = store_runs(
         terminal.store,
         run_scripted(Tool(name="Bash", input={"command": "ls"}), Say(text="Hello", deltas=3)),
         run_scripted(Fail(message="no more")),
@@ -59,8 +59,8 @@ def test_an_ended_run_is_shown_and_its_exit_code_is_returned(terminal: Terminal)
     assert f"sessionmgr show {failed.id}" in err
 
 
-def test_the_events_of_a_run_are_printed_as_json(terminal: Terminal) -> None:
-    (done,) = fill(terminal.store, run_scripted(Say(text="Hello")))
+def test_the_events_of_a_run_are_printed_as_json(terminal: CommandTerminal) -> None:
+    (done,) = store_runs(terminal.store, run_scripted(Say(text="Hello")))
     code, out, err = terminal("watch", done.id, "--json")
     assert (code, err) == (0, "")
     types = [json.loads(line)["type"] for line in out.splitlines()]
@@ -68,9 +68,9 @@ def test_the_events_of_a_run_are_printed_as_json(terminal: Terminal) -> None:
     assert "message_received" in types
 
 
-def test_a_running_run_is_watched_to_its_end(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_running_run_is_watched_to_its_end(terminal: CommandTerminal, tmp_path: Path) -> None:
     with (
-        keeping(tmp_path, Say(text="ready"), Hear()) as keeper,
+        open_run_owner(tmp_path, Say(text="ready"), Hear()) as keeper,
         watching(keeper, tmp_path) as watcher,
     ):
         until(watcher, "ready")
@@ -80,10 +80,12 @@ def test_a_running_run_is_watched_to_its_end(terminal: Terminal, tmp_path: Path)
         assert watcher.wait() == 0
 
 
-def test_a_question_is_shown_with_the_way_to_answer_it(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_question_is_shown_with_the_way_to_answer_it(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     question = Ask(tool="Bash", input={"command": "rm -rf build"})
     with (
-        keeping(tmp_path, question, Say(text="done"), asks=True) as keeper,
+        open_run_owner(tmp_path, question, Say(text="done"), asks=True) as keeper,
         watching(keeper, tmp_path) as watcher,
     ):
         until(watcher, "? asks for Bash: rm -rf build")
@@ -94,9 +96,11 @@ def test_a_question_is_shown_with_the_way_to_answer_it(terminal: Terminal, tmp_p
         assert watcher.wait() == 0
 
 
-def test_a_signal_ends_the_watching_and_not_the_run(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_signal_ends_the_watching_and_not_the_run(
+    terminal: CommandTerminal, tmp_path: Path
+) -> None:
     with (
-        keeping(tmp_path, Say(text="ready"), Hang()) as keeper,
+        open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper,
         watching(keeper, tmp_path) as watcher,
     ):
         until(watcher, "ready")
@@ -109,9 +113,9 @@ def test_a_signal_ends_the_watching_and_not_the_run(terminal: Terminal, tmp_path
 
 
 def test_a_run_whose_process_is_gone_is_watched_no_longer(
-    terminal: Terminal, tmp_path: Path
+    terminal: CommandTerminal, tmp_path: Path
 ) -> None:
-    with keeping(tmp_path, Say(text="so far"), Hang()) as keeper:
+    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as keeper:
         keeper.process.kill()
         keeper.process.wait()
         code, _, err = terminal("watch", keeper.run_id)

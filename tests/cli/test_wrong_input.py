@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter.discovery import installed_adapters
-from sessionmgr.cli import sessions
-from sessionmgr.cli.verbs import VERBS
+from sessionmgr.cli.verb_table import VERBS, sessions
 from sessionmgr.testing.scripted import Say
-from tests.cli.command import COMMAND, environment, sessionmgr
-from tests.cli.room import fill
-from tests.cli.terminal import Terminal
+from tests.cli.command import COMMAND, environment, run_command
+from tests.cli.command_terminal import CommandTerminal
+from tests.cli.stored_runs import store_runs
 from tests.manager.harness import run_scripted
 
 PREFIX = "sessionmgr: error: "
@@ -240,20 +239,22 @@ JOBS: dict[str, list[dict[str, object]]] = {
 
 
 @pytest.fixture(autouse=True)
-def _jobs(terminal: Terminal) -> None:
+def _jobs(terminal: CommandTerminal) -> None:
     for name, jobs in JOBS.items():
         lines = [json.dumps(job) for job in jobs]
         (terminal.home / f"{name}.jsonl").write_text("\n".join(lines))
 
 
-def typed(terminal: Terminal, words: list[str]) -> tuple[int, str, str]:
+def typed(terminal: CommandTerminal, words: list[str]) -> tuple[int, str, str]:
     """Type it; where the store itself is not what it is about, on the one that is there."""
     return terminal(*words) if "--store" not in words else terminal.bare(*words)
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_is_typed_wrongly_is_answered_in_one_line(terminal: Terminal, line: str) -> None:
-    fill(terminal.store)
+def test_what_is_typed_wrongly_is_answered_in_one_line(
+    terminal: CommandTerminal, line: str
+) -> None:
+    store_runs(terminal.store)
     said = WRONG[line].format(providers=", ".join(installed_adapters()), home=terminal.home)
     assert typed(terminal, line.split()) == (1, "", PREFIX + said)
 
@@ -276,7 +277,7 @@ STORES = {
 
 @pytest.mark.parametrize("what", STORES)
 @pytest.mark.parametrize("verb", ["sessions", "show x", "cancel x", "resume x", "prune"])
-def test_a_store_that_is_none_is_told(terminal: Terminal, what: str, verb: str) -> None:
+def test_a_store_that_is_none_is_told(terminal: CommandTerminal, what: str, verb: str) -> None:
     match what:
         case "a directory":
             terminal.store.mkdir()
@@ -290,14 +291,15 @@ def test_a_store_that_is_none_is_told(terminal: Terminal, what: str, verb: str) 
     assert (code, out, err) == (1, "", PREFIX + STORES[what].format(store=terminal.store))
 
 
-def test_nothing_to_append_is_refused(terminal: Terminal) -> None:
+def test_nothing_to_append_is_refused(terminal: CommandTerminal) -> None:
     expected = f"{PREFIX}append: TEXT is empty; write the message"
     assert terminal("append", "x", " ") == (1, "", expected)
 
 
-def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
+def test_an_ambiguous_id_names_them(terminal: CommandTerminal) -> None:
     one, other = sorted(
-        result.session_id for result in fill(terminal.store, *[run_scripted(Say(text="x"))] * 2)
+        result.session_id
+        for result in store_runs(terminal.store, *[run_scripted(Say(text="x"))] * 2)
     )
     for words in (["show"], ["events"], ["export"], ["costs"], ["cancel"], ["pause"], ["resume"]):
         code, out, err = terminal(*words, "ses_")
@@ -307,7 +309,7 @@ def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
         assert [line.removeprefix(PREFIX).split(":")[0] for line in candidates] == [one, other]
 
 
-def test_a_log_file_that_cannot_be_is_told(terminal: Terminal) -> None:
+def test_a_log_file_that_cannot_be_is_told(terminal: CommandTerminal) -> None:
     path = terminal.home / "nowhere" / "log"
     expected = f"{PREFIX}{path}: No such file or directory"
     handlers = list(logging.getLogger("sessionmgr").handlers)
@@ -318,13 +320,13 @@ def test_a_log_file_that_cannot_be_is_told(terminal: Terminal) -> None:
 @pytest.mark.parametrize("line", ["nonsense", "show run_1", "sessions --limit ten"])
 def test_the_installed_command_says_the_same(tmp_path: Path, line: str) -> None:
     store = tmp_path / "runs.db"
-    fill(store)
-    ran = sessionmgr(*line.split(), "--store", str(store), cwd=tmp_path, env=environment(tmp_path))
+    store_runs(store)
+    ran = run_command(*line.split(), "--store", str(store), cwd=tmp_path, env=environment(tmp_path))
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{PREFIX}{WRONG[line]}\n")
 
 
 def test_a_bug_of_ours_is_one_line_and_its_traceback_is_kept(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(args: object) -> int:
         raise ZeroDivisionError("a bug")
@@ -344,7 +346,7 @@ def test_a_bug_of_ours_is_one_line_and_its_traceback_is_kept(
 
 
 def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(args: object) -> int:
         raise BaseExceptionGroup("several", [ZeroDivisionError("a bug"), ValueError("another")])

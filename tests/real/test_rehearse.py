@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.testing.model_server import Call, Refuse, Say, prompt_with
-from tests.cli.command import environment, sessionmgr
+from tests.cli.command import environment, run_command
 from tests.real.agent_programs import CODEX, program_of
 
 
@@ -41,7 +41,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
     ]
     file = tmp_path / "jobs.jsonl"
     file.write_text("".join(f"{json.dumps({**job, 'provider': 'claude'})}\n" for job in jobs))
-    ran = sessionmgr("rehearse", str(file), "--json", env=env, cwd=here)
+    ran = run_command("rehearse", str(file), "--json", env=env, cwd=here)
     assert (ran.returncode, "warning: agents" in ran.stderr) == (0, False), ran.stderr
     results = {each["job"]: each for each in map(json.loads, ran.stdout.splitlines())}
     assert {each["status"] for each in results.values()} == {"completed"}
@@ -56,7 +56,7 @@ def test_a_rehearsal_that_fails_says_so(env: dict[str, str], tmp_path: Path) -> 
     refused = prompt_with([[Refuse(status=400, message="not this")]])
     file = tmp_path / "jobs.jsonl"
     file.write_text(json.dumps({"id": "a", "provider": "claude", "prompt": refused}))
-    ran = sessionmgr("rehearse", str(file), env=env, cwd=tmp_path)
+    ran = run_command("rehearse", str(file), env=env, cwd=tmp_path)
     assert ran.returncode == 3
     assert "not this" in ran.stderr
 
@@ -82,7 +82,7 @@ def test_a_batch_of_codex_is_rehearsed_whatever_its_configuration_says(
     ]
     file = tmp_path / "jobs.jsonl"
     file.write_text("".join(f"{json.dumps({**job, 'provider': 'codex'})}\n" for job in jobs))
-    ran = sessionmgr("rehearse", str(file), "--json", env=env, cwd=tmp_path)
+    ran = run_command("rehearse", str(file), "--json", env=env, cwd=tmp_path)
     assert (ran.returncode, "warning: agents" in ran.stderr) == (0, False), ran.stderr
     results = {each["job"]: each for each in map(json.loads, ran.stdout.splitlines())}
     assert {each["status"] for each in results.values()} == {"completed"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.batch.results import JobResult
-from sessionmgr.cli.setting import SETTINGS
-from sessionmgr.cli.verbs import VERBS
+from sessionmgr.cli.config.settings import SETTINGS
+from sessionmgr.cli.verb_table import VERBS
 from sessionmgr.errors import SessionmgrError
 from sessionmgr.field_docs import field_docs, structs_in
 from sessionmgr.model import FailureKind
@@ -20,7 +20,7 @@ from sessionmgr.model.event.codec import EVENT_TYPES
 from sessionmgr.model.run import RunResult
 from sessionmgr.reference import PATH, render
 from sessionmgr.reference.markdown import anchor, table
-from tests.cli.command import environment, sessionmgr as command
+from tests.cli.command import environment, run_command as command
 
 PAGE = render()
 

@@ -1,0 +1,32 @@
+"""`--capture DIR`: what goes to the agents' programs and comes from them is kept in files there."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from sessionmgr.cli.config.paths import make_private_directory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from sessionmgr.process import Launcher
+
+
+@asynccontextmanager
+async def capturing_launcher(directory: Path | None) -> AsyncGenerator[Launcher | None, None]:
+    """Open the launcher for `open_manager`: one that keeps all in this directory, if there is one.
+
+    Raises:
+        OSError: The directory cannot be made.
+    """
+    if directory is None:
+        yield None
+        return
+    from sessionmgr.process import open_launcher
+    from sessionmgr.process.capture import CaptureLauncher
+
+    make_private_directory(directory)
+    async with open_launcher() as launcher:
+        yield CaptureLauncher(launcher, directory)

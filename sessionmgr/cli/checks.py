@@ -1,0 +1,333 @@
+"""What `doctor` looks at: each matter by a function of its own, none of which raises."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.discovery import find_adapter, installed_adapters
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.options import resolve_options
+from sessionmgr.cli.check_result import CheckResult
+from sessionmgr.cli.config.paths import find_working_directory, nearest_settings, user_settings
+from sessionmgr.cli.parser import did_you_mean
+from sessionmgr.cli.queries import ALIVE, PATIENCE, live_leases
+from sessionmgr.cli.terminal.format import format_duration, pluralize
+from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
+from sessionmgr.process import Command, open_launcher, open_tree
+from sessionmgr.process.descriptor_limits import PER_CHILD, RESERVE
+from sessionmgr.process.environment import build_environment
+from sessionmgr.process.linux.launcher import SpawnerLauncher
+from sessionmgr.store import StoreError, open_sqlite_store
+from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.adapter import ProviderAdapter
+    from sessionmgr.cli.config.configuration import Configuration
+    from sessionmgr.store import SqliteStore
+
+LITTLE_SPACE: Final = 200_000_000
+FEW_FILES: Final = 256
+PROVIDER_PATIENCE: Final = 20.0
+"""Seconds in which a provider must have said how it is."""
+LAUNCH_PATIENCE: Final = 20.0
+_NEEDED: Final = ("trio", "msgspec", "trio-util")
+
+
+async def run_checks(configuration: Configuration, names: Sequence[str]) -> list[CheckResult]:
+    """Look at what is named, or at everything.
+
+    Raises:
+        CommandLineInvalid: There is nothing of such a name to look at.
+    """
+    matters: dict[str, Callable[[], Awaitable[list[CheckResult]]]] = {
+        "versions": lambda: _run_concurrently(_versions()),
+        "settings": lambda: _run_concurrently(_settings(configuration)),
+        "store": lambda: _store(configuration),
+        "processes": _processes,
+        "limits": lambda: _run_concurrently(_limits()),
+    }
+    providers = installed_adapters()
+    known = [*matters, "providers", *providers]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+            raise CommandLineInvalid(f"doctor: unknown check {name!r}{hint}")
+    checks: list[CheckResult] = []
+    for name, look in matters.items():
+        if not names or name in names:
+            checks += await look()
+    if names and "providers" not in names:
+        providers = [name for name in providers if name in names]
+    return checks + await _providers(providers, configuration)
+
+
+async def _run_concurrently(checks: list[CheckResult]) -> list[CheckResult]:
+    await trio.lowlevel.checkpoint()
+    return checks
+
+
+def _versions() -> list[CheckResult]:
+    found = ", ".join(f"{name} {version(name)}" for name in _NEEDED)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+    return [
+        CheckResult(name="python", detail=f"{python} ({sys.executable})"),
+        CheckResult(name="packages", detail=f"sessionmgr {version('sessionmgr')}, {found}"),
+    ]
+
+
+def _settings(configuration: Configuration) -> list[CheckResult]:
+    start = find_working_directory()
+    paths = [user_settings(), None if start is None else nearest_settings(start)]
+    read = [str(path) for path in paths if path is not None and path.is_file()]
+    said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
+    changed = sorted(configuration.sources)
+    more = f"; set: {', '.join(changed)}" if changed else ""
+    check = CheckResult(name="settings", detail=said + more)
+    if configuration.refused:
+        keys = ", ".join(".".join(each.key) for each in configuration.refused)
+        check = CheckResult(
+            name="settings",
+            state="skip",
+            detail=f"{said}{more}; refused from the project: {keys}",
+            next=f"read it, then run: sessionmgr trust {configuration.refused[0].path.parent}",
+        )
+    return [check, *_named_provider(configuration)]
+
+
+def _named_provider(configuration: Configuration) -> list[CheckResult]:
+    """Report a provider in the settings that does not exist."""
+    provider, known = configuration.provider, installed_adapters()
+    if provider is None or provider in known:
+        return []
+    where = configuration.sources.get("provider", "the settings")
+    return [
+        CheckResult(
+            name="provider",
+            state="fail",
+            detail=f"{where}: unknown provider {provider!r}{did_you_mean(provider, known)}",
+            next=f"set provider to one of: {', '.join(known)}",
+        )
+    ]
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+async def _store(configuration: Configuration) -> list[CheckResult]:
+    path = configuration.store
+    absent = _missing_store(path)
+    if absent is not None:
+        return [absent, _space(path)]
+    return [await _open_store(path), _privacy(path), _space(path)]
+
+
+def _missing_store(path: Path) -> CheckResult | None:
+    """Say that there is no store yet, if there is none, and whether there could be one."""
+    if path.exists():
+        return None
+    nearest = next(each for each in path.absolute().parents if each.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return CheckResult(name="store", detail=f"{path} is not there yet; the first run makes it")
+    return CheckResult(
+        name="store",
+        state="fail",
+        detail=f"{path} is not there, and cannot be made: {nearest} may not be written",
+        next="name another file: --store, SESSIONMGR_STORE or store in sessionmgr.toml",
+    )
+
+
+async def _open_store(path: Path) -> CheckResult:
+    name = "store"
+    try:
+        async with open_sqlite_store(path, patience=PATIENCE) as store:
+            said = await _contents(store)
+    except StoreError as error:
+        detail, _, remedy = str(error).rpartition(": ")
+        return CheckResult(name=name, state="fail", detail=detail, next=remedy)
+    return CheckResult(name=name, detail=f"{path}, schema {SCHEMA_VERSION}; {said}")
+
+
+async def _contents(store: SqliteStore) -> str:
+    held = await live_leases(store)
+    on = orphaned = 0
+    cursor: int | None = None
+    while True:
+        page = await store.runs(statuses=ALIVE, limit=1000, cursor=cursor)
+        for run in page.rows:
+            on += run.session_id in held
+            orphaned += run.session_id not in held
+        cursor = page.cursor
+        if cursor is None:
+            break
+    told = f"{pluralize(on, 'run is', 'runs are')} active"
+    if orphaned:
+        told += f", {pluralize(orphaned, 'is', 'are')} orphaned (the next run or batch ends them)"
+    return told
+
+
+def _privacy(path: Path) -> CheckResult:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        return CheckResult(
+            name="store privacy",
+            state="fail",
+            detail=f"others may read or write {path} (mode {mode:04o})",
+            next=f"chmod 600 {path}",
+        )
+    size = path.stat().st_size / 1_000_000
+    return CheckResult(name="store privacy", detail=f"mode {mode:04o}, {size:.1f} MB")
+
+
+def _space(path: Path) -> CheckResult:
+    nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
+    free = shutil.disk_usage(nearest).free
+    told = f"{free / 1_000_000_000:.1f} GB free where the store is"
+    if free < LITTLE_SPACE:
+        return CheckResult(
+            name="disk",
+            state="fail",
+            detail=told,
+            next="free some space, or choose another store (--store)",
+        )
+    return CheckResult(name="disk", detail=told)
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+async def _processes() -> list[CheckResult]:
+    """Start a child and have it end: nothing else shows that it works."""
+    name = "processes"
+    began = trio.current_time()
+    try:
+        with trio.fail_after(LAUNCH_PATIENCE):
+            async with open_launcher() as launcher:
+                command = Command(argv=(sys.executable, "-c", ""), cwd="/", env={}, stdin=False)
+                async with open_tree(launcher, command) as tree:
+                    await tree.wait_exit()
+                kind = "by a warden" if isinstance(launcher, SpawnerLauncher) else "by groups"
+    except (SessionmgrError, OSError, trio.TooSlowError) as error:
+        return [
+            CheckResult(
+                name=name,
+                state="fail",
+                detail=f"no child could be started: {str(error) or 'it took too long'}",
+                next="see whether this user may start processes (ulimit -u, a container's limits)",
+            )
+        ]
+    took = format_duration(trio.current_time() - began)
+    if kind == "by groups":
+        return [
+            CheckResult(
+                name=name,
+                state="skip",
+                detail="no subreaper here: children are owned by process groups, and what leaves "
+                "its group outlives us",
+                next="use Linux with pidfds (5.4 or newer) where that matters",
+            )
+        ]
+    return [
+        CheckResult(name=name, detail=f"children are owned {kind}; one came and went in {took}")
+    ]
+
+
+def _limits() -> list[CheckResult]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = hard if hard != resource.RLIM_INFINITY else 1 << 20
+    room = max(0, (limit - RESERVE) // PER_CHILD)
+    told = f"open files: {soft}, raised to {limit} when needed: room for some {room} children"
+    if limit < FEW_FILES:
+        return [
+            CheckResult(
+                name="limits", state="fail", detail=told, next=f"ulimit -Hn {FEW_FILES * 16}"
+            )
+        ]
+    return [CheckResult(name="limits", detail=told)]
+
+
+# --- providers -----------------------------------------------------------------------------------
+
+
+async def _providers(names: Sequence[str], configuration: Configuration) -> list[CheckResult]:
+    checks: dict[str, CheckResult] = {}
+
+    async def look(name: str) -> None:
+        checks[name] = await _provider(name, configuration)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(look, name)
+    return [checks[name] for name in names]
+
+
+async def _provider(name: str, configuration: Configuration) -> CheckResult:
+    try:
+        adapter = find_adapter(name)
+    except AdapterBroken as error:
+        await trio.lowlevel.checkpoint()
+        return CheckResult(
+            name=name, state="fail", detail=str(error), next="install its package anew"
+        )
+    try:
+        health = _readiness(adapter, configuration)
+        with trio.fail_after(PROVIDER_PATIENCE):
+            if health == Health():  # the adapter has nothing to say of its program or login
+                health = await adapter().health()
+            else:
+                await trio.lowlevel.checkpoint()
+    except trio.TooSlowError:
+        said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
+        return CheckResult(name=name, state="fail", detail=said, next="try its program by hand")
+    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+        said = f"its check failed: {type(error).__name__}: {error}"
+        return CheckResult(
+            name=name, state="fail", detail=said, next="tell who maintains the adapter"
+        )
+    shown = adapter.display_name or name
+    detail, _, remedy = health.detail.partition("; ")
+    if health.state == "ok":
+        return CheckResult(name=name, detail=health.detail or f"{shown} can be used")
+    remedy = remedy or f"set it up, then look again: sessionmgr doctor {name}"
+    state = health.state
+    if state == "skip" and (source := _source_of_name(name, configuration)) is not None:
+        state, detail = "fail", f"{detail}, and {source} names it"
+    return CheckResult(name=name, state=state, detail=detail, next=remedy)
+
+
+def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
+    """Check whether a run with the options of the settings could start.
+
+    Raises:
+        OptionInvalid: The settings have an option that the provider does not accept.
+        VariableRefused: An option sets a variable that no child may get.
+    """
+    options = resolve_options(
+        adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {}
+    )
+    given = options.variables()
+    environ = {**os.environ, **given}
+    env = build_environment(os.environ, adapter.declares(environ), given)
+    return adapter.readiness(options, env, str(find_working_directory() or "/"))
+
+
+def _source_of_name(provider: str, configuration: Configuration) -> str | None:
+    """Return the setting that names a provider, and its source."""
+    named: dict[str, object] = {
+        "provider": configuration.provider == provider,
+        "options": provider in configuration.options,
+        "per_provider": provider in configuration.per_provider,
+    }
+    for setting, is_named in named.items():
+        if is_named:
+            return f"{setting} ({configuration.sources.get(setting, 'set')})"
+    return None

@@ -1,0 +1,120 @@
+"""An order for a run that another process looks after: it goes by way of the store.
+
+The program that holds the run takes the order out of the store, carries it out and writes down
+what came of it. Where there is no such program, or it does not answer, that is said within a few
+seconds, and the order is withdrawn: nobody carries it out later.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.cli.lookup import resolve_id
+from sessionmgr.cli.queries import ALIVE, live_leases, owner_name
+from sessionmgr.cli.terminal.safe_text import one_line
+from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
+from sessionmgr.errors import RemoteRequestFailed, RunNotManaged
+from sessionmgr.manager.owner import ManagerOwner
+from sessionmgr.model import Json, encode_json, new_id
+from sessionmgr.model.ids import IdKind as IdKind
+from sessionmgr.store import Request
+
+if TYPE_CHECKING:
+    from sessionmgr.store import Lease, Store, StoredRun
+
+PATIENCE: Final = 5.0
+"""Seconds in which an order must have been taken."""
+LONGEST: Final = 120.0
+"""Seconds in which one that was taken must have been carried out."""
+
+
+async def find_active_run(store: Store, text: str, batch: str | None = None) -> StoredRun:
+    """Return the run that an order is for; a session or a batch job stands for its active run.
+
+    Raises:
+        NobodyThere: It has ended, or nothing of the session is on.
+    """
+    kind, id = await resolve_id(store, text, "session", "run", batch=batch, is_on=True)
+    if kind == "run":
+        run = await store.run(id)
+        if run.status not in ALIVE:
+            raise RunNotManaged(f"{id} has ended already: {run.status}")
+        return run
+    page = await store.runs(session_id=id, statuses=ALIVE)
+    if not page.rows:
+        raise RunNotManaged(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
+    oldest = page.rows[-1]
+    return next((run for run in reversed(page.rows) if run.status == "running"), oldest)
+
+
+async def send_request(
+    store: Store, kind: str, session_id: str, target: str, body: dict[str, Json]
+) -> dict[str, Json]:
+    """Give an order, and return what came of it.
+
+    Raises:
+        NobodyThere: No program takes it.
+        OrderRefused: It could not be carried out; the text says why.
+    """
+    lease = (await live_leases(store, session_id)).get(session_id)
+    if lease is None:
+        raise RunNotManaged(
+            f"no process owns {target} any more; the next run, batch or resume on this store "
+            "records how it ended"
+        )
+    request = Request(
+        request_id=f"{kind}-{new_id(IdKind.MESSAGE)}",
+        kind=kind,
+        target=target,
+        at=int(time.time() * 1000),
+        body=encode_json(body),
+    )
+    number = await store.submit(request)
+    answer = await _wait_for_answer(store, request, number, lease)
+    found = msgspec.json.decode(answer, type=dict[str, Json])
+    if not found.pop("ok", False):
+        raise RemoteRequestFailed(str(found.get("error", f"{target} could not be reached")))
+    return found
+
+
+async def _wait_for_answer(store: Store, request: Request, number: int, lease: Lease) -> bytes:
+    try:
+        with trio.move_on_after(PATIENCE):
+            return await store.wait_result(request.request_id)
+        if await _withdraw_request(store, request):
+            raise RunNotManaged(
+                f"{owner_name(lease)} owns {request.target} and did not answer within "
+                f"{PATIENCE:g} s; the request is withdrawn: try again, or end that process"
+            )
+        print_note(f"{owner_name(lease)} is working on it")
+        with trio.move_on_after(LONGEST):
+            return await store.wait_result(request.request_id)
+    except BaseException:  # Ctrl-C above all: what nobody waits for is not to happen later
+        with trio.move_on_after(1, shield=True):
+            await _withdraw_request(store, request)
+        raise
+    raise RunNotManaged(
+        f"{owner_name(lease)} has taken the order for {request.target} and has not carried "
+        f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
+    )
+
+
+async def _withdraw_request(store: Store, request: Request) -> bool:
+    """Take the order back; False if somebody has it already."""
+    owner = ManagerOwner(new_id(IdKind.BATCH)).owner
+    if not await store.claim_request(request.request_id, owner):
+        return False
+    await store.complete(request.request_id, encode_json({"ok": False, "error": "withdrawn"}))
+    return True
+
+
+def print_answer(id: str, answer: dict[str, Json], what: str, *, as_json: bool) -> None:
+    """Print what came of an order."""
+    if as_json:
+        print_json({"id": id, **answer})
+    else:
+        print_line(one_line(f"{id}: {what}"))

@@ -1,0 +1,30 @@
+"""What to type next, so that it can be typed as it stands."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.cli.config.configuration import Configuration
+
+
+def suggested_command(configuration: Configuration, *words: str) -> str:
+    """Return a command of ours as it is typed, for the store that this one was given."""
+    given = configuration.sources.get("store") == "--store"
+    store = ["--store", str(configuration.store)] if given else []
+    return shlex.join(["sessionmgr", *words, *store])
+
+
+def without_flags(words: Iterable[str], *flags: str) -> list[str]:
+    """Return the words of a command without these flags and their values."""
+    left: list[str] = []
+    is_value = False
+    for word in words:
+        is_flag = word in flags
+        if not (is_value or is_flag or word.startswith(tuple(f"{each}=" for each in flags))):
+            left.append(word)
+        is_value = is_flag
+    return left

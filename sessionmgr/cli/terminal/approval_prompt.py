@@ -1,0 +1,158 @@
+"""Questions of agents, put to whoever sits at the terminal.
+
+A line is read as the terminal gives it, its settings are left alone: there is nothing to restore
+if we are killed. One question is asked at a time; its time runs from when it was asked of us.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import time
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter import Allow, Deny
+from sessionmgr.cli.terminal.format import format_duration
+from sessionmgr.cli.terminal.safe_text import escape_controls, one_line
+from sessionmgr.model import encode_json
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter import ApprovalRequest, Decision
+    from sessionmgr.model import Json
+
+CHOICES: Final = "[y]es, [n]o, [a]lways this tool, [s]top the run"
+_MOST_LINES: Final = 40
+# The fields of a tool's input that contain the command and its directory.
+_RUN: Final = frozenset({"command", "cmd", "script", "argv", "args", "cwd"})
+_LINE: Final = 4096
+
+
+class ApprovalPrompt:
+    """Somebody at a terminal, who can be asked; `patience` is how long an answer may take."""
+
+    def __init__(self, fd: int, patience: float) -> None:
+        self._fd: Final = fd
+        self._patience: Final = patience
+        self._one_at_a_time: Final = trio.Lock()
+        self._always: Final = set[str]()
+
+    async def approve(self, request: ApprovalRequest) -> Decision:
+        """Ask, and return the answer; who is not there to answer says no."""
+        asked_at = trio.current_time()
+        async with self._one_at_a_time:
+            if request.tool_name in self._always:
+                return Allow(reason="always")
+            left = self._patience - (trio.current_time() - asked_at) if self._patience else None
+            try:
+                return await self._ask(request, left)
+            except trio.Cancelled:
+                # Not in a thread: it is a line, and the answer no longer counts.
+                self._print("(no longer asked)\n")
+                raise
+
+    async def _ask(self, request: ApprovalRequest, left: float | None) -> Decision:
+        termios.tcflush(self._fd, termios.TCIFLUSH)  # what was typed before is no answer
+        await self._print_lines(question_text(request, left, time.time()))
+        while True:
+            line = await self._read_line()
+            if line is None:
+                return Deny(reason="the terminal is closed", by="default")
+            match line.strip().lower():
+                case "y" | "yes":
+                    return Allow()
+                case "n" | "no":
+                    return Deny(reason="the user said no")
+                case "a" | "always":
+                    self._always.add(request.tool_name)
+                    return Allow(reason="always")
+                case "s" | "stop":
+                    return Deny(reason="the user said no, and to stop", stop=True)
+                case _:
+                    await self._print_lines(f"  {CHOICES}? ")
+
+    async def _read_line(self) -> str | None:
+        """Return what was typed; None if nobody can type here any more."""
+        await trio.lowlevel.wait_readable(self._fd)
+        try:
+            if os.tcgetpgrp(self._fd) != os.getpgrp():
+                return None  # sent to the background: to read would stop us
+            read = os.read(self._fd, _LINE)
+        except OSError:
+            return None
+        return read.decode(errors="replace") if read else None
+
+    async def _print_lines(self, text: str) -> None:
+        await trio.to_thread.run_sync(self._print, text, abandon_on_cancel=True)
+
+    def _print(self, text: str) -> None:
+        try:
+            os.write(self._fd, text.encode(errors="replace"))
+        except OSError:
+            return  # the terminal is gone: reading from it will tell
+
+
+def open_terminal() -> int | None:
+    """Return a descriptor of the terminal at which somebody may be asked, if there is one.
+
+    Where neither stdin nor stderr is a terminal, this is a program's doing, and it is not asked.
+    """
+    if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return None
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if os.tcgetpgrp(fd) == os.getpgrp():
+        return fd
+    os.close(fd)  # in the background
+    return None
+
+
+def question_text(request: ApprovalRequest, left: float | None, now: float) -> str:
+    """Return what is asked: all that the tool would be given, and until when there is time."""
+    lines = [f"? {one_line(request.provider)} asks to use {_on_one_line(request.tool_name)}"]
+    lines += [f"    {line}" for line in _input_lines(request.tool_input)]
+    if request.reason:
+        lines.append(f"  because: {_on_one_line(request.reason)}")
+    if left is not None:
+        until = time.strftime("%H:%M:%S", time.localtime(now + left))
+        lines.append(f"  no answer within {format_duration(left)} (until {until}) is a no")
+    return "\n".join(["", *lines, f"  {CHOICES}? "])
+
+
+def _on_one_line(text: str) -> str:
+    return one_line(escape_controls(text))
+
+
+def _input_lines(tool_input: Json) -> list[str]:
+    """Return a tool's whole input as lines: the user must see what they allow.
+
+    The command and its directory are never cut; a very long file is cut with a note of the
+    omitted size.
+    """
+    whole: list[str] = []
+    match tool_input:
+        case None:
+            return []
+        case str():
+            lines = tool_input.splitlines()
+        case dict():
+            runs = {key: value for key, value in tool_input.items() if key in _RUN}
+            whole = [line for key, value in runs.items() for line in _field(key, value)]
+            others = (pair for pair in tool_input.items() if pair[0] not in runs)
+            lines = [line for key, value in others for line in _field(key, value)]
+        case _:
+            lines = [encode_json(tool_input).decode()]
+    if len(lines) > _MOST_LINES:
+        left_out = len(lines) - _MOST_LINES
+        lines = [*lines[:_MOST_LINES], f"… and {left_out} lines more"]
+    return [escape_controls(line).replace("\n", " ") for line in (*whole, *lines)]
+
+
+def _field(key: str, value: Json) -> list[str]:
+    said = value if isinstance(value, str) else encode_json(value).decode()
+    first, *more = said.splitlines() or [""]
+    return [f"{key}: {first}", *(f"  {line}" for line in more)]

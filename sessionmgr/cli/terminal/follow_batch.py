@@ -1,0 +1,214 @@
+"""A batch, shown as it goes on, to its end: progress, failures as they come, Ctrl-C, the table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch import job_denials
+from sessionmgr.cli.log_setup import LOGGER
+from sessionmgr.cli.suggested_command import suggested_command
+from sessionmgr.cli.terminal.batch_report import (
+    GO_ON,
+    LOOK_CLOSER,
+    FailureTable,
+    denial_lines,
+    describe_denial,
+    report_lines,
+)
+from sessionmgr.cli.terminal.console import make_console
+from sessionmgr.cli.terminal.follow_run import COMPLETED, NOBODY_READS, NOT_COMPLETED
+from sessionmgr.cli.terminal.format import pluralize
+from sessionmgr.cli.terminal.progress_display import ProgressDisplay, redirect_log
+from sessionmgr.cli.terminal.render_events import end_reason
+from sessionmgr.cli.terminal.safe_text import escaped_json, one_line
+from sessionmgr.cli.terminal.signals import INTERRUPTED, SignalWatcher, signal_label
+from sessionmgr.cli.terminal.stdout import ReaderGoneError, drop_stdout
+from sessionmgr.errors import SessionmgrError
+from sessionmgr.model import RunStatus, encode_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from sessionmgr.batch import Batch, JobResult
+    from sessionmgr.cli.config.configuration import Configuration
+
+
+class BatchFollower:
+    """Shows one batch.
+
+    `hints` are what can be typed or looked at afterwards, `GO_ON` among them; `partial` says that
+    not all jobs are asked for, `stored` that runs can be looked at later.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        *,
+        hints: Mapping[str, str],
+        partial: bool = False,
+        stored: bool = True,
+    ) -> None:
+        self._quiet: Final[bool] = args.quiet
+        self._as_json: Final[bool] = args.json
+        self._configuration: Final[Configuration] = args.configuration
+        self._hints: Final = hints
+        self._partial: Final = partial
+        self._stored: Final = stored
+        self._scoreboard: Final = ProgressDisplay(sys.stderr, quiet=self._quiet)
+        self._screen: Final = make_console(loudness=0)
+        self._failures: Final = FailureTable()
+        self._scope: Final = trio.CancelScope()
+        self._printing: Final = trio.CancelScope()
+        self._batch: Batch | None = None
+        self._is_stopped = self._told_of_denials = False
+        self._stopping: Final = SignalWatcher(self._ask_to_stop, self._final_hints)
+
+    def print_above(self, text: str) -> None:
+        """Have some lines shown above the progress."""
+        for line in text.splitlines():
+            self._scoreboard.print_line(line)
+
+    async def follow(self, batch: Batch) -> int:
+        """Enter the batch, show it to its end, and return the exit code.
+
+        Raises:
+            JobsInvalid: Some jobs cannot be done.
+        """
+        error: SessionmgrError | None = None
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._stopping.watch)
+            nursery.start_soon(self._scoreboard.show, batch.progress)
+            nursery.start_soon(
+                self._stopping.cancel_stuck_output, self._print_report, self._printing
+            )
+            with redirect_log(self._scoreboard, LOGGER, sys.stderr):
+                try:
+                    with self._scope:
+                        await self._read_results(batch)
+                except SessionmgrError as found:  # raised bare, not as the nursery's
+                    error = found
+            nursery.cancel_scope.cancel()
+        await self._clear()
+        if error is not None:
+            raise error
+        return await self._print_summary(batch)
+
+    async def _print_report(self) -> None:
+        if self._batch is not None:
+            await self._batch.wait()
+
+    async def _clear(self) -> None:
+        with self._stopping.final_output_scope():
+            await self._scoreboard.clear()
+
+    async def _read_results(self, batch: Batch) -> None:
+        async with batch:
+            self._batch = batch
+            for warning in batch.warnings:
+                self._scoreboard.print_line(f"warning: {one_line(warning)}", "warning")
+            try:
+                with self._printing:
+                    async for result in batch:
+                        await self._add_result(result)
+            except ReaderGoneError:
+                drop_stdout()
+                self._is_stopped = True
+                batch.stop(NOBODY_READS)
+                await batch.wait()
+
+    async def _add_result(self, result: JobResult) -> None:
+        job, status = one_line(result.job), result.status.replace("_", " ")
+        if result.status is RunStatus.COMPLETED:
+            if result.attempt > 1 and not self._quiet:
+                self._scoreboard.print_line(f"✓ {job} completed at try {result.attempt}", "good")
+        else:
+            stopped = result.status is RunStatus.CANCELLED and self._is_stopped
+            self._failures.add(result, stopped=stopped)
+            if not stopped:
+                why = end_reason(result)
+                self._scoreboard.print_line(
+                    f"✗ {job} {status}" + (f": {why}" if why else ""), "bad"
+                )
+        for denial in job_denials(result):
+            self._told_of_denials = True
+            self._scoreboard.print_line(f"! {job} was denied {describe_denial(denial)}", "warning")
+        if self._as_json:
+            await self._print(encode_json(result))
+
+    async def _print(self, line: bytes) -> None:
+        if self._scoreboard.is_live and sys.stdout is not None and sys.stdout.isatty():
+            self._scoreboard.print_line(
+                escaped_json(line.decode())
+            )  # with a live display, it scrolls by above it
+        else:
+            await self._screen.write_line(line)
+
+    async def _print_summary(self, batch: Batch) -> int:
+        """Say what came of it all."""
+        if self._batch is None:
+            return INTERRUPTED  # before anything was started
+        summary = batch.summary()
+        well = self._has_succeeded(batch)
+        if self._quiet and well:
+            if not self._told_of_denials:  # an earlier run of the batch made them
+                for text, tone in denial_lines(summary, width=_width()):
+                    self._scoreboard.print_line(text, tone)
+        else:
+            hints = {**self._hints}
+            if self._stored and self._failures.last_run is not None:
+                run, job = self._failures.last_run
+                typed = suggested_command(self._configuration, "show", run)
+                hints[f"{LOOK_CLOSER} ({one_line(job)})"] = typed
+            lines = report_lines(summary, self._failures, width=_width(), hints=hints)
+            for text, tone in lines:
+                self._scoreboard.print_line(text, tone)
+        await self._clear()
+        if self._stopping.asked_by is not None and not summary.all_completed:
+            return INTERRUPTED
+        return COMPLETED if well else NOT_COMPLETED
+
+    def _has_succeeded(self, batch: Batch) -> bool:
+        """Say whether all has completed that was to be done this time."""
+        summary = batch.summary()
+        if summary.all_completed:
+            return True
+        if summary.stopped is not None or summary.providers_stopped:
+            return False
+        return self._partial and not (self._failures.count or self._failures.stopped)
+
+    def _ask_to_stop(self, signal_name: str) -> None:
+        name = signal_label(signal_name)
+        if self._batch is None:
+            self._scope.cancel()
+            return
+        self._is_stopped = True
+        self._batch.stop(name)
+        self._scoreboard.print_line(
+            stopping_message(name, self._batch.progress().running), "warning"
+        )
+
+    def _final_hints(self) -> str:
+        again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""
+        return f"\nsessionmgr: stopped at once{again}\n"
+
+
+def stopping_message(name: str, running: int) -> str:
+    """Return what is said when a signal asks a batch to stop."""
+    if not running:
+        return f"{name}: stopping"
+    which = "it" if running == 1 else "them"
+    return (
+        f"{name}: stopping {pluralize(running, 'running job')}; press Ctrl-C again to kill {which}"
+    )
+
+
+def _width() -> int | None:
+    try:
+        return os.get_terminal_size(2).columns
+    except OSError:
+        return None

@@ -1,0 +1,40 @@
+"""Moments, as people type and read them."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from sessionmgr.cli.terminal.format import format_age
+from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.model import timestamps
+from sessionmgr.model.duration import parse_duration
+
+
+def format_clock(at: float, now: float) -> str:
+    """Say when something was, in local time, as short as it can be."""
+    then, today = time.localtime(at), time.localtime(now)
+    if then[:3] == today[:3]:
+        return time.strftime("%H:%M:%S", then)
+    return time.strftime("%b %d %H:%M" if then[0] == today[0] else "%Y-%m-%d", then)
+
+
+def format_ago(written: str, now: float) -> str:
+    """Say how long ago a written moment was."""
+    return f"{format_age(now - timestamps.parse_timestamp(written))} ago"
+
+
+def parse_since(flag: str, text: str, now: float) -> float:
+    """Read a moment that a person has typed: an age (`90m`, `2d`) or a date, with or without time.
+
+    Raises:
+        CommandLineInvalid: It is neither.
+    """
+    if text.strip()[-1:].isalpha() and (seconds := parse_duration(text)) is not None:
+        return now - seconds
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: local time
+    except (ValueError, OverflowError):
+        raise CommandLineInvalid(
+            f"{flag}: invalid time {text!r}; use an age (90m, 12h, 7d) or a date (2026-01-31)"
+        ) from None

@@ -1,0 +1,73 @@
+"""The verbs of the command line, by name; each is a module that is imported when it is asked for.
+
+Such a module has `HELP` (what `--help` says above the arguments), `add_arguments(parser)` and
+`run(args) -> int`, whose value is the exit code. `args.configuration` is what the flags, the
+environment and the files come to (`sessionmgr.cli.config.configuration`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class Verb(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    module: str
+    summary: str
+
+
+class VerbModule(Protocol):
+    """What the module of a verb holds."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say which arguments the verb takes, beside the flags that all have."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it, and return the exit code."""
+        ...
+
+
+VERBS: Final = {
+    verb.name: verb
+    for verb in (
+        Verb("run", "run", "run one prompt and print what happens"),
+        Verb("batch", "batch", "run many jobs; repeat the command to continue"),
+        Verb("rehearse", "rehearse", "run a batch with real agents and a scripted model"),
+        Verb("sessions", "sessions", "list the stored sessions"),
+        Verb("batches", "batches", "list batches, and which of them are running"),
+        Verb("status", "status", "show the progress of a batch, also live (--follow)"),
+        Verb("watch", "watch", "show another terminal's run as run shows it"),
+        Verb("show", "show", "show a session, or a run with its result"),
+        Verb("events", "events", "print the events of a run, also live (--follow)"),
+        Verb("export", "export", "print a session with its runs and events as JSON lines"),
+        Verb("costs", "costs", "sum tokens and costs by session, job, batch, model, day, …"),
+        Verb("cancel", "cancel", "end a run, or all runs of a session"),
+        Verb("pause", "pause", "stop a run so that it can be resumed"),
+        Verb("resume", "resume", "continue a run in its agent's own session"),
+        Verb("append", "append", "send a message to an active run"),
+        Verb("questions", "questions", "list the open approval requests"),
+        Verb("approve", "approve", "answer an approval request of a run"),
+        Verb("adapters", "adapters", "list the installed providers and their capabilities"),
+        Verb("doctor", "doctor", "check the installation and say what to fix"),
+        Verb("trust", "trust", "use all settings of a project's own sessionmgr.toml"),
+        Verb("schema", "schema", "print the JSON Schema of jobs, events, results, options"),
+        Verb("prune", "prune", "delete streamed pieces of old runs, or old sessions"),
+        Verb("completion", "completion", "print completions for bash, zsh or fish"),
+        Verb("demo", "demo", "run a demonstration (needs no agent)"),
+    )
+}
+
+
+def load_verb(verb: Verb) -> VerbModule:
+    """Import the verb's module."""
+    from importlib import import_module
+
+    return cast("VerbModule", import_module(f"sessionmgr.cli.{verb.module}"))

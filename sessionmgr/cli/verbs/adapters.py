@@ -1,0 +1,130 @@
+"""The verb `adapters`: the providers that are installed, and what each can do."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.adapter.discovery import GROUP, find_adapter
+from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
+from sessionmgr.cli.terminal.table import format_labelled, terminal_width
+from sessionmgr.errors import AdapterBroken
+from sessionmgr.model import Capabilities, Fidelity, PermissionMode, Support
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.adapter import ProviderAdapter
+
+HELP: Final = """\
+List the installed providers: the package and version of each, its capabilities (native
+or emulated), how it applies each permission mode (exact, emulated, narrower, refused), and
+its own options.
+
+  sessionmgr adapters shell"""
+
+INDENT: Final = 15
+WIDTH: Final = 100
+
+
+class PermissionModeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of one mode of permission; `effective` is the provider's own word for it."""
+
+    fidelity: Fidelity
+    effective: str | None = None
+    confined: bool | None = None
+
+
+class AdapterLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of an adapter; with an `error`, it cannot be loaded."""
+
+    name: str
+    display_name: str | None = None
+    package: str | None = None
+    version: str | None = None
+    capabilities: Capabilities | None = None
+    permissions: dict[PermissionMode, PermissionModeLine] = {}
+    options: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take names."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="providers to list (default: all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List them and return the exit code."""
+    found = {each.name: each for each in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
+    for name in args.names:
+        if name not in found:
+            find_adapter(name)  # says that there is none, and which there are
+    lines = [_line(found[name]) for name in args.names or found]
+    if args.json:
+        print_json(*lines)
+    else:
+        for line in lines:
+            for text in _adapter_text(line):
+                print_line(text, flush=False)
+    if not lines:
+        print_note("no provider is installed")
+    return 0
+
+
+def _line(entry: EntryPoint) -> AdapterLine:
+    package = entry.dist.name if entry.dist else None
+    version = entry.dist.version if entry.dist else None
+    try:
+        adapter = find_adapter(entry.name)
+    except AdapterBroken as error:
+        return AdapterLine(name=entry.name, package=package, version=version, error=str(error))
+    return AdapterLine(
+        name=entry.name,
+        display_name=adapter.display_name,
+        package=package,
+        version=version,
+        capabilities=adapter.capabilities,
+        permissions={mode: _mode(adapter, mode) for mode in PermissionMode},
+        options=adapter.options.__struct_fields__,
+    )
+
+
+def _mode(adapter: type[ProviderAdapter], mode: PermissionMode) -> PermissionModeLine:
+    mapped = adapter.permissions.modes.get(mode)
+    if mapped is None:
+        return PermissionModeLine(fidelity=Fidelity.REFUSED)
+    return PermissionModeLine(
+        fidelity=mapped.fidelity, effective=mapped.effective, confined=mapped.confined
+    )
+
+
+def _adapter_text(line: AdapterLine) -> list[str]:
+    brought = " ".join(filter(None, (line.package, line.version)))
+    title = f"{line.name}  {line.display_name or ''}{f'  ({brought})' if brought else ''}"
+    if line.error is not None or line.capabilities is None:
+        return [title, *_wrapped("broken", line.error or "")]
+    lines = [title]
+    for support in Support:
+        names = [
+            name
+            for name in Capabilities.__struct_fields__
+            if line.capabilities.support(name) is support
+        ]
+        lines += _wrapped(support, ", ".join(names))
+    for mode, told in line.permissions.items():
+        if told.fidelity is not Fidelity.REFUSED:
+            confined = {True: ", confined", False: ", not confined", None: ""}[told.confined]
+            lines += _wrapped("permission", f"{mode}: {told.fidelity} ({told.effective}{confined})")
+    refused = [mode for mode, told in line.permissions.items() if told.fidelity is Fidelity.REFUSED]
+    lines += _wrapped("refused", ", ".join(refused))
+    lines += _wrapped("options", ", ".join(line.options))
+    return [*lines, ""]
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    """Return the lines of a label and what is said of it; none, if that is nothing."""
+    if not text:
+        return []
+    return format_labelled(f"  {label}", text, indent=INDENT, width=terminal_width() or WIDTH)

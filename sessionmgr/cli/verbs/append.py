@@ -1,0 +1,49 @@
+"""The verb `append`: say something to a run that is on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.cli.inputs import require_utf8
+from sessionmgr.cli.lookup import add_batch_flag
+from sessionmgr.cli.queries import with_store
+from sessionmgr.cli.send_request import find_active_run, print_answer, send_request
+from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.store import Store
+
+HELP: Final = """\
+Send a message to an active run. A provider that takes messages in mid-turn accepts it at
+once; otherwise the message is queued and starts a run of its own after this one.
+
+  sessionmgr append run_7hq2 "and keep it short\""""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take an id and a text."""
+    parser.add_argument("id", metavar="ID", help="run, its session, or job")
+    parser.add_argument("text", metavar="TEXT", help="message; - reads it from stdin")
+    add_batch_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Append it and return the exit code."""
+    if args.text == "-":
+        args.text = sys.stdin.read()
+    if not args.text.strip():
+        raise CommandLineInvalid("append: TEXT is empty; write the message")
+    require_utf8("append: TEXT", args.text)
+    return with_store(args, _append)
+
+
+async def _append(args: argparse.Namespace, store: Store) -> int:
+    run = await find_active_run(store, args.id, args.batch)
+    answer = await send_request(store, "append", run.session_id, run.run_id, {"content": args.text})
+    state = answer.get("state")
+    what = "has got it" if state == "accepted" else f"will hear it afterwards, as {answer['run']}"
+    print_answer(run.run_id, answer, what, as_json=args.json)
+    return 0

@@ -1,0 +1,134 @@
+"""The verb `rehearse`: a batch on the real agents, with a script in the place of the model."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.batch import run_batch
+from sessionmgr.cli.capture_flag import capturing_launcher
+from sessionmgr.cli.config.configuration import add_concurrency_flag
+from sessionmgr.cli.error_messages import print_error
+from sessionmgr.cli.inputs import directory_argument
+from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_from_flags, provider_jobs
+from sessionmgr.cli.rehearsal_mark import mark_rehearsal
+from sessionmgr.cli.selection_flags import add_selection_flags
+from sessionmgr.cli.terminal.batch_report import GO_ON
+from sessionmgr.cli.terminal.follow_batch import BatchFollower
+from sessionmgr.cli.terminal.signals import run_verb
+from sessionmgr.cli.terminal.stdout import print_note
+from sessionmgr.errors import CommandLineInvalid, JobsInvalid
+from sessionmgr.manager import Clocks, open_manager
+from sessionmgr.testing.model_server import ModelServer, open_model_server
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.rehearsal import Rehearsal, environment_of, unaccounted, without_a_part
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.batch import Job
+    from sessionmgr.cli.config.configuration import Configuration
+
+HELP: Final = """\
+Run a batch with the real agents and a scripted model, which a local server plays, at no cost.
+
+The agents start as in a real batch, in the jobs' directories and with the jobs' prompts. The model
+repeats the prompt, and answers a schema with a value that fits; a prompt may contain a script
+(<script>[[{"do": "say", "text": "hi"}]]</script>) of the model's answers and tool calls.
+Credentials, proxies, homes and settings files of the jobs are ignored. Nothing is stored without
+--out."""
+
+MISTAKEN: Final = 1
+SHOWN: Final = 25
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the verb takes."""
+    parser.add_argument("jobs", metavar="JOBS", help="file of jobs, one JSON object per line")
+    add_concurrency_flag(parser)
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=directory_argument,
+        metavar="DIR",
+        help="directory of the results (default: none, nothing is kept)",
+    )
+    add_selection_flags(parser)
+    add_job_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and return the exit code."""
+    configuration: Configuration = args.configuration
+    if args.option and configuration.provider is None:
+        raise CommandLineInvalid(NO_PROVIDER)
+    with tempfile.TemporaryDirectory(prefix="sessionmgr-rehearsal-") as root:
+        return run_verb(_main, args, job_from_flags(args), Path(root))
+
+
+async def _main(args: argparse.Namespace, defaults: Job, root: Path) -> int:
+    try:
+        problems = [str(each) for each in without_a_part(args.jobs, defaults)]
+        if problems:
+            raise JobsInvalid(problems[:SHOWN], len(problems[SHOWN:]))
+        async with open_model_server() as server:
+            code = await _run_batch(args, defaults, server, root)
+            return _print_requests(args, server, code)
+    except OSError as error:
+        raise CommandLineInvalid(f"{args.jobs}: {error.strerror or error}") from error
+    except JobsInvalid as error:
+        for problem in str(error).splitlines():
+            print_error(problem)
+        return MISTAKEN
+
+
+async def _run_batch(
+    args: argparse.Namespace, defaults: Job, server: ModelServer, root: Path
+) -> int:
+    configuration: Configuration = args.configuration
+    hermitage = Hermitage(root, server.url, path=os.environ.get("PATH", os.defpath))
+    async with (
+        capturing_launcher(configuration.capture) as launcher,
+        open_manager(
+            clocks=Clocks(**configuration.clocks),
+            launcher=launcher,
+            environ=environment_of(hermitage),
+        ) as manager,
+    ):
+        out = None if args.out is None else Path(args.out)
+        if out is not None:
+            mark_rehearsal(out)
+        batch = run_batch(
+            manager,
+            args.jobs,
+            host=Rehearsal(manager),
+            concurrency=configuration.concurrency if configuration.is_set("concurrency") else None,
+            per_provider=configuration.per_provider,
+            retries=0,
+            out=out,
+            force=True,
+            limit=args.limit,
+            only=args.only or (),
+            skip=args.skip or (),
+            defaults=defaults,
+            provider_defaults=provider_jobs(configuration),
+            options=configuration.options,
+        )
+        hints = {GO_ON: shlex.join(["sessionmgr", *args.typed])}
+        if out is not None:
+            hints["results"] = str(out / "results.jsonl")
+        return await BatchFollower(args, hints=hints, stored=False).follow(batch)
+
+
+def _print_requests(args: argparse.Namespace, server: ModelServer, code: int) -> int:
+    """Say what the model was asked, and whether anybody else was."""
+    if not args.quiet:
+        print_note(f"the model was played: {len(server.log.asked)} requests, nothing to pay")
+    said = unaccounted(server.log.strangers)
+    if said is None:
+        return code
+    print_note(f"warning: {said}")
+    return code

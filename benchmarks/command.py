@@ -18,8 +18,8 @@ from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS
 from benchmarks.report import as_json, conditions, listing, table, verdicts
+from benchmarks.rounds import Rounds
 from benchmarks.shipped.suite import SHIPPED
-from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, cast, choose, only
 from benchmarks.wire.suite import WIRE
@@ -113,10 +113,10 @@ def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) 
     goals = [goal for suite in suites for goal in suite.goals]
     notes = list(dict.fromkeys(note for suite in suites if suite.goals for note in suite.notes))
     at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
-    stage = Stage(cast(suites), rounds, smoke, sys.stderr, at_once)
+    stage = Rounds(cast(suites), rounds, smoke, sys.stderr, at_once)
     stopped = False
     try:
-        trio.run(stage.play)
+        trio.run(stage.run)
     except* KeyboardInterrupt:
         stopped = True
     if stopped:

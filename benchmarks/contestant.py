@@ -36,7 +36,7 @@ class ThisPython:
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
         """Run it in a fresh process of the same interpreter."""
-        return [sys.executable, "-m", "benchmarks.contest", function, *arguments]
+        return [sys.executable, "-m", "benchmarks.run_contestant", function, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class OtherPython:
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
         """Run it in a fresh process of that interpreter."""
-        return [os.environ[self.variable], "-m", "benchmarks.contest", function, *arguments]
+        return [os.environ[self.variable], "-m", "benchmarks.run_contestant", function, *arguments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def deviation(costs: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class GoalResult:
     """A goal and what became of it in all rounds."""
 
     goal: Goal
@@ -156,7 +156,7 @@ class Result:
     why: str = ""
 
 
-def judge(goal: Goal, rounds: Sequence[Samples], *, smoke: bool = False) -> Result:
+def judge(goal: Goal, rounds: Sequence[Samples], *, smoke: bool = False) -> GoalResult:
     """Say whether the median of the rounds' ratios keeps within the goal's bound."""
     scores = [goal.score(samples) for samples in rounds]
     score = Score(
@@ -172,9 +172,9 @@ def judge(goal: Goal, rounds: Sequence[Samples], *, smoke: bool = False) -> Resu
         verdict = Verdict.BROKEN
     else:
         verdict = Verdict.HOLDS
-    return Result(goal, verdict, score, tuple(each.ratio for each in scores))
+    return GoalResult(goal, verdict, score, tuple(each.ratio for each in scores))
 
 
-def exit_code(results: Sequence[Result]) -> int:
+def exit_code(results: Sequence[GoalResult]) -> int:
     """Return 1 if a bound is broken or a contestant failed, else 0."""
     return int(any(each.verdict in BAD for each in results))

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from benchmarks.effort import GC_POLICY
-from benchmarks.goal import Curve, Goal, Ratio, Result, Verdict, Weight
+from benchmarks.goal import Curve, Goal, GoalResult, Ratio, Verdict, Weight
 from benchmarks.suite import Suite
 
 LIST_HEAD: Final = ("suite", "goal", "bound", "what")
@@ -24,7 +24,7 @@ def conditions(rounds: int) -> str:
     )
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[GoalResult]) -> str:
     """Return one aligned line per goal, and the reasons of those without figures."""
     lines = _aligned([HEAD, *(_row(each) for each in results)])
     reasons = dict.fromkeys(f"{each.verdict.value}: {each.why}" for each in results if each.why)
@@ -39,7 +39,7 @@ def listing(suites: Sequence[Suite]) -> str:
     return "\n".join(_aligned([LIST_HEAD, *rows]))
 
 
-def verdicts(results: Sequence[Result]) -> str:
+def verdicts(results: Sequence[GoalResult]) -> str:
     """Return how many goals came to what."""
     counted = {
         verdict: [each for each in results if each.verdict is verdict] for verdict in Verdict
@@ -49,7 +49,7 @@ def verdicts(results: Sequence[Result]) -> str:
     return ", ".join(parts) + (f": {', '.join(broken)}" if broken else "")
 
 
-def as_json(results: Sequence[Result], notes: Sequence[str], rounds: int) -> str:
+def as_json(results: Sequence[GoalResult], notes: Sequence[str], rounds: int) -> str:
     """Return everything that was found, each round's ratio included."""
     found = {
         "conditions": conditions(rounds),
@@ -61,7 +61,7 @@ def as_json(results: Sequence[Result], notes: Sequence[str], rounds: int) -> str
     return json.dumps(found, indent=2, ensure_ascii=False)
 
 
-def _plain(result: Result) -> dict[str, object]:
+def _plain(result: GoalResult) -> dict[str, object]:
     goal, score = result.goal, result.score
     return {
         "goal": goal.id,
@@ -78,7 +78,7 @@ def _plain(result: Result) -> dict[str, object]:
     }
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _row(result: GoalResult) -> tuple[str, ...]:
     goal, score = result.goal, result.score
     if score is None:
         numbers = ("", "", "")

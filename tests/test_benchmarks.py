@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from hypothesis import given, strategies as st
 
-from benchmarks.agent import WithAgent, program as newest
+from benchmarks.agent_setup import WithAgent, program as newest
 from benchmarks.claude.suite import CLAUDE
 from benchmarks.codex.suite import CODEX
 from benchmarks.command import SUITES, main
@@ -21,8 +21,8 @@ from benchmarks.fleet.suite import FLEET
 from benchmarks.goal import (
     Curve,
     Figure,
+    GoalResult,
     Ratio,
-    Result,
     Samples,
     Verdict,
     Weight,
@@ -35,11 +35,11 @@ from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, ExcessGoal
 from benchmarks.report import as_json, table, verdicts
+from benchmarks.rounds import Rounds
 from benchmarks.shipped import ours as shipped
 from benchmarks.shipped.frames import DIALECTS, BenchDialect
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.shipped.transcript import PIECES
-from benchmarks.stage import Stage
 from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
 from sessionmgr.adapter import ProviderAdapter
@@ -128,14 +128,14 @@ def test_without_a_bound_a_figure_is_information_and_a_smoke_judges_nothing() ->
 def test_the_exit_code_is_1_for_a_broken_bound_or_a_failure_only(
     verdict: Verdict, code: int
 ) -> None:
-    assert exit_code([Result(GOAL, Verdict.HOLDS), Result(GOAL, verdict)]) == code
+    assert exit_code([GoalResult(GOAL, Verdict.HOLDS), GoalResult(GOAL, verdict)]) == code
 
 
 def test_the_table_has_figures_bound_and_verdict_and_says_what_is_missing() -> None:
     missing = Ratio("G-2", "another", OURS, (THEIRS,), None)
     results = [
         judge(GOAL, rounds((2.0, 1.0))),
-        Result(missing, Verdict.MISSING, why="pip install it"),
+        GoalResult(missing, Verdict.MISSING, why="pip install it"),
     ]
     head, _, first, second, _, reason = table(results).splitlines()
     assert head.split() == ["goal", "what", "ours", "anchor", "ratio", "bound", "verdict"]
@@ -408,8 +408,8 @@ async def test_each_round_runs_everybody_and_every_other_one_backwards() -> None
     said = io.StringIO()
     both = [Contestant(name, f"benchmarks.otp.raw_trio:{name}") for name in ("nursery", "cancel")]
     # Smoke for the effort alone: the order is what is tested, so one at a time.
-    stage = Stage(both, rounds=2, smoke=True, progress=said, at_once=1)
-    await stage.play()
+    stage = Rounds(both, rounds=2, smoke=True, progress=said, at_once=1)
+    await stage.run()
     order = [line.split()[-1] for line in said.getvalue().splitlines() if "done" not in line]
     assert order == ["nursery", "cancel", "cancel", "nursery"]
     assert [samples.keys() for samples in stage.measured] == 2 * [
@@ -419,8 +419,8 @@ async def test_each_round_runs_everybody_and_every_other_one_backwards() -> None
 
 async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
     both = [Contestant("ours", "benchmarks:no_such"), Contestant("theirs", "benchmarks:no_such")]
-    stage = Stage(both[:1], rounds=1, smoke=True, progress=io.StringIO())
-    await stage.play()
+    stage = Rounds(both[:1], rounds=1, smoke=True, progress=io.StringIO())
+    await stage.run()
     (result,) = stage.results([GOAL])
     assert result.verdict is Verdict.FAILED
     assert "AttributeError" in result.why

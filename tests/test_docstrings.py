@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import sessionmgr
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 PACKAGES = "sessionmgr sessionmgr.batch sessionmgr.otp sessionmgr.testing".split()
 OWN = ("sessionmgr.manager", "sessionmgr.adapter", *(f"{package}." for package in PACKAGES[1:]))

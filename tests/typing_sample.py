@@ -37,7 +37,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr.otp import RestartIntensityExceeded, Supervisor, child
-from sessionmgr.testing.scripted import Ask, Finish, Hang, Say, scripted
+from sessionmgr.testing.scripted_provider import Ask, Finish, Hang, Say, scripted
 
 SCHEMA = {
     "type": "object",

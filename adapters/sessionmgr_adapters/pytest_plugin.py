@@ -50,8 +50,8 @@ def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]
     async def open_scripted(scripts: Scripts | None = None) -> AsyncGenerator[Manager, None]:
         from sessionmgr.manager import open_manager
         from sessionmgr.store import MemoryStore
-        from sessionmgr.testing.laws import broken_laws
-        from sessionmgr.testing.scripted import scripted
+        from sessionmgr.testing.invariants import broken_laws
+        from sessionmgr.testing.scripted_provider import scripted
 
         store = MemoryStore()
         adapters = {"scripted": scripted("scripted", scripts=scripts)}

@@ -11,7 +11,7 @@ import trio
 from benchmarks.batch.xargs import AT_ONCE, COMMAND, JOBS
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib, wall
 from sessionmgr import Job, Manager, PermissionMode, open_manager, run_batch
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 SCRIPTED: Final = 2_000
 WARM: Final = 1_000

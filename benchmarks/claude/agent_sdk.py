@@ -5,7 +5,7 @@ from importlib import import_module
 from statistics import median
 from typing import Any, cast
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
 from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -15,7 +15,7 @@ def _sdk() -> Any:  # it need not be installed where this is checked
     return cast("Any", import_module("claude_agent_sdk"))
 
 
-def _options(sdk: Any, scene: Scene) -> Any:
+def _options(sdk: Any, scene: AgentSetup) -> Any:
     return sdk.ClaudeAgentOptions(
         cli_path=scene.program,
         cwd=scene.work,

@@ -4,14 +4,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import agent
-from benchmarks.agent import Scene
+from benchmarks import agent_setup
+from benchmarks.agent_setup import AgentSetup
 
 
 @contextmanager
-def set_scene() -> Generator[Scene]:
+def set_scene() -> Generator[AgentSetup]:
     """Serve a model, and make a home that holds nothing."""
-    with agent.set_scene("claude", _environment) as scene:
+    with agent_setup.set_up_agent("claude", _environment) as scene:
         yield scene
 
 

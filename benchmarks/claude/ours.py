@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
 from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
@@ -27,7 +27,7 @@ AT_ONCE: Final = 5
 class ClaudeBench:
     """A manager that has Claude Code."""
 
-    def __init__(self, scene: Scene, manager_session: SessionHandle) -> None:
+    def __init__(self, scene: AgentSetup, manager_session: SessionHandle) -> None:
         self._scene = scene
         self.session = manager_session
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
 from benchmarks.claude.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -80,7 +80,7 @@ class RawClaude:
 
 @asynccontextmanager
 async def child(
-    scene: Scene, *arguments: str, is_talked_to: bool = True
+    scene: AgentSetup, *arguments: str, is_talked_to: bool = True
 ) -> AsyncGenerator[RawClaude, None]:
     """Start one, and end it."""
     process = await trio.lowlevel.open_process(

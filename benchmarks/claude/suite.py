@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from benchmarks.agent import WithAgent
+from benchmarks.agent_setup import WithAgent
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import Goal, Ratio, Weight, figure
 from benchmarks.process.suite import ExcessGoal

@@ -6,7 +6,7 @@ from importlib import import_module
 from statistics import median
 from typing import Any, cast
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
 from benchmarks.codex.environment import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -16,11 +16,11 @@ def _sdk() -> Any:  # it need not be installed where this is checked
     return cast("Any", import_module("openai_codex"))
 
 
-def _client(sdk: Any, scene: Scene) -> Any:
+def _client(sdk: Any, scene: AgentSetup) -> Any:
     return sdk.AsyncCodex(sdk.CodexConfig(codex_bin=scene.program, env=scene.env))
 
 
-async def _thread(sdk: Any, client: Any, scene: Scene) -> Any:
+async def _thread(sdk: Any, client: Any, scene: AgentSetup) -> Any:
     return await client.thread_start(cwd=str(scene.work), sandbox=sdk.Sandbox.read_only)
 
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from benchmarks import agent
-from benchmarks.agent import Scene
+from benchmarks import agent_setup
+from benchmarks.agent_setup import AgentSetup
 
 CONFIGURATION: Final = """\
 model = "gpt-5.5"
@@ -27,9 +27,9 @@ enabled = false
 
 
 @contextmanager
-def set_scene() -> Generator[Scene]:
+def set_scene() -> Generator[AgentSetup]:
     """Serve a model, and make a home in which Codex is told of it."""
-    with agent.set_scene("codex", _environment) as scene:
+    with agent_setup.set_up_agent("codex", _environment) as scene:
         yield scene
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
 from benchmarks.codex.environment import set_scene
 from benchmarks.codex.process_memory import AT_ONCE, tree_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
@@ -27,7 +27,7 @@ IN_A_TOOL: Final = scripted(
 class CodexBench:
     """A manager that has Codex."""
 
-    def __init__(self, scene: Scene, manager: Manager) -> None:
+    def __init__(self, scene: AgentSetup, manager: Manager) -> None:
         self._scene = scene
         self._manager = manager
 

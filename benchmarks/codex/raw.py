@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
 from benchmarks.codex.environment import set_scene
 from benchmarks.codex.process_memory import AT_ONCE, private_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
@@ -40,7 +40,7 @@ class RawAppServer:
                 result: dict[str, Any] = said["result"]
                 return result
 
-    async def thread(self, scene: Scene) -> str:
+    async def thread(self, scene: AgentSetup) -> str:
         """Start a thread."""
         started = await self.ask(
             "thread/start", cwd=str(scene.work), approvalPolicy="never", sandbox="read-only"
@@ -71,7 +71,7 @@ class RawAppServer:
 
 
 @asynccontextmanager
-async def server(scene: Scene) -> AsyncGenerator[RawAppServer, None]:
+async def server(scene: AgentSetup) -> AsyncGenerator[RawAppServer, None]:
     """Start one, and end it."""
     process = await trio.lowlevel.open_process(
         [scene.program, "app-server"],
@@ -171,5 +171,5 @@ def many(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-async def _one_turn(it: RawAppServer, scene: Scene) -> None:
+async def _one_turn(it: RawAppServer, scene: AgentSetup) -> None:
     await it.turn(await it.thread(scene))

@@ -10,7 +10,7 @@ from benchmarks.manager.end_to_end import managed
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 RUNS: Final = 2_000
 """How many there are in one process, at least."""

@@ -7,7 +7,7 @@ from sessionmgr.testing.faulty_store import (
     Fault as Fault,
     FaultyStore as FaultyStore,
 )
-from sessionmgr.testing.laws import broken_laws as broken_laws
+from sessionmgr.testing.invariants import broken_laws as broken_laws
 from sessionmgr.testing.mock_sdk import (
     MockConversation as MockConversation,
     MockSdk as MockSdk,
@@ -22,12 +22,12 @@ from sessionmgr.testing.player import (
     command_of as command_of,
     recorder_of as recorder_of,
 )
-from sessionmgr.testing.schedule import run_scheduled as run_scheduled
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Script as Script,
     ScriptedProvider as ScriptedProvider,
     write_script as write_script,
 )
+from sessionmgr.testing.seeded_schedule import run_scheduled as run_scheduled
 
 __all__ = [
     "AdapterCase",

@@ -71,9 +71,9 @@ class FaultyStore(MemoryStore):
         """
         for fault in faults:
             await trio.sleep(fault.after)
-            await self._have(fault)
+            await self._apply_fault(fault)
 
-    async def _have(self, fault: Fault) -> None:
+    async def _apply_fault(self, fault: Fault) -> None:
         match fault.kind:
             case FaultKind.FAIL:
                 self.raises.append((ANY, InjectedError("as planned")))

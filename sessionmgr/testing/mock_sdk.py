@@ -53,18 +53,18 @@ Frame = TypeVar("Frame")
 A = TypeVar("A", bound="ProviderAdapter")
 
 
-class Interrupted(msgspec.Struct, frozen=True):
+class SentInterrupt(msgspec.Struct, frozen=True):
     """The adapter asked for the end of the turn."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class SentAnswer(msgspec.Struct, frozen=True):
     """The adapter answered a question."""
 
     question: str
     decision: Decision
 
 
-INTERRUPTED: Final = Interrupted()
+INTERRUPTED: Final = SentInterrupt()
 
 
 class MockConversation(Generic[Outgoing, Frame]):
@@ -75,7 +75,7 @@ class MockConversation(Generic[Outgoing, Frame]):
     ) -> None:
         self.opening: Final = opening
         """What it was opened with."""
-        self.heard_so_far: Final[list[Outgoing | Interrupted | Answered]] = []
+        self.heard_so_far: Final[list[Outgoing | SentInterrupt | SentAnswer]] = []
         """All that the adapter has sent, in its order."""
         self.is_closed = False
         """Whether the adapter has closed it; what the script says then is not heard."""
@@ -86,7 +86,7 @@ class MockConversation(Generic[Outgoing, Frame]):
         self._sdk: Final = sdk
         self._driver: Final = driver
         self._has_ended = False
-        self._unheard: Final[deque[Outgoing | Interrupted | Answered]] = deque()
+        self._unheard: Final[deque[Outgoing | SentInterrupt | SentAnswer]] = deque()
         self._news = trio.Event()
 
     # --- the adapter's end -----------------------------------------------------------------------
@@ -112,7 +112,7 @@ class MockConversation(Generic[Outgoing, Frame]):
             question: The question of the agent.
             decision: The answer.
         """
-        self._hear(Answered(question, decision))
+        self._hear(SentAnswer(question, decision))
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:
@@ -123,12 +123,12 @@ class MockConversation(Generic[Outgoing, Frame]):
         """
         self.is_closed, self.is_kept = True, keep
 
-    async def clear_away(self) -> None:
+    async def discard(self) -> None:
         """Note that what is left behind is to be cleared away."""
         self.times_cleared += 1
         await trio.lowlevel.checkpoint()
 
-    def _hear(self, message: Outgoing | Interrupted | Answered) -> None:
+    def _hear(self, message: Outgoing | SentInterrupt | SentAnswer) -> None:
         self.heard_so_far.append(message)
         self._unheard.append(message)
         self._news.set()
@@ -154,7 +154,7 @@ class MockConversation(Generic[Outgoing, Frame]):
         """Wait until there is room for more, as a connection does between two reads."""
         await self._driver.room()
 
-    async def heard(self) -> Outgoing | Interrupted | Answered:
+    async def heard(self) -> Outgoing | SentInterrupt | SentAnswer:
         """Wait for the next thing that the adapter sends."""
         await trio.lowlevel.checkpoint()
         while not self._unheard:
@@ -162,7 +162,7 @@ class MockConversation(Generic[Outgoing, Frame]):
             await self._news.wait()
         return self._unheard.popleft()
 
-    async def expect(self, message: Outgoing | Interrupted | Answered) -> None:
+    async def expect(self, message: Outgoing | SentInterrupt | SentAnswer) -> None:
         """Wait for the next thing that the adapter sends, which has to be this.
 
         Args:

@@ -7,11 +7,11 @@ from sessionmgr.lazy_exports import lazy_exports
 PUBLIC: Final = {
     "sessionmgr.testing.adapter_conformance": ("AdapterCase", "AdapterConformance", "Play"),
     "sessionmgr.testing.faulty_store": ("Fault", "FaultyStore"),
-    "sessionmgr.testing.laws": ("broken_laws",),
+    "sessionmgr.testing.invariants": ("broken_laws",),
     "sessionmgr.testing.mock_sdk": ("MockConversation", "MockSdk", "with_sdk"),
     "sessionmgr.testing.model_server": ("ModelServer", "open_model_server"),
     "sessionmgr.testing.player": ("Recording", "command_of", "recorder_of"),
-    "sessionmgr.testing.schedule": ("run_scheduled",),
-    "sessionmgr.testing.scripted": ("Script", "ScriptedProvider", "write_script"),
+    "sessionmgr.testing.seeded_schedule": ("run_scheduled",),
+    "sessionmgr.testing.scripted_provider": ("Script", "ScriptedProvider", "write_script"),
 }
 __getattr__, __dir__ = lazy_exports("sessionmgr.testing", PUBLIC)

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Health
     from sessionmgr.batch import AttemptSpec
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.testing.model_server.hermetic import Hermitage
+    from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider's jobs are made to say, so that no word of them leads to the real model."""
 
-    leaves: frozenset[str]
+    removed: frozenset[str]
     """Options that are left aside."""
-    says: Mapping[str, Json]
+    added: Mapping[str, Json]
     """And options that are set."""
 
 
-PARTS: Final[Mapping[str, Part]] = {
+PROVIDER_OVERRIDES: Final[Mapping[str, ProviderOverrides]] = {
     # A file of settings, the project's too, may hold another address of the API, and keys.
-    "claude": Part(
-        leaves=frozenset({"home", "billing", "settings"}), says={"setting_sources": ["user"]}
+    "claude": ProviderOverrides(
+        removed=frozenset({"home", "billing", "settings"}), added={"setting_sources": ["user"]}
     ),
     # Configuration may name any provider of models; a project's is read of trusted ones alone.
-    "codex": Part(leaves=frozenset({"home", "config", "model_provider"}), says={}),
+    "codex": ProviderOverrides(removed=frozenset({"home", "config", "model_provider"}), added={}),
 }
 """The providers with which there can be rehearsals."""
 
@@ -51,47 +51,47 @@ _LEFT: Final = (
 """Variables of a job that say where the model is and who pays: they are left aside."""
 
 
-def environment_of(hermitage: Hermitage) -> dict[str, str]:
+def agent_environment(hermitage: IsolatedEnvironment) -> dict[str, str]:
     """Return what the agents' environments are built from, in the place of ours."""
     return {**hermitage.claude(), **hermitage.codex()}
 
 
-def without_a_part(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
+def unrehearsable_jobs(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
     """Find the jobs that cannot be rehearsed, their provider being none whose model is played."""
     source = JobSource(jobs)
     for line, found in source:
         if isinstance(found, Job):  # what is wrong with others is told by the batch
             provider = found.with_defaults(defaults).provider
-            if provider is not None and provider not in PARTS:
-                what = f"{provider} cannot be rehearsed; it can be with: {', '.join(PARTS)}"
+            if provider is not None and provider not in PROVIDER_OVERRIDES:
+                what = f"{provider} cannot be rehearsed; it can be with: {', '.join(PROVIDER_OVERRIDES)}"
                 yield Problem(source.location(line), "provider", what)
 
 
-def as_rehearsed(job: Job) -> Job:
+def rehearsed_job(job: Job) -> Job:
     """Return a job as it is played: without what says where its model is."""
-    part = PARTS[job.provider or ""]
-    options = {name: each for name, each in (job.options or {}).items() if name not in part.leaves}
-    env = {name: each for name, each in (job.env or {}).items() if not _is_left(name)}
-    return msgspec.structs.replace(job, options={**options, **part.says}, env=env)
+    part = PROVIDER_OVERRIDES[job.provider or ""]
+    options = {name: each for name, each in (job.options or {}).items() if name not in part.removed}
+    env = {name: each for name, each in (job.env or {}).items() if not _is_removed_variable(name)}
+    return msgspec.structs.replace(job, options={**options, **part.added}, env=env)
 
 
-def _is_left(name: str) -> bool:
+def _is_removed_variable(name: str) -> bool:
     return any(fnmatchcase(name.upper(), pattern) for pattern in _LEFT)
 
 
-class Rehearsal(InProcessHost):
+class RehearsalHost(InProcessHost):
     """The host of a rehearsal: here, with the jobs as they are rehearsed."""
 
     def readiness(self, job: Job) -> Health:
         """Report whether the agent of a rehearsed job is usable."""
-        return super().readiness(as_rehearsed(job))
+        return super().readiness(rehearsed_job(job))
 
     async def submit(self, work: AttemptSpec) -> None:
         """Start an attempt."""
-        await super().submit(msgspec.structs.replace(work, job=as_rehearsed(work.job)))
+        await super().submit(msgspec.structs.replace(work, job=rehearsed_job(work.job)))
 
 
-def unaccounted(strangers: Sequence[str]) -> str | None:
+def refused_hosts_message(strangers: Sequence[str]) -> str | None:
     """Say whom the agents wanted to speak to beside the model, if anybody; they were not let."""
     if not strangers:
         return None

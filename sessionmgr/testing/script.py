@@ -24,7 +24,7 @@ def _tag(class_name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
 
 
-class Move(
+class ScriptMove(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -35,7 +35,7 @@ class Move(
     """What all steps are."""
 
 
-class Say(Move, frozen=True, kw_only=True):
+class Say(ScriptMove, frozen=True, kw_only=True):
     """Say something; before it is said whole, in so many `deltas`, with a `pause` before each."""
 
     text: str
@@ -45,14 +45,14 @@ class Say(Move, frozen=True, kw_only=True):
     """False: the whole message never comes."""
 
 
-class Think(Move, frozen=True, kw_only=True):
+class Think(ScriptMove, frozen=True, kw_only=True):
     """Think aloud."""
 
     text: str
     deltas: int = 0
 
 
-class Tool(Move, frozen=True, kw_only=True):
+class Tool(ScriptMove, frozen=True, kw_only=True):
     """Call a tool."""
 
     name: str
@@ -63,7 +63,7 @@ class Tool(Move, frozen=True, kw_only=True):
     takes: float = 0.0
 
 
-class Ask(Move, frozen=True, kw_only=True):
+class Ask(ScriptMove, frozen=True, kw_only=True):
     """Ask whether a tool may be called, and call it if so; a denied call is a failed one."""
 
     tool: str
@@ -77,24 +77,24 @@ class Ask(Move, frozen=True, kw_only=True):
     """When to take the question back, if there is no answer yet."""
 
 
-class Wait(Move, frozen=True, kw_only=True):
+class Wait(ScriptMove, frozen=True, kw_only=True):
     """Do nothing for a while."""
 
     seconds: float
 
 
-class Hang(Move, frozen=True, kw_only=True):
+class Hang(ScriptMove, frozen=True, kw_only=True):
     """Be silent for ever."""
 
 
-class Alive(Move, frozen=True, kw_only=True):
+class Alive(ScriptMove, frozen=True, kw_only=True):
     """Give signs of life and nothing else: one each `every` seconds."""
 
     every: float
     times: int = 1
 
 
-class Use(Move, frozen=True, kw_only=True):
+class Use(ScriptMove, frozen=True, kw_only=True):
     """Report tokens and money as used since the last report."""
 
     input: int = 0
@@ -106,14 +106,14 @@ class Use(Move, frozen=True, kw_only=True):
     provenance: Provenance = Provenance.REPORTED
 
 
-class Flood(Move, frozen=True, kw_only=True):
+class Flood(ScriptMove, frozen=True, kw_only=True):
     """Stream so many deltas of so many characters each, as fast as there is room for them."""
 
     events: int
     size: int = 100
 
 
-class Error(Move, frozen=True, kw_only=True):
+class Error(ScriptMove, frozen=True, kw_only=True):
     """Report an error that ends nothing."""
 
     message: str = "something went wrong"
@@ -121,7 +121,7 @@ class Error(Move, frozen=True, kw_only=True):
     severity: Literal["warning", "error"] = "error"
 
 
-class Emit(Move, frozen=True, kw_only=True):
+class Emit(ScriptMove, frozen=True, kw_only=True):
     """Tell any event, word for word; terminal ones, too."""
 
     event: KnownEvent
@@ -129,21 +129,21 @@ class Emit(Move, frozen=True, kw_only=True):
     """What the event names by sha256."""
 
 
-class TurnEnd(Move, frozen=True, kw_only=True):
+class TurnEnd(ScriptMove, frozen=True, kw_only=True):
     """End the turn, and not yet the run."""
 
     stop_reason: str | None = "end_turn"
     open_tasks: int = 0
 
 
-class Finish(Move, frozen=True, kw_only=True):
+class Finish(ScriptMove, frozen=True, kw_only=True):
     """Tell that the run is done, and well. Steps that follow are played all the same."""
 
     stop_reason: str | None = "end_turn"
     structured: Json = None
 
 
-class Fail(Move, frozen=True, kw_only=True):
+class Fail(ScriptMove, frozen=True, kw_only=True):
     """Tell that the run went wrong."""
 
     message: str = "it went wrong"
@@ -152,48 +152,48 @@ class Fail(Move, frozen=True, kw_only=True):
     resumable: bool = False
 
 
-class RateLimited(Move, frozen=True, kw_only=True):
+class RateLimited(ScriptMove, frozen=True, kw_only=True):
     """Tell that a limit is reached, and end the run with that."""
 
     bucket: str = "requests"
     resets_at: str | None = None
 
 
-class Crash(Move, frozen=True, kw_only=True):
+class Crash(ScriptMove, frozen=True, kw_only=True):
     """Raise an exception, so deep in nurseries."""
 
     message: str = "as the script says"
     depth: int = 0
 
 
-class CrashAdapter(Move, frozen=True, kw_only=True):
+class CrashAdapter(ScriptMove, frozen=True, kw_only=True):
     """Crash not this run but the provider's adapter, on which all its runs depend."""
 
     message: str = "as the script says"
 
 
-class Deaf(Move, frozen=True, kw_only=True):
+class Deaf(ScriptMove, frozen=True, kw_only=True):
     """For so long, hear no interrupt and hold off every cancellation."""
 
     seconds: float
 
 
-class Hear(Move, frozen=True, kw_only=True):
+class Hear(ScriptMove, frozen=True, kw_only=True):
     """Wait for a message that is appended, and repeat it."""
 
 
-class Leave(Move, frozen=True, kw_only=True):
+class Leave(ScriptMove, frozen=True, kw_only=True):
     """Tell no end, unless a later step does."""
 
 
-class Repeat(Move, frozen=True, kw_only=True):
+class Repeat(ScriptMove, frozen=True, kw_only=True):
     """Play some steps again and again."""
 
     steps: tuple[Step, ...]
     times: int
 
 
-class Together(Move, frozen=True, kw_only=True):
+class Together(ScriptMove, frozen=True, kw_only=True):
     """Play several lists of steps at the same time."""
 
     parts: tuple[tuple[Step, ...], ...]

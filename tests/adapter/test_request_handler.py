@@ -9,10 +9,17 @@ from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny, RunContex
 from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.manager import open_manager
 from sessionmgr.model import ErrorOccurred, FailureKind, Json
-from sessionmgr.testing.mock_sdk import Answered, MockConversation, MockSdk, with_sdk
+from sessionmgr.testing.mock_sdk import MockConversation, MockSdk, SentAnswer, with_sdk
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr.testing.toy.driver import ToyDriver
-from sessionmgr.testing.toy.frames import AnyFrame, Hello, Outgoing, Question, Say, TurnEnded
+from sessionmgr.testing.toy.frames import (
+    AnyFrame,
+    Outgoing,
+    ToyHello,
+    ToyQuestion,
+    ToySay,
+    ToyTurnEnded,
+)
 
 
 class RigidDriver(ToyDriver):
@@ -25,7 +32,7 @@ class RigidDriver(ToyDriver):
     def handle_frames(self, frames: Sequence[AnyFrame]) -> None:
         for frame in frames:
             match frame:
-                case Question(id=id_, name=name, input=given):
+                case ToyQuestion(id=id_, name=name, input=given):
                     self._rigid.ask(id_, ApprovalRequest(tool_name=name, tool_input=given))
                 case _:
                     super().handle_frames([frame])
@@ -43,10 +50,10 @@ async def test_another_input_is_denied_where_the_provider_takes_none(
     answers: list[object] = []
 
     async def script(it: MockConversation[Outgoing, AnyFrame]) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"), Question("q1", "saw", {"n": 1}))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"), ToyQuestion("q1", "saw", {"n": 1}))
         answers.append(await it.heard())
-        it.says(TurnEnded())
+        it.says(ToyTurnEnded())
 
     async def approve(request: ApprovalRequest) -> Decision:
         return Allow(tool_input=tool_input)
@@ -59,7 +66,7 @@ async def test_another_input_is_denied_where_the_provider_takes_none(
         async with session.start("hi", approve=approve) as run:
             events = [event async for event in run]
     (answer,) = answers
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Allow if is_done else Deny)
     kinds = [each.failure.kind for each in events if isinstance(each, ErrorOccurred)]
     assert kinds == ([] if is_done else [FailureKind.CAPABILITY_MISSING])

@@ -1,5 +1,5 @@
 """Providers that a child process finds by name."""
 
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 Actor = scripted("actor")

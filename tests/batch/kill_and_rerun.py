@@ -23,8 +23,8 @@ import trio
 from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.batch import Batch
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Say, Script, Step, Tool, Use, Wait, write_script
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.scripted_provider import Say, Script, Step, Tool, Use, Wait, write_script
 from tests.batch.child_adapters import Actor
 
 AT_ONCE = 8

@@ -11,8 +11,8 @@ from sessionmgr import Job, Manager, open_manager
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.batch import Batch, JobResult
 from sessionmgr.store import MemoryStore, Store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.scripted_provider import (
     Script,
     ScriptedProvider,
     Scripts,

@@ -5,9 +5,9 @@ from functools import partial
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.testing.at_step import AtStep
-from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import Say, Wait
+from sessionmgr.testing.scripted_provider import Say, Wait
+from sessionmgr.testing.seeded_schedule import run_scheduled
+from sessionmgr.testing.step_trigger import StepTrigger
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 
@@ -17,7 +17,7 @@ async def give_up_at(step: int) -> bool:
         jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
         began = trio.current_time()
         scope = trio.CancelScope()
-        instrument = AtStep(step, scope.cancel)
+        instrument = StepTrigger(step, scope.cancel)
         batch = run_batch(hall.manager, jobs, concurrency=2)
         with scope:
             trio.lowlevel.add_instrument(instrument)

@@ -29,7 +29,7 @@ from sessionmgr.model import (
     ToolCallStarted,
     Usage,
 )
-from sessionmgr.testing.scripted import Emit, Say
+from sessionmgr.testing.scripted_provider import Emit, Say
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 NAME = sha256(b"an image").hexdigest()

@@ -5,7 +5,7 @@ from trio.testing import MockClock
 
 from sessionmgr.batch import AttemptSpec, InProcessHost
 from sessionmgr.model import EndReason, IdKind, RunResult, RunStatus
-from sessionmgr.testing.scripted import Hang, Say
+from sessionmgr.testing.scripted_provider import Hang, Say
 from tests.batch.open_batch import BatchSetup, job, open_batch_setup
 
 

@@ -24,7 +24,7 @@ from sessionmgr.batch.host_messages import (
     encode_message,
     from_child,
 )
-from sessionmgr.testing.scripted import Hang, Say
+from sessionmgr.testing.scripted_provider import Hang, Say
 from sessionmgr.wire import LineDecoder
 from tests.batch.open_batch import job
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from sessionmgr import run_batch
 from sessionmgr.batch import JobResult, Summary
 from sessionmgr.model import Cost, EndReason, FailureKind, Provenance, RunStatus, Usage, total_cost
-from sessionmgr.testing.scripted import Fail, Hang, RateLimited, Say, Step, Use
+from sessionmgr.testing.scripted_provider import Fail, Hang, RateLimited, Say, Step, Use
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)

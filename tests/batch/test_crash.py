@@ -11,7 +11,7 @@ from sessionmgr import run_batch
 from sessionmgr.batch import AttemptSpec, Batch, InProcessHost
 from sessionmgr.batch.results import ResultsFile
 from sessionmgr.errors import BatchDown, LedgerUnusable, ResultsUnwritable
-from sessionmgr.testing.scripted import Hang, Say, Wait
+from sessionmgr.testing.scripted_provider import Hang, Say, Wait
 from tests.batch.open_batch import job, open_batch_setup, results_of
 
 END = "update of usage on attempt"

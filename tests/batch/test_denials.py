@@ -9,7 +9,7 @@ from sessionmgr import run_batch
 from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch import JobDenial, dry_run
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.testing.scripted import Ask, Say
+from sessionmgr.testing.scripted_provider import Ask, Say
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 TOUCH = (Ask(tool="Bash", input={"command": "touch q1.txt"}), Say(text="done"))

@@ -15,7 +15,7 @@ from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_
 from sessionmgr.batch import Batch, InProcessHost, file_executor
 from sessionmgr.batch.file_executor import BOUND, STEPS, FileExecutor
 from sessionmgr.errors import BatchDown, LedgerUnusable
-from sessionmgr.testing.scripted import Ask, Hang, Say, ScriptedProvider, Step, scripted
+from sessionmgr.testing.scripted_provider import Ask, Hang, Say, ScriptedProvider, Step, scripted
 from tests.batch.open_batch import job, results_of
 from tests.batch.test_identity import statuses
 

@@ -10,7 +10,7 @@ from sessionmgr.batch.recovery import recover_attempt
 from sessionmgr.errors import SessionBusy
 from sessionmgr.manager import RunHandle
 from sessionmgr.model import IdKind, RunStatus
-from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, scripted
 from tests.batch.open_batch import job, open_batch_setup
 from tests.manager.harness import run_scripted
 

@@ -13,7 +13,7 @@ from sessionmgr.errors import BatchDown, HostLost
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.rows import Page, StoredRun
-from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Tool, Wait
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 

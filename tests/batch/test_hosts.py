@@ -27,8 +27,8 @@ from sessionmgr.batch.host import LEASE
 from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Ask, Fail, Hang, Say, Tool, Use, Wait
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.scripted_provider import Ask, Fail, Hang, Say, Tool, Use, Wait
 from tests.batch.child_adapters import Actor
 from tests.batch.open_batch import job
 

@@ -14,7 +14,7 @@ from sessionmgr.batch import spool_jobs
 from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.model import UNSUPPORTED, Json
-from sessionmgr.testing.scripted import ALL_IT_DOES, Say, scripted
+from sessionmgr.testing.scripted_provider import ALL_IT_DOES, Say, scripted
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 SHY = scripted("shy", permissions=PermissionMap({PermissionMode.DEFAULT: MappedMode("default")}))

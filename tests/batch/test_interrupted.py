@@ -12,7 +12,7 @@ import trio
 from sessionmgr import run_batch
 from sessionmgr.batch import Batch, BatchOptions, JobResult, dry_run
 from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Crash,
     Fail,
     Hang,

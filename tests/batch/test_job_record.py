@@ -6,7 +6,7 @@ import pytest
 
 from sessionmgr import run_batch
 from sessionmgr.batch import batch_id, read_job_record
-from sessionmgr.testing.scripted import Fail
+from sessionmgr.testing.scripted_provider import Fail
 from tests.batch.open_batch import job, open_batch_setup, results_of
 
 

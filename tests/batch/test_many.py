@@ -10,7 +10,7 @@ import trio
 
 from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 
 def jobs(number: int) -> Iterator[Job]:

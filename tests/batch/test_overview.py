@@ -6,7 +6,7 @@ import trio
 
 from sessionmgr import Allow, ApprovalRequest, Decision, run_batch
 from sessionmgr.batch import BatchOverview, ended, read_batch, read_failures
-from sessionmgr.testing.scripted import Ask, Fail, Say
+from sessionmgr.testing.scripted_provider import Ask, Fail, Say
 from tests.batch.open_batch import job, open_batch_setup
 
 

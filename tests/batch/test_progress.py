@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from sessionmgr import run_batch
 from sessionmgr.batch import BatchProgress
 from sessionmgr.model import FailureKind
-from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Step, Wait
 from tests.batch.open_batch import job, open_batch_setup
 
 

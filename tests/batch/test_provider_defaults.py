@@ -5,7 +5,7 @@ import pytest
 from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import RunStatus
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 PLAN, EDITS = PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS

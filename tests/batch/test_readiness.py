@@ -9,7 +9,7 @@ from sessionmgr import run_batch
 from sessionmgr.adapter import Health, Options
 from sessionmgr.batch import dry_run
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.testing.scripted import ScriptedProvider
+from sessionmgr.testing.scripted_provider import ScriptedProvider
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 ABSENT = Health(state="skip", detail="there is no program 'x' on PATH; install X")

@@ -20,8 +20,8 @@ from hypothesis import given, settings, strategies as st
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import Batch, Summary
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import Entry, Fail, Hang, Say, Step, Wait
+from sessionmgr.testing.scripted_provider import Fail, Hang, ProviderLogEntry, Say, Step, Wait
+from sessionmgr.testing.seeded_schedule import run_scheduled
 from tests.batch.open_batch import BatchSetup, open_batch_setup
 
 IDS = ("a1", "a2", "b1", "b2")
@@ -89,7 +89,7 @@ class RetentionModel:
 
     def prompt_of(self, run_id: str) -> str:
         """Return the first prompt of a run's job."""
-        entries: dict[str, Entry] = {
+        entries: dict[str, ProviderLogEntry] = {
             each.run_id: each for each in self.hall.actor.diary if each.what == "prompt"
         }
         while entries[run_id].text == "continue":

@@ -12,7 +12,7 @@ from sessionmgr.batch import BatchOptions, JobResult
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.timestamps import format_timestamp
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Ask,
     Fail,
     Hang,

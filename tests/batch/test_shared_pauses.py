@@ -11,7 +11,7 @@ from sessionmgr.errors import StoreBusy
 from sessionmgr.manager import ProviderPause
 from sessionmgr.model import RunStatus
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import RateLimited, Say, Step, Wait
+from sessionmgr.testing.scripted_provider import RateLimited, Say, Step, Wait
 from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, virtual_now
 
 

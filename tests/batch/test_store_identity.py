@@ -14,7 +14,7 @@ from sessionmgr.batch import Batch, BatchOptions, JobResult
 from sessionmgr.errors import StoreBusy, StoreMismatch
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import Hang, Say, Step, Tool
+from sessionmgr.testing.scripted_provider import Hang, Say, Step, Tool
 from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup
 
 CUT = (Tool(name="Bash", takes=9999),)

@@ -10,7 +10,7 @@ from sessionmgr import run_batch
 from sessionmgr.errors import StoreUnusable
 from sessionmgr.model import FailureKind, ImageReceived, RunStatus
 from sessionmgr.testing.faulty_store import FaultyStore, InjectedError
-from sessionmgr.testing.scripted import Emit, Fail, Say, Tool
+from sessionmgr.testing.scripted_provider import Emit, Fail, Say, Tool
 from tests.batch.open_batch import collect, job, open_batch_setup
 from tests.batch.test_interrupted import NOTICE, then
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec import field
 
 from sessionmgr.adapter import Options
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 
 class ActorOptions(Options, frozen=True, kw_only=True):

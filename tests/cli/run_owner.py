@@ -9,7 +9,7 @@ import sys
 import trio
 
 from sessionmgr import Allow, ApprovalRequest, Decision, open_manager
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 introduced = trio.Event()
 

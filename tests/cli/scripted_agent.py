@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 
 Agent = scripted("scripted")
 

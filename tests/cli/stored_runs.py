@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from sessionmgr import RunResult, open_manager
-from sessionmgr.testing.scripted import Step, scripted
+from sessionmgr.testing.scripted_provider import Step, scripted
 from tests.cli.command import environment
 from tests.cli.pseudo_terminal import stop
 from tests.manager.harness import run_scripted

@@ -12,7 +12,7 @@ from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_
 from sessionmgr.batch import Batch
 from sessionmgr.cli.terminal.format_path import fit_path
 from sessionmgr.cli.terminal.safe_text import display_width
-from sessionmgr.testing.scripted import Ask, Fail, Say, Use, scripted
+from sessionmgr.testing.scripted_provider import Ask, Fail, Say, Use, scripted
 from tests.cli.command_terminal import CommandTerminal, Said
 from tests.manager.harness import run_scripted
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sessionmgr.testing.scripted import Ask, Fail, Say, Use
+from sessionmgr.testing.scripted_provider import Ask, Fail, Say, Use
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import open_run_owner, store_runs
 from tests.manager.harness import run_scripted

@@ -11,7 +11,7 @@ from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.adapter.health import Health
 from sessionmgr.cli import checks
 from sessionmgr.model import CAPABILITIES, PermissionMode
-from sessionmgr.testing.scripted import Hang, Say
+from sessionmgr.testing.scripted_provider import Hang, Say
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import open_run_owner, store_runs
 from tests.manager.harness import run_scripted

@@ -19,7 +19,7 @@ from sessionmgr.cli.queries import owner_name
 from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import PermissionMode
 from sessionmgr.store.rows import Lease
-from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Tool, scripted
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.installed_actor import install
 from tests.manager.harness import run_scripted

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.cli.terminal.safe_text import escaped_json
-from sessionmgr.testing.scripted import Say
+from sessionmgr.testing.scripted_provider import Say
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import store_runs
 from tests.manager.harness import run_scripted

@@ -9,7 +9,7 @@ from sessionmgr.cli.open_questions import OpenQuestion, what_it_wants
 from sessionmgr.cli.terminal.safe_text import display_width
 from sessionmgr.cli.verbs.questions import question_lines
 from sessionmgr.model import ToolApprovalRequested, timestamps
-from sessionmgr.testing.scripted import Ask, Say
+from sessionmgr.testing.scripted_provider import Ask, Say
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import open_run_owner
 

@@ -16,7 +16,7 @@ from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.model import ImageReceived
 from sessionmgr.model.run import decode_result
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Ask,
     Emit,
     Fail,
@@ -27,7 +27,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from sessionmgr.testing.store_conformance.batch import put_blob
+from sessionmgr.testing.store_conformance.sample_records import put_blob
 from tests.cli.command import COMMAND, environment
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import open_run_owner, store_runs

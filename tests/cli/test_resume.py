@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.testing.scripted import Fail, Hang, Say
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.installed_actor import install
 from tests.cli.stored_runs import RunOwner, open_run_owner, store_runs

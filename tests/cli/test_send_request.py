@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.cli import send_request
-from sessionmgr.testing.scripted import Ask, Hang, Hear, Say, Wait
+from sessionmgr.testing.scripted_provider import Ask, Hang, Hear, Say, Wait
 from tests.cli.command import environment
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import RunOwner, open_run_owner, store_runs

@@ -16,7 +16,7 @@ from sessionmgr.cli.terminal.store_wait import FIRST, StoreWaitReporter, run_rep
 from sessionmgr.errors import StoreFull
 from sessionmgr.store import is_locked
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
-from sessionmgr.testing.scripted import Say
+from sessionmgr.testing.scripted_provider import Say
 from tests.cli.command import COMMAND, environment, run_command
 from tests.cli.stored_runs import store_runs
 from tests.manager.harness import open_harness

@@ -28,7 +28,7 @@ from sessionmgr.model import (
     ToolCallUpdated,
     UnknownEvent,
 )
-from sessionmgr.testing.scripted import Hang, Say
+from sessionmgr.testing.scripted_provider import Hang, Say
 from sessionmgr.testing.strategies import events
 from tests.cli.command import COMMAND, environment
 from tests.cli.command_terminal import CommandTerminal

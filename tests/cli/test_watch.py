@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sessionmgr.testing.scripted import Ask, Fail, Hang, Hear, Say, Tool
+from sessionmgr.testing.scripted_provider import Ask, Fail, Hang, Hear, Say, Tool
 from tests.cli.command import COMMAND, environment
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import RunOwner, open_run_owner, store_runs

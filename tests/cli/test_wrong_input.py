@@ -9,7 +9,7 @@ import pytest
 
 from sessionmgr.adapter.discovery import installed_adapters
 from sessionmgr.cli.verb_table import VERBS, sessions
-from sessionmgr.testing.scripted import Say
+from sessionmgr.testing.scripted_provider import Say
 from tests.cli.command import COMMAND, environment, run_command
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.stored_runs import store_runs

@@ -10,8 +10,14 @@ from sessionmgr.adapter import Budget, ProviderAdapter
 from sessionmgr.manager import Clocks, Cursor, Manager, RunHandle, open_manager
 from sessionmgr.model import AnyEvent, RunResult
 from sessionmgr.store import MemoryStore, Store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Script, ScriptedProvider, Step, scripted, write_script
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.scripted_provider import (
+    Script,
+    ScriptedProvider,
+    Step,
+    scripted,
+    write_script,
+)
 
 
 @dataclass

@@ -9,9 +9,9 @@ import trio
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import TERMINAL
-from sessionmgr.testing.at_step import AtStep
-from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import Ask, Hear, Say, TurnEnd, Wait
+from sessionmgr.testing.scripted_provider import Ask, Hear, Say, TurnEnd, Wait
+from sessionmgr.testing.seeded_schedule import run_scheduled
+from sessionmgr.testing.step_trigger import StepTrigger
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 SCRIPT = run_scripted(Wait(seconds=1), Say(text="said"))
@@ -72,7 +72,7 @@ async def give_up_at(step: int, scene: Scene) -> bool:
     """Give up a scene at a step; return whether it lasted so long."""
     async with open_harness() as house:
         scope = trio.CancelScope()
-        instrument = AtStep(step, scope.cancel)
+        instrument = StepTrigger(step, scope.cancel)
         session = await house.manager.open_session("actor")
         trio.lowlevel.add_instrument(instrument)
         with scope:

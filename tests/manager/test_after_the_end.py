@@ -12,7 +12,7 @@ from sessionmgr.model import AnyEvent, RunStatus
 from sessionmgr.store import MemoryStore, SnapshotRow
 from sessionmgr.store.rows import EventPage
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Finish, Hang, Say
+from sessionmgr.testing.scripted_provider import Finish, Hang, Say
 from tests.manager.harness import collect, open_harness, types
 
 

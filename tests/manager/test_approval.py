@@ -33,7 +33,7 @@ from sessionmgr.model import (
     ToolCallCompleted,
     ToolCallFailed,
 )
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Ask,
     Flood,
     Hang,

@@ -17,7 +17,7 @@ from sessionmgr.errors import (
     ManagerClosing,
     NotInTrio,
 )
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 from tests.manager.harness import open_harness
 
 

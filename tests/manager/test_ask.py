@@ -15,7 +15,7 @@ from sessionmgr.errors import (
     NotInTrio,
     ProviderUnknown,
 )
-from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, scripted
 from tests.manager.harness import open_harness, run_scripted
 
 

@@ -13,7 +13,7 @@ from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClos
 from sessionmgr.manager import RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import IdKind, RunStatus
-from sessionmgr.testing.scripted import Hang, Say, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, scripted
 from tests.manager.harness import open_harness, run_scripted
 
 

@@ -11,7 +11,7 @@ from sessionmgr.errors import ManagerDown, OtpError, StoreClosed, StoreError
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import TERMINAL
 from sessionmgr.store import MemoryStore, Page, StoredRun
-from sessionmgr.testing.scripted import Hang, Say, Wait, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, Wait, scripted
 from tests.manager.harness import open_harness, run_scripted, virtual_now
 
 

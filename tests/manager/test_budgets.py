@@ -8,7 +8,7 @@ from sessionmgr.adapter import UNSUPPORTED, Budget
 from sessionmgr.errors import BudgetExhausted, BudgetUnenforceable
 from sessionmgr.model import FailureKind, RunResult
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import ALL_IT_DOES, Hang, Say, Use, Wait, scripted
+from sessionmgr.testing.scripted_provider import ALL_IT_DOES, Hang, Say, Use, Wait, scripted
 from tests.manager.harness import open_harness, run_scripted
 
 

@@ -21,7 +21,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,
     Ask,
     Crash,

@@ -25,7 +25,7 @@ from sessionmgr.model import (
     RunStatus,
     StallSuspected,
 )
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Alive,
     Ask,
     Deaf,

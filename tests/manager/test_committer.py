@@ -31,7 +31,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.otp import Continue
 from sessionmgr.store import Append, AppendResult, MemoryStore
-from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
+from sessionmgr.testing.scripted_provider import Finish, Hang, Say, Wait
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, types
 
 PACE = 0.02

@@ -11,7 +11,7 @@ from sessionmgr.errors import StoreUnusable, UnknownId
 from sessionmgr.manager import Clocks, Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
 from sessionmgr.store import EventPage, MemoryStore
-from sessionmgr.testing.scripted import Deaf, Flood, Hang, Repeat, Say, Wait
+from sessionmgr.testing.scripted_provider import Deaf, Flood, Hang, Repeat, Say, Wait
 from tests.manager.harness import ManagerHarness, collect, open_harness, run_scripted, stored, types
 
 

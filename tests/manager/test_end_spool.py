@@ -11,7 +11,7 @@ from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.end_spool import EndSpool
 from sessionmgr.model import Failure, FailureKind, RunCancelled, RunFailed, RunStatus
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Fail, Hang, Say, Wait, scripted
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Wait, scripted
 from tests.manager.harness import open_harness, run_scripted
 
 SECRET = "hunter2-and-more"

@@ -17,7 +17,7 @@ from sessionmgr.model import (
     RunResult,
     RunStatus,
 )
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Crash,
     Deaf,
     Emit,

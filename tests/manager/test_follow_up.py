@@ -12,15 +12,15 @@ from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import NATIVE, Capabilities, EndReason, MessageSent, RunStatus
 from sessionmgr.store import Append, AppendResult, MemoryStore
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Ask,
     Crash,
     Deaf,
-    Entry,
     Fail,
     Finish,
     Hang,
     Hear,
+    ProviderLogEntry,
     Say,
     ScriptedProvider,
     Step,
@@ -323,7 +323,7 @@ class SlowToHear(ScriptedProvider):
     """Takes longer over a message than the run lasts."""
 
     name: ClassVar[str] = "actor"
-    diary: ClassVar[list[Entry]] = []
+    diary: ClassVar[list[ProviderLogEntry]] = []
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
         await trio.sleep(1.5)

@@ -11,7 +11,7 @@ from sessionmgr.adapter import Budget, Options, RunContext
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager import Clocks
 from sessionmgr.model import EMULATED, NATIVE, UNSUPPORTED, RunStarted, RunStatus
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,
     Fail,
     Hang,

@@ -13,7 +13,7 @@ from sessionmgr.errors import LauncherFailed
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
-from sessionmgr.testing.scripted import Say, Wait
+from sessionmgr.testing.scripted_provider import Say, Wait
 from tests.manager.harness import ManagerHarness, open_harness
 
 ECHO = Command(argv=("echo", "well"), cwd="/", env={"PATH": "/usr/bin:/bin"})

@@ -15,7 +15,7 @@ from sessionmgr.manager.owner import ManagerOwner, process_scope
 from sessionmgr.model import RunStatus
 from sessionmgr.store import LeaseOwner, MemoryStore
 from sessionmgr.store.rows import CostTotals, Lease
-from sessionmgr.testing.scripted import Say, Wait, scripted
+from sessionmgr.testing.scripted_provider import Say, Wait, scripted
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, virtual_now
 from tests.manager.test_supervision import begun
 

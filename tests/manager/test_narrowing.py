@@ -21,11 +21,11 @@ from sessionmgr.model import (
     RunStatus,
     Support,
 )
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,
     CrashAdapter,
-    Entry,
     Hang,
+    ProviderLogEntry,
     Say,
     ScriptedProvider,
     Wait,
@@ -40,7 +40,7 @@ class Frank(ScriptedProvider):
 
     name: ClassVar[str] = "actor"
     capabilities: ClassVar[Capabilities] = structs.replace(ALL_IT_DOES, images_in=NATIVE)
-    diary: ClassVar[list[Entry]] = []
+    diary: ClassVar[list[ProviderLogEntry]] = []
     says: ClassVar[Mapping[str, Support]] = LESS
     late: ClassVar[bool] = False
 

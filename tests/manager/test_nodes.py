@@ -23,7 +23,7 @@ from sessionmgr.model import TERMINAL, PlanUpdated, encode_json
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.store import Request
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Ask,
     Emit,
     Finish,

@@ -31,7 +31,7 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr.testing.scripted import Wait
+from sessionmgr.testing.scripted_provider import Wait
 from tests.manager.harness import ManagerHarness, events, open_harness
 
 Say: TypeAlias = Callable[[RunContext], Awaitable[None]]

@@ -14,13 +14,13 @@ import pytest
 from sessionmgr.errors import SessionBusy
 from sessionmgr.manager import open_manager
 from sessionmgr.model import TERMINAL, FailureKind, RunStatus
-from sessionmgr.testing.scripted import Say, scripted
+from sessionmgr.testing.scripted_provider import Say, scripted
 from tests.manager.harness import run_scripted
 
 HANGS = """
 import sys, trio
 from sessionmgr import open_manager
-from sessionmgr.testing.scripted import Hang, Say, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, scripted
 async def main():
     actor = scripted("actor", scripts={"hang": (Say(text="x"), Hang())})
     async with open_manager(store=sys.argv[1], adapters={"actor": actor}) as manager:

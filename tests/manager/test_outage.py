@@ -10,7 +10,7 @@ from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.rows import Lease, LeaseOwner
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Hang, Say, Wait
+from sessionmgr.testing.scripted_provider import Hang, Say, Wait
 from tests.manager.harness import open_harness, run_scripted, types
 from tests.manager.node_crash import crash_at_wait
 

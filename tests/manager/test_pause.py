@@ -43,7 +43,7 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,
     Ask,
     Deaf,

@@ -13,8 +13,8 @@ from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClos
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import TERMINAL, Snapshot
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
-from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import Script, write_script
+from sessionmgr.testing.scripted_provider import Script, write_script
+from sessionmgr.testing.seeded_schedule import run_scheduled
 from sessionmgr.testing.strategies import scripts
 from sessionmgr.testing.strategies.script import MOMENTS
 from tests.manager.harness import ManagerHarness, open_harness, stored

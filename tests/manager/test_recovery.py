@@ -9,7 +9,7 @@ from sessionmgr.manager.owner import ManagerOwner
 from sessionmgr.model import MessageReceived, Run, RunStatus, encode_event, encode_json
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 from sessionmgr.store.rows import Append, EventRow, RunRow
-from sessionmgr.testing.scripted import Say
+from sessionmgr.testing.scripted_provider import Say
 from tests.manager.harness import open_harness, run_scripted
 from tests.manager.test_supervision import begun
 

@@ -11,7 +11,7 @@ from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, MessageSent, RunStatus, Usage
 from sessionmgr.store import MemoryStore, Request
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
+from sessionmgr.testing.scripted_provider import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 Answer = dict[str, Json]

@@ -35,7 +35,7 @@ from sessionmgr.model import (
 from sessionmgr.model.outcome import OUTCOMES
 from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.otp import TaskHandle
-from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
+from sessionmgr.testing.scripted_provider import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
 from tests.manager.harness import open_harness, run_scripted
 
 README = Path(sessionmgr.manager.__file__).with_name("README.md")

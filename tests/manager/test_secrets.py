@@ -26,7 +26,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.store.redaction import REDACTED, Redactor
-from sessionmgr.testing.scripted import Fail, Hang, Say, Tool
+from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Tool
 from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted
 
 SECRET = "hunter2-and-more"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from sessionmgr.testing.simulation import Report, simulate
-from sessionmgr.testing.simulation.__main__ import main
+from tests.simulation import SimulationReport, simulate
+from tests.simulation.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 GROUPS = 10
@@ -16,14 +16,14 @@ AT_ONCE = min(20, settings().max_examples // 5)
 
 ASK = """
 import sys
-from sessionmgr.testing.simulation import simulate
+from tests.simulation import simulate
 for seed in map(int, sys.argv[1:]):
     report = simulate(seed)
     print(seed, report.runs, report.events, report.seconds, report.log)
 """
 
 
-def complaint(report: Report) -> str:
+def complaint(report: SimulationReport) -> str:
     return "\n    ".join([report.command, *report.broken])
 
 
@@ -66,7 +66,7 @@ def test_the_command_that_a_report_names_runs_the_same_again(
 ) -> None:
     report = simulate(3, sessions=5)
     arguments = report.command.split()
-    assert arguments[:3] == ["python", "-m", "sessionmgr.testing.simulation"]
+    assert arguments[:3] == ["python", "-m", "tests.simulation"]
     assert main(arguments[3:]) == 0
     said = capsys.readouterr().out
     assert f"{report.runs} runs, {report.events} events" in said

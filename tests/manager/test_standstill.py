@@ -5,7 +5,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import RunStatus, StallSuspected
-from sessionmgr.testing.scripted import Hang, Say, Wait
+from sessionmgr.testing.scripted_provider import Hang, Say, Wait
 from tests.manager.harness import events, open_harness, run_scripted
 
 SILENCE = 40.0

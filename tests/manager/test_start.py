@@ -35,7 +35,7 @@ from sessionmgr.model import (
     RunStarted,
     RunStatus,
 )
-from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, ScriptedProvider, scripted
 from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted, stored
 
 

@@ -13,7 +13,7 @@ from sessionmgr.manager import ProviderStatus, StoreStatus, open_manager
 from sessionmgr.model import RunStatus
 from sessionmgr.otp import Continue
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, ScriptedProvider, scripted
 from tests.manager.harness import open_harness, run_scripted
 
 

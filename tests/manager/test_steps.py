@@ -16,7 +16,7 @@ from sessionmgr.manager.inbox import ROOM
 from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
 from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
+from sessionmgr.testing.scripted_provider import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, stored
 
 STEPS = 14

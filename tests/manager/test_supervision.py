@@ -46,7 +46,7 @@ from sessionmgr.store.rows import (
     StoredSession,
 )
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     CrashAdapter,
     Deaf,
     Finish,

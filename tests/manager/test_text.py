@@ -4,7 +4,7 @@ import pytest
 from trio.testing import MockClock
 
 from sessionmgr.model import KnownEvent, MessageReceived, MessageStreamed, RetryScheduled
-from sessionmgr.testing.scripted import Emit, Say, Step
+from sessionmgr.testing.scripted_provider import Emit, Say, Step
 from tests.manager.harness import open_harness, run_scripted
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from sessionmgr import Manager, NotInTrio, RunHandle, SessionHandle
-from sessionmgr.testing.scripted import Hang
+from sessionmgr.testing.scripted_provider import Hang
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 Uses = Callable[[Manager, SessionHandle, RunHandle], Awaitable[object]]

@@ -15,7 +15,7 @@ from sessionmgr.manager.resume_spec import option_secrets, redact_options, resto
 from sessionmgr.model import Json, RunStatus, Snapshot
 from sessionmgr.process.environment import is_secret_value
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
+from sessionmgr.testing.scripted_provider import Hang, Say, ScriptedProvider, scripted
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted
 
 TOKEN = "Token abc123def456ghi789"

@@ -88,7 +88,7 @@ def copy_tests(root: Path) -> None:
 
 async def run_simulations(root: Path, patience: float) -> tuple[int | None, str]:
     """Give the exit code of simulations, None if they took too long, and what they printed."""
-    command = [sys.executable, "-m", "sessionmgr.testing.simulation", "--first", "--lines", "1"]
+    command = [sys.executable, "-m", "tests.simulation", "--first", "--lines", "1"]
     return await run([*command, "--seeds", f"0:{SEEDS}"], root, patience)
 
 

@@ -20,7 +20,7 @@ import trio.testing
 from hypothesis import settings
 
 from sessionmgr.otp import OtpError, StartFailed
-from sessionmgr.testing.schedule import run_scheduled
+from sessionmgr.testing.seeded_schedule import run_scheduled
 from tests.otp.fault_injection import (
     FaultInjector,
     HangError,

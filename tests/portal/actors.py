@@ -7,8 +7,8 @@ from sessionmgr import Portal, PortalRun, open_portal
 from sessionmgr.model import AnyEvent
 from sessionmgr.portal import CallApprove
 from sessionmgr.store import MemoryStore, Store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Script, Step, scripted, write_script
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.scripted_provider import Script, Step, scripted, write_script
 
 SHORTLY = 240.0
 """More seconds than any call here takes on a busy machine."""

@@ -21,7 +21,7 @@ from sessionmgr.errors import (
     StartRefused,
 )
 from sessionmgr.model import RunStatus
-from sessionmgr.testing.scripted import Ask, Fail, Flood, Hang, Hear, Say
+from sessionmgr.testing.scripted_provider import Ask, Fail, Flood, Hang, Hear, Say
 from tests.portal.actors import SHORTLY, lawful_portal, play, types, until_started
 
 

@@ -19,7 +19,7 @@ from sessionmgr import (
 from sessionmgr.errors import NotAStore, StoreError
 from sessionmgr.model import RunStatus
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.scripted import Hang, scripted
+from sessionmgr.testing.scripted_provider import Hang, scripted
 from tests.portal.actors import SHORTLY, lawful_portal, play, until_started
 
 

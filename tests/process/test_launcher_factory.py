@@ -10,13 +10,13 @@ import pytest
 import trio
 
 from sessionmgr.process import Command, LauncherKind, open_launcher, procfs
-from sessionmgr.testing.at_step import AtStep
+from sessionmgr.testing.step_trigger import StepTrigger
 
 
 async def opened(kind: LauncherKind, directory: Path, number: int) -> bool:
     """Cancel at a step; return whether it was still opening."""
     with trio.CancelScope() as scope:
-        instrument = AtStep(number, scope.cancel)
+        instrument = StepTrigger(number, scope.cancel)
         trio.lowlevel.add_instrument(instrument)
         with trio.fail_after(30):
             async with open_launcher(state_dir=directory, kind=kind):
@@ -31,7 +31,7 @@ class NotInterruptedError(Exception):
 
 async def interrupted(kind: LauncherKind, directory: Path, number: int) -> None:
     """Interrupt at a step."""
-    instrument = AtStep(number, partial(signal.raise_signal, signal.SIGINT))
+    instrument = StepTrigger(number, partial(signal.raise_signal, signal.SIGINT))
     trio.lowlevel.add_instrument(instrument)
     with trio.fail_after(30):
         async with open_launcher(state_dir=directory, kind=kind):
@@ -64,7 +64,7 @@ def test_ctrl_c_at_any_step_ends_the_opening(kind: LauncherKind, tmp_path: Path)
 
 async def left(kind: LauncherKind, directory: Path, number: int) -> None:
     """Interrupt at a step of the closing, with a child alive."""
-    instrument = AtStep(number, partial(signal.raise_signal, signal.SIGINT))
+    instrument = StepTrigger(number, partial(signal.raise_signal, signal.SIGINT))
     with trio.fail_after(30):
         async with open_launcher(state_dir=directory, kind=kind) as launcher:
             await launcher.spawn(Command(argv=("sleep", "600"), cwd="/", env={"PATH": os.defpath}))

@@ -10,7 +10,15 @@ import trio
 from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server import Call, Hang, ModelRequest, Refuse, Reply, Say, Script
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelHang,
+    ModelRefuse,
+    ModelReply,
+    ModelRequest,
+    ModelSay,
+    ModelScript,
+)
 from tests.real.harness import CLOSE, RealAgentHarness, until, until_event, with_word
 
 LIMIT: Final = CLOSE + 20
@@ -21,14 +29,16 @@ Case: TypeAlias = Callable[[RealAgentHarness, str], Awaitable[tuple[SessionHandl
 
 async def a_text_streams(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
-    run = await house.submit(session, [[Say(text=word * 100, deltas=100, pause=0.1), Hang()]])
+    run = await house.submit(
+        session, [[ModelSay(text=word * 100, deltas=100, pause=0.1), ModelHang()]]
+    )
     await until_event(run, "message_streamed")
     return session, run
 
 
 async def a_stream_hangs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
-    run = await house.submit(session, [[Say(text=word, deltas=2), Hang()]])
+    run = await house.submit(session, [[ModelSay(text=word, deltas=2), ModelHang()]])
     await until_event(run, "message_streamed")
     return session, run
 
@@ -50,14 +60,16 @@ async def in_a_tool(
     """Bring a new session to where a tool of it runs this command, which carries the word."""
     session = await house.session("dangerously_skip_permissions")
     # Codex itself waits no more than ten seconds for a command, and then asks its model.
-    script: Script = [[Call(tool="shell", input={"command": command})], [Hang()]]
+    script: ModelScript = [[ModelCall(tool="shell", input={"command": command})], [ModelHang()]]
     run = await house.submit(session, script, options=house.options(**options))
     await until_event(run, "tool_call_started")
     await until(lambda: bool(with_word(word)))
     return session, run
 
 
-async def in_a_question(house: RealAgentHarness, call: Call) -> tuple[SessionHandle, RunHandle]:
+async def in_a_question(
+    house: RealAgentHarness, call: ModelCall
+) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where it asks about a call, and nobody answers."""
     asked = trio.Event()
 
@@ -75,14 +87,14 @@ async def it_waits_to_try_again(
     house: RealAgentHarness, word: str
 ) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
-    run = await house.submit(session, [[Refuse(status=429, retry_after=40.0, message=word)]])
+    run = await house.submit(session, [[ModelRefuse(status=429, retry_after=40.0, message=word)]])
     await until_event(run, "retry_scheduled")
     return session, run
 
 
 async def the_server_hangs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
-    run = await house.submit(session, [[Hang(), Say(text=word)]])
+    run = await house.submit(session, [[ModelHang(), ModelSay(text=word)]])
     await until(lambda: any(word in str(each.items) for each in house.server.log.asked))
     return session, run
 
@@ -90,14 +102,14 @@ async def the_server_hangs(house: RealAgentHarness, word: str) -> tuple[SessionH
 async def nobody_reads(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     """Stop reading after the first of many events."""
     session = await house.session()
-    run = await house.submit(session, [[Say(text="na " * 3000, deltas=3000), Hang()]])
+    run = await house.submit(session, [[ModelSay(text="na " * 3000, deltas=3000), ModelHang()]])
     await until_event(run, "message_streamed")
     return session, run
 
 
-def compactions_hang(request: ModelRequest) -> Reply | None:
+def compactions_hang(request: ModelRequest) -> ModelReply | None:
     """Have the server hang where the context is to be made shorter."""
-    return [Hang()] if request.purpose == "compaction" else None
+    return [ModelHang()] if request.purpose == "compaction" else None
 
 
 async def cancelled_in_time(house: RealAgentHarness, case: Case) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.testing.model_server import ModelServer, open_model_server
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.agent_process import AgentProgram
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.golden_files import write_golden
@@ -26,9 +26,9 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def hermitage(tmp_path: Path, server: ModelServer) -> Hermitage:
+def hermitage(tmp_path: Path, server: ModelServer) -> IsolatedEnvironment:
     """Make a place of an agent's own."""
-    return Hermitage(tmp_path, server.url, path=os.environ["PATH"])
+    return IsolatedEnvironment(tmp_path, server.url, path=os.environ["PATH"])
 
 
 # The programs are fixtures of their own, which trio has no part in: there a test may be skipped.
@@ -44,7 +44,7 @@ def codex_program(request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 @pytest.fixture
 def claude(
-    request: pytest.FixtureRequest, claude_program: tuple[str, Path], hermitage: Hermitage
+    request: pytest.FixtureRequest, claude_program: tuple[str, Path], hermitage: IsolatedEnvironment
 ) -> Generator[AgentProgram]:
     record = _place_for_records(request, hermitage)
     agent = AgentProgram("claude", *claude_program, hermitage.claude(), hermitage.work, record)
@@ -54,7 +54,7 @@ def claude(
 
 @pytest.fixture
 def codex(
-    request: pytest.FixtureRequest, codex_program: tuple[str, Path], hermitage: Hermitage
+    request: pytest.FixtureRequest, codex_program: tuple[str, Path], hermitage: IsolatedEnvironment
 ) -> Generator[AgentProgram]:
     record = _place_for_records(request, hermitage)
     agent = AgentProgram("codex", *codex_program, hermitage.codex(), hermitage.work, record)
@@ -62,12 +62,14 @@ def codex(
     _write_golden(request, agent, hermitage)
 
 
-def _place_for_records(request: pytest.FixtureRequest, hermitage: Hermitage) -> Path | None:
+def _place_for_records(
+    request: pytest.FixtureRequest, hermitage: IsolatedEnvironment
+) -> Path | None:
     return hermitage.root if request.config.getoption("--record", default=False) else None
 
 
 def _write_golden(
-    request: pytest.FixtureRequest, agent: AgentProgram, hermitage: Hermitage
+    request: pytest.FixtureRequest, agent: AgentProgram, hermitage: IsolatedEnvironment
 ) -> None:
     title = request.node.name.partition("[")[0].removeprefix("test_")
     case: str = getattr(request.node, "callspec").id  # noqa: B009

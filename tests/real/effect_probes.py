@@ -13,7 +13,7 @@ import trio
 from sessionmgr.adapter import Approve, PermissionMap
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import Json, PermissionMode, RunResult
-from sessionmgr.testing.model_server import Call, Say, Script
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript
 from tests.real.harness import RealAgentHarness
 
 READ, INSIDE, OUTSIDE, LINK, COMMAND, NETWORK = EFFECTS = (
@@ -116,7 +116,7 @@ class ProbeDirectories:
         """Return what can be known only by reading."""
         return f"the secret of {turn} in {self.place.name}"
 
-    def tries(self, turn: str, visit: str) -> Script:
+    def tries(self, turn: str, visit: str) -> ModelScript:
         """Return a script that tries everything, one after the other."""
         secret = self.work / f"{turn}-secret"
         secret.write_text(self.secret(turn))
@@ -125,13 +125,19 @@ class ProbeDirectories:
             each.unlink(missing_ok=True)  # of the turn before
         written = (self.work / turn, self.outside / turn, self.work / "link" / f"{turn}-linked")
         tries = [
-            Call(tool="read", input={"path": str(secret)}),
-            *(Call(tool="write", input={"path": str(each), "content": "x"}) for each in written),
-            *(Call(tool="write", input={"path": str(each), "content": "{}"}) for each in guarded),
-            Call(tool="shell", input={"command": f"cp {secret} {self.work / turn}-copy"}),
-            Call(tool="shell", input={"command": visit}),
+            ModelCall(tool="read", input={"path": str(secret)}),
+            *(
+                ModelCall(tool="write", input={"path": str(each), "content": "x"})
+                for each in written
+            ),
+            *(
+                ModelCall(tool="write", input={"path": str(each), "content": "{}"})
+                for each in guarded
+            ),
+            ModelCall(tool="shell", input={"command": f"cp {secret} {self.work / turn}-copy"}),
+            ModelCall(tool="shell", input={"command": visit}),
         ]
-        return [*([each] for each in tries), [Say(text="Tried.")]]
+        return [*([each] for each in tries), [ModelSay(text="Tried.")]]
 
     def done(self, turn: str) -> set[str]:
         """Return what was done, as the disk has it."""

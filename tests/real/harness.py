@@ -17,8 +17,14 @@ from sessionmgr.manager import Manager, RunHandle, SessionHandle
 from sessionmgr.manager.run_plan import RunArguments
 from sessionmgr.model import AnyEvent, Json, PermissionMode, RunResult
 from sessionmgr.store import MemoryStore, Store
-from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.model_server import ModelRequest, ModelServer, Say, Script, prompt_with
+from sessionmgr.testing.invariants import broken_laws
+from sessionmgr.testing.model_server import (
+    ModelRequest,
+    ModelSay,
+    ModelScript,
+    ModelServer,
+    prompt_with,
+)
 
 PATIENCE = 240.0
 """Within this a test must be over: several times what it takes, and less than pytest waits."""
@@ -80,7 +86,7 @@ class RealAgentHarness:
         return place
 
     async def submit(
-        self, session: SessionHandle, prompt: str | Script, **wishes: Unpack[RunArguments]
+        self, session: SessionHandle, prompt: str | ModelScript, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
         """Start a run with a prompt, or with a script."""
         wishes.setdefault("options", self.options())
@@ -90,7 +96,7 @@ class RealAgentHarness:
 
     async def play(
         self,
-        script: Script,
+        script: ModelScript,
         session: SessionHandle | None = None,
         *,
         text: str = "",
@@ -102,7 +108,7 @@ class RealAgentHarness:
 
     async def goes_on(self, session: SessionHandle, **wishes: Unpack[RunArguments]) -> PlayedRun:
         """See that the next run of a session goes well."""
-        played = await self.play([[Say(text="All is well.")]], session, **wishes)
+        played = await self.play([[ModelSay(text="All is well.")]], session, **wishes)
         result = played.result
         assert (result.status, result.text) == ("completed", "All is well."), result
         return played

@@ -10,7 +10,7 @@ from pathlib import Path
 import trio
 
 from sessionmgr.model import RunStatus
-from sessionmgr.testing.model_server import Call, Hang, prompt_with
+from sessionmgr.testing.model_server import ModelCall, ModelHang, prompt_with
 from tests.real.harness import PATIENCE, RealAgentHarness, is_kept, living, until, with_word
 
 PROGRAM = """
@@ -36,8 +36,10 @@ async def kill_owner(
     By then its owner has stored how it began, and the agent has written its prompt down: without
     that there is nothing to go on with.
     """
-    shell = Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})
-    prompt = prompt_with([[shell], [Hang()]])  # Codex waits ten seconds for a command, and goes on
+    shell = ModelCall(tool="shell", input={"command": "touch begun; sleep 1000; true"})
+    prompt = prompt_with(
+        [[shell], [ModelHang()]]
+    )  # Codex waits ten seconds for a command, and goes on
     argv = [sys.executable, "-c", PROGRAM, provider, str(program), str(store), str(work), prompt]
     path = os.pathsep.join(sys.path)
     owner = await trio.lowlevel.open_process(

@@ -4,18 +4,18 @@ import msgspec
 import pytest
 
 from sessionmgr.testing.model_server import (
-    Call,
-    Fault,
-    Hang,
-    Limits,
+    ModelCall,
+    ModelFault,
+    ModelHang,
+    ModelLimits,
+    ModelRefuse,
+    ModelReply,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Refuse,
-    Reply,
-    Say,
-    Script,
-    Think,
-    UsageLimit,
-    Use,
+    ModelThink,
+    ModelUsageLimit,
+    ModelUse,
     prompt_with,
 )
 from tests.real.agent_process import AgentProgram, Line
@@ -31,13 +31,13 @@ def user(prompt: str) -> Line:
 async def test_a_prompt_is_answered_and_a_tool_runs(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    script: Script = [
+    script: ModelScript = [
         [
-            Think(text="I look."),
-            Say(text="Let me look.", deltas=3),
-            Call(tool="shell", input={"command": "echo it is $((40 + 2))"}),
+            ModelThink(text="I look."),
+            ModelSay(text="Let me look.", deltas=3),
+            ModelCall(tool="shell", input={"command": "echo it is $((40 + 2))"}),
         ],
-        [Say(text="It is done."), Use(input=7, output=5)],
+        [ModelSay(text="It is done."), ModelUse(input=7, output=5)],
     ]
     done = await claude.run(*PRINT, prompt_with(script, "Look."))
     [result] = done.of_type("result")
@@ -49,11 +49,11 @@ async def test_a_prompt_is_answered_and_a_tool_runs(
 
 async def test_a_file_is_written_and_read(claude: AgentProgram, server: ModelServer) -> None:
     file = str(claude.work / "note.txt")
-    script: Script = [
-        [Call(tool="write", input={"path": file, "content": "one\n"})],
-        [Call(tool="edit", input={"path": file, "old": "one", "new": "two"})],
-        [Call(tool="read", input={"path": file})],
-        [Say(text="Read.")],
+    script: ModelScript = [
+        [ModelCall(tool="write", input={"path": file, "content": "one\n"})],
+        [ModelCall(tool="edit", input={"path": file, "old": "one", "new": "two"})],
+        [ModelCall(tool="read", input={"path": file})],
+        [ModelSay(text="Read.")],
     ]
     done = await claude.run(*PRINT, "--permission-mode=acceptEdits", prompt_with(script))
     assert done.code == 0
@@ -62,7 +62,7 @@ async def test_a_file_is_written_and_read(claude: AgentProgram, server: ModelSer
 
 
 async def test_a_refusal_is_retried(claude: AgentProgram, server: ModelServer) -> None:
-    script: Script = [[Refuse(status=529, times=1), Say(text="At last.")]]
+    script: ModelScript = [[ModelRefuse(status=529, times=1), ModelSay(text="At last.")]]
     done = await claude.run(*PRINT, prompt_with(script))
     [result] = done.of_type("result")
     assert result["result"] == "At last."
@@ -73,7 +73,9 @@ async def test_a_refusal_is_retried(claude: AgentProgram, server: ModelServer) -
 async def test_an_error_in_mid_stream_is_asked_for_again_as_a_whole(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    script: Script = [[Say(text="Half", whole=False), Fault(times=1), Say(text="and half.")]]
+    script: ModelScript = [
+        [ModelSay(text="Half", whole=False), ModelFault(times=1), ModelSay(text="and half.")]
+    ]
     done = await claude.run(*PRINT, prompt_with(script))
     [result] = done.of_type("result")
     assert result["result"].endswith("and half.")
@@ -83,7 +85,9 @@ async def test_an_error_in_mid_stream_is_asked_for_again_as_a_whole(
 async def test_what_was_said_before_an_error_stays_and_is_gone_on_from(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    script: Script = [[Say(text="Said."), Fault(times=1), Say(text="And more.")]]
+    script: ModelScript = [
+        [ModelSay(text="Said."), ModelFault(times=1), ModelSay(text="And more.")]
+    ]
     done = await claude.run(*PRINT, prompt_with(script))
     [result] = done.of_type("result")
     if claude.version == "2.1.197":  # it gives up
@@ -96,7 +100,9 @@ async def test_what_was_said_before_an_error_stays_and_is_gone_on_from(
 async def test_a_key_that_is_not_known_ends_in_an_error(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    done = await claude.run(*PRINT, prompt_with([[Refuse(status=401, message="Who are you?")]]))
+    done = await claude.run(
+        *PRINT, prompt_with([[ModelRefuse(status=401, message="Who are you?")]])
+    )
     [result] = done.of_type("result")
     assert (done.code, result["is_error"], result["api_error_status"]) == (1, True, 401)
     assert {each.status for each in server.log} == {401}
@@ -122,8 +128,8 @@ async def test_two_turns_of_one_session_have_scripts_of_their_own(
 ) -> None:
     async with claude.open(*TALK) as talk:
         for number in range(2):
-            call = Call(tool="shell", input={"command": f"echo {number}"})
-            await talk.say(user(prompt_with([(call,), (Say(text=f"turn {number}"),)])))
+            call = ModelCall(tool="shell", input={"command": f"echo {number}"})
+            await talk.say(user(prompt_with([(call,), (ModelSay(text=f"turn {number}"),)])))
             assert (await talk.until_type("result"))["result"] == f"turn {number}"
         await talk.say(user("And now?"))
         assert (await talk.until_type("result"))["result"] == "You said: And now?"
@@ -135,9 +141,9 @@ async def test_a_hanging_model_is_left_by_an_interrupt(
     claude: AgentProgram, server: ModelServer
 ) -> None:
     async with claude.open(*TALK) as talk:
-        await talk.say(user(prompt_with([[Hang()]])))
+        await talk.say(user(prompt_with([[ModelHang()]])))
         await talk.until(lambda line: line.get("subtype") == "init")
-        await server.log.reached(1)
+        await server.log.wait_for_total(1)
         interrupt = {"subtype": "interrupt"}
         await talk.say({"type": "control_request", "request_id": "1", "request": interrupt})
         assert (await talk.until_type("result"))["subtype"] == "error_during_execution"
@@ -150,9 +156,9 @@ async def test_a_hanging_model_is_left_by_an_interrupt(
 async def test_a_message_to_a_running_turn_reaches_the_model(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    call = Call(tool="shell", input={"command": "until [ -e go ]; do sleep 0.05; done"})
+    call = ModelCall(tool="shell", input={"command": "until [ -e go ]; do sleep 0.05; done"})
     async with claude.open(*TALK) as talk:
-        await talk.say(user(prompt_with([[call], [Say(text="Heard.")]])))
+        await talk.say(user(prompt_with([[call], [ModelSay(text="Heard.")]])))
         await talk.until_type("assistant")
         # A question is answered in turn: once it is, what was said before is known.
         await talk.say(user("Look here, too."))
@@ -169,9 +175,11 @@ async def test_a_message_to_a_running_turn_reaches_the_model(
 async def test_a_script_goes_on_after_a_compaction(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    call = Call(tool="shell", input={"command": "echo one"})
+    call = ModelCall(tool="shell", input={"command": "echo one"})
     async with claude.open(*TALK) as talk:
-        await talk.say(user(prompt_with([[call], [Say(text="first")], [Say(text="second")]])))
+        await talk.say(
+            user(prompt_with([[call], [ModelSay(text="first")], [ModelSay(text="second")]]))
+        )
         assert (await talk.until_type("result"))["result"] == "first"
         await talk.say(user("/compact"))
         await talk.until_type("result")
@@ -185,10 +193,10 @@ async def test_a_subagent_plays_the_script_of_its_prompt(
     claude: AgentProgram, server: ModelServer
 ) -> None:
     claude.environment["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
-    shell = Call(tool="shell", input={"command": "echo from below"})
-    below = prompt_with([[shell], [Say(text="I am below.")]])
-    call = Call(tool="agent", input={"prompt": below, "description": "below"})
-    done = await claude.run(*PRINT, prompt_with([[call], [Say(text="It was below.")]]))
+    shell = ModelCall(tool="shell", input={"command": "echo from below"})
+    below = prompt_with([[shell], [ModelSay(text="I am below.")]])
+    call = ModelCall(tool="agent", input={"prompt": below, "description": "below"})
+    done = await claude.run(*PRINT, prompt_with([[call], [ModelSay(text="It was below.")]]))
     [result] = done.of_type("result")
     assert result["result"] == "It was below."
     assert "I am below." in server.log.asked[-1].results[0].text
@@ -197,7 +205,7 @@ async def test_a_subagent_plays_the_script_of_its_prompt(
 async def test_a_session_is_resumed_by_another_process(
     claude: AgentProgram, server: ModelServer
 ) -> None:
-    first = await claude.run(*PRINT, prompt_with([[Say(text="one")], [Say(text="two")]]))
+    first = await claude.run(*PRINT, prompt_with([[ModelSay(text="one")], [ModelSay(text="two")]]))
     session = first.of_type("result")[0]["session_id"]
     second = await claude.run(*PRINT, f"--resume={session}", "And?")
     assert second.of_type("result")[0]["result"] == "two"
@@ -211,8 +219,10 @@ async def test_limits_of_a_subscription_are_told(
     del claude.environment["ANTHROPIC_API_KEY"]
     claude.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-scripted"
     resets_at = 1_900_000_000
-    warning = Limits(used=0.92, resets_at=resets_at, status="allowed_warning")
-    reply: Reply = [UsageLimit(resets_at=resets_at)] if used_up else [warning, Say(text="Nearly.")]
+    warning = ModelLimits(used=0.92, resets_at=resets_at, status="allowed_warning")
+    reply: ModelReply = (
+        [ModelUsageLimit(resets_at=resets_at)] if used_up else [warning, ModelSay(text="Nearly.")]
+    )
     done = await claude.run(*PRINT, prompt_with([reply]))
     [told] = [each["rate_limit_info"] for each in done.of_type("rate_limit_event")]
     assert told["status"] == ("rejected" if used_up else "allowed_warning")

@@ -4,21 +4,21 @@ import msgspec
 import pytest
 
 from sessionmgr.testing.model_server import (
-    Call,
-    Cut,
-    Fault,
-    Limits,
+    ModelCall,
+    ModelCut,
+    ModelFault,
+    ModelLimits,
+    ModelRefuse,
+    ModelReply,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Refuse,
-    Reply,
-    Say,
-    Script,
-    Stop,
-    Think,
-    UsageLimit,
+    ModelStop,
+    ModelThink,
+    ModelUsageLimit,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.agent_process import AgentProgram, Line, LineConversation
 
 FREE = "--dangerously-bypass-approvals-and-sandbox"
@@ -36,13 +36,13 @@ def items(lines: list[Line], kind: str) -> list[Line]:
 async def test_a_prompt_is_answered_and_a_tool_runs(
     codex: AgentProgram, server: ModelServer
 ) -> None:
-    script: Script = [
+    script: ModelScript = [
         [
-            Think(text="I look."),
-            Say(text="Let me look.", deltas=3),
-            Call(tool="shell", input={"command": "echo it is $((40 + 2))"}),
+            ModelThink(text="I look."),
+            ModelSay(text="Let me look.", deltas=3),
+            ModelCall(tool="shell", input={"command": "echo it is $((40 + 2))"}),
         ],
-        [Say(text="It is done.")],
+        [ModelSay(text="It is done.")],
     ]
     done = await codex.run(*EXEC, prompt_with(script, "Look."))
     assert done.code == 0
@@ -55,11 +55,11 @@ async def test_a_prompt_is_answered_and_a_tool_runs(
 
 
 async def test_a_file_is_written_and_read(codex: AgentProgram, server: ModelServer) -> None:
-    script: Script = [
-        [Call(tool="write", input={"path": "note.txt", "content": "one\n"})],
-        [Call(tool="edit", input={"path": "note.txt", "old": "one", "new": "two"})],
-        [Call(tool="read", input={"path": "note.txt"})],
-        [Say(text="Read.")],
+    script: ModelScript = [
+        [ModelCall(tool="write", input={"path": "note.txt", "content": "one\n"})],
+        [ModelCall(tool="edit", input={"path": "note.txt", "old": "one", "new": "two"})],
+        [ModelCall(tool="read", input={"path": "note.txt"})],
+        [ModelSay(text="Read.")],
     ]
     done = await codex.run(*EXEC, prompt_with(script))
     assert done.code == 0
@@ -69,13 +69,13 @@ async def test_a_file_is_written_and_read(codex: AgentProgram, server: ModelServ
 
 @pytest.mark.parametrize("model", ["gpt-6.1-sol", "a-model-of-nobody"])
 async def test_a_model_with_other_tools_is_served_as_well(
-    codex: AgentProgram, server: ModelServer, hermitage: Hermitage, model: str
+    codex: AgentProgram, server: ModelServer, hermitage: IsolatedEnvironment, model: str
 ) -> None:
     hermitage.codex(model=model)
-    script: Script = [
-        [Call(tool="write", input={"path": "note.txt", "content": "one\n"})],
-        [Call(tool="read", input={"path": "note.txt"})],
-        [Say(text="Read.")],
+    script: ModelScript = [
+        [ModelCall(tool="write", input={"path": "note.txt", "content": "one\n"})],
+        [ModelCall(tool="read", input={"path": "note.txt"})],
+        [ModelSay(text="Read.")],
     ]
     done = await codex.run(*EXEC, prompt_with(script))
     assert done.code == 0
@@ -84,10 +84,12 @@ async def test_a_model_with_other_tools_is_served_as_well(
 
 
 async def test_a_cut_stream_is_asked_for_again(
-    codex: AgentProgram, server: ModelServer, hermitage: Hermitage
+    codex: AgentProgram, server: ModelServer, hermitage: IsolatedEnvironment
 ) -> None:
     hermitage.codex(retries=1)
-    script: Script = [[Say(text="Half", whole=False), Cut(times=1), Say(text="Whole.")]]
+    script: ModelScript = [
+        [ModelSay(text="Half", whole=False), ModelCut(times=1), ModelSay(text="Whole.")]
+    ]
     done = await codex.run(*EXEC, prompt_with(script))
     assert done.code == 0
     assert items(done.lines, "agent_message")[-1]["text"] == "Whole."
@@ -97,15 +99,15 @@ async def test_a_cut_stream_is_asked_for_again(
 @pytest.mark.parametrize(
     "failing",
     [
-        Refuse(status=429, message="too many"),
-        Refuse(status=500, message="too many"),
-        Fault(kind="invalid_prompt", message="too many"),
-        UsageLimit(resets_at=1_900_000_000, message="too many"),
+        ModelRefuse(status=429, message="too many"),
+        ModelRefuse(status=500, message="too many"),
+        ModelFault(kind="invalid_prompt", message="too many"),
+        ModelUsageLimit(resets_at=1_900_000_000, message="too many"),
     ],
     ids=["429", "500", "fault", "usage"],
 )
 async def test_a_failure_ends_the_turn(
-    codex: AgentProgram, server: ModelServer, failing: Refuse | Fault | UsageLimit
+    codex: AgentProgram, server: ModelServer, failing: ModelRefuse | ModelFault | ModelUsageLimit
 ) -> None:
     done = await codex.run(*EXEC, prompt_with([[failing]]))
     assert done.code == 1
@@ -134,7 +136,7 @@ async def test_output_by_a_schema_is_made_from_the_schema(
 async def test_a_thread_is_resumed_by_another_process(
     codex: AgentProgram, server: ModelServer
 ) -> None:
-    first = await codex.run(*EXEC, prompt_with([[Say(text="one")], [Say(text="two")]]))
+    first = await codex.run(*EXEC, prompt_with([[ModelSay(text="one")], [ModelSay(text="two")]]))
     thread = first.of_type("thread.started")[0]["thread_id"]
     flags = ("exec", "resume", "--json", "--skip-git-repo-check", FREE, thread)
     second = await codex.run(*flags, "And?")
@@ -199,8 +201,8 @@ async def test_the_app_server_takes_turns(codex: AgentProgram, server: ModelServ
     async with codex.open("app-server") as talk:
         client = AppServerClient(talk)
         thread = await client.open(codex)
-        limits = Limits(used=0.5, resets_at=1_900_000_000)
-        script: Script = [[limits, Say(text="Half of it.", deltas=4)]]
+        limits = ModelLimits(used=0.5, resets_at=1_900_000_000)
+        script: ModelScript = [[limits, ModelSay(text="Half of it.", deltas=4)]]
         assert (await client.turn(thread, prompt_with(script)))["status"] == "completed"
         assert (await client.turn(thread, "And now?"))["status"] == "completed"
         assert client.texts() == ["Half of it.", "You said: And now?"]
@@ -216,8 +218,8 @@ async def test_the_app_server_takes_turns(codex: AgentProgram, server: ModelServ
 async def test_a_script_goes_on_after_a_compaction(
     codex: AgentProgram, server: ModelServer
 ) -> None:
-    call = Call(tool="shell", input={"command": "echo one"})
-    script: Script = [[call], [Say(text="first")], [Say(text="second")]]
+    call = ModelCall(tool="shell", input={"command": "echo one"})
+    script: ModelScript = [[call], [ModelSay(text="first")], [ModelSay(text="second")]]
     async with codex.open("app-server") as talk:
         client = AppServerClient(talk)
         thread = await client.open(codex)
@@ -233,7 +235,7 @@ async def test_a_turn_that_is_cut_short_says_so(codex: AgentProgram, server: Mod
     async with codex.open("app-server") as talk:
         client = AppServerClient(talk)
         thread = await client.open(codex)
-        reply: Reply = [Say(text="So long"), Stop(reason="max_tokens")]
+        reply: ModelReply = [ModelSay(text="So long"), ModelStop(reason="max_tokens")]
         turn = await client.turn(thread, prompt_with([reply]))
         assert turn["status"] == "failed"
         assert await talk.close() == 0

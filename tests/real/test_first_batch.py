@@ -14,15 +14,15 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import (
-    Call,
+    ModelCall,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Say,
-    Script,
-    Use,
+    ModelUse,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.cli.command import COMMAND, environment
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE
@@ -38,7 +38,7 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def env(hermitage: Hermitage) -> dict[str, str]:
+def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
     tools = hermitage.root / "tools"
     tools.mkdir()
     npm = tools / "npm"
@@ -58,12 +58,15 @@ def readme_batch() -> tuple[str, list[str]]:
     return rules, shlex.split(command)
 
 
-def script(command: str) -> Script:
-    return [[Call(tool="shell", input={"command": command})], [Say(text="done"), Use(output=9)]]
+def script(command: str) -> ModelScript:
+    return [
+        [ModelCall(tool="shell", input={"command": command})],
+        [ModelSay(text="done"), ModelUse(output=9)],
+    ]
 
 
 async def test_the_first_batch_runs_the_tests_and_shows_what_was_denied(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     rules, words = readme_batch()
     jobs: list[dict[str, Json]] = [
@@ -71,7 +74,7 @@ async def test_the_first_batch_runs_the_tests_and_shows_what_was_denied(
         {"id": "parser", "prompt": prompt_with(script("git push")), "cwd": "core"},
         {
             "id": "other",
-            "prompt": prompt_with([[Say(text="done"), Use(output=9)]]),
+            "prompt": prompt_with([[ModelSay(text="done"), ModelUse(output=9)]]),
             "cwd": "core",
             "provider": "codex",
         },

@@ -14,20 +14,20 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.invariants import broken_laws
 from sessionmgr.testing.model_server import (
-    Call,
-    Hang,
+    ModelCall,
+    ModelHang,
+    ModelRefuse,
+    ModelReply,
     ModelRequest,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Refuse,
-    Reply,
-    Say,
-    Script,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.cli.command import COMMAND, environment
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE, line_of, roots, until, with_word
@@ -37,12 +37,12 @@ PROVIDERS = ("claude", "codex")
 MESSAGE = "the test still fails: fix it"
 
 
-def fixed(request: ModelRequest) -> Reply | None:
+def fixed(request: ModelRequest) -> ModelReply | None:
     """Answer a follow-up, and report whether the earlier conversation is known."""
     if MESSAGE not in request.prompt:
         return None
     known = "word-of-the-job" in str(request.items)
-    return (Say(text=f"fixed, and the job is {'known' if known else 'unknown'}"),)
+    return (ModelSay(text=f"fixed, and the job is {'known' if known else 'unknown'}"),)
 
 
 @pytest.fixture
@@ -53,24 +53,24 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def env(hermitage: Hermitage) -> dict[str, str]:
+def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
     programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
     path = os.pathsep.join([*(str(each.parent) for each in programs), os.environ["PATH"]])
     said = {**hermitage.claude(retries=1), **hermitage.codex(), "IS_SANDBOX": "1", "PATH": path}
     return environment(hermitage.home, **{**said, "HOME": str(hermitage.home)})
 
 
-def jobs_of(hermitage: Hermitage) -> dict[str, dict[str, Json]]:
+def jobs_of(hermitage: IsolatedEnvironment) -> dict[str, dict[str, Json]]:
     """Make a job that completes, one that fails and one interrupted in a tool, for each agent."""
-    shell = Call(tool="shell", input={"command": "echo word-of-the-job"})
-    sleeps = Call(
+    shell = ModelCall(tool="shell", input={"command": "echo word-of-the-job"})
+    sleeps = ModelCall(
         tool="shell",
         input={"command": "touch begun; until [ -e word-of-the-job ]; do sleep 1; done"},
     )
-    scripts: dict[str, Script] = {
-        "completed": [[shell], [Say(text="done")]],
-        "failed": [[shell], [Refuse(status=400)]],
-        "timed_out": [[sleeps], [Say(text="So"), Hang()]],  # Codex does not wait for it
+    scripts: dict[str, ModelScript] = {
+        "completed": [[shell], [ModelSay(text="done")]],
+        "failed": [[shell], [ModelRefuse(status=400)]],
+        "timed_out": [[sleeps], [ModelSay(text="So"), ModelHang()]],  # Codex does not wait for it
     }
     jobs: dict[str, dict[str, Json]] = {}
     for provider in PROVIDERS:
@@ -89,7 +89,7 @@ def jobs_of(hermitage: Hermitage) -> dict[str, dict[str, Json]]:
 
 
 async def sessionmgr(
-    hermitage: Hermitage, env: dict[str, str], *words: str
+    hermitage: IsolatedEnvironment, env: dict[str, str], *words: str
 ) -> CompletedProcess[bytes]:
     store = ["--store", str(hermitage.root / "runs.db")]
     with trio.fail_after(PATIENCE):
@@ -104,7 +104,7 @@ async def sessionmgr(
 
 
 async def test_jobs_are_followed_up_in_their_agents_session_however_they_ended(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     jobs, out = jobs_of(hermitage), hermitage.root / "out"
     file = hermitage.root / "jobs.jsonl"
@@ -140,9 +140,9 @@ async def test_jobs_are_followed_up_in_their_agents_session_however_they_ended(
 
 
 async def test_a_session_that_the_agent_has_lost_is_named_with_the_agents_own_command(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
-    prompt = prompt_with([[Say(text="done")]])
+    prompt = prompt_with([[ModelSay(text="done")]])
     said = await sessionmgr(hermitage, env, "run", "-p", "claude", prompt, "--json")
     events = [json.loads(each) for each in said.stdout.splitlines()]
     started = next(each for each in events if each["type"] == "run_started")
@@ -156,7 +156,7 @@ async def test_a_session_that_the_agent_has_lost_is_named_with_the_agents_own_co
 
 
 async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     file, out = hermitage.root / "jobs.jsonl", hermitage.root / "out"
     gates = [hermitage.root / f"gate{number}" for number in range(7)]
@@ -181,9 +181,9 @@ async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
         batch.kill()
 
 
-def waits_for(gate: Path) -> Script:
+def waits_for(gate: Path) -> ModelScript:
     """Return a script in whose text is a pause until there is a file."""
-    return [[Say(text="done", deltas=2, until=str(gate))]]
+    return [[ModelSay(text="done", deltas=2, until=str(gate))]]
 
 
 def is_asked(server: ModelServer, words: str) -> bool:
@@ -191,6 +191,6 @@ def is_asked(server: ModelServer, words: str) -> bool:
     return any(words in each.prompt for each in server.log.asked)
 
 
-def claudes(hermitage: Hermitage) -> list[int]:
+def claudes(hermitage: IsolatedEnvironment) -> list[int]:
     """Return the Claude Code processes that work there."""
     return roots(pid for pid in with_word(str(hermitage.root)) if b"\0--print\0" in line_of(pid))

@@ -19,18 +19,18 @@ import trio
 from sessionmgr.model import Json
 from sessionmgr.process import procfs
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.invariants import broken_laws
 from sessionmgr.testing.model_server import (
-    Call,
+    ModelCall,
+    ModelReply,
     ModelRequest,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Reply,
-    Say,
-    Script,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.cli.command import COMMAND, environment
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import (
@@ -63,9 +63,9 @@ trio.run(main, *sys.argv[1:])
 """
 
 
-def went_on(request: ModelRequest) -> Reply | None:
+def went_on(request: ModelRequest) -> ModelReply | None:
     """Answer an agent that got the notice of the interruption."""
-    return (Say(text="went on"),) if request.prompt.startswith(NOTICE) else None
+    return (ModelSay(text="went on"),) if request.prompt.startswith(NOTICE) else None
 
 
 @pytest.fixture
@@ -151,16 +151,16 @@ class InterruptedJob:
         return [each for each in asked if each.startswith(NOTICE)]
 
 
-def long_call(provider: str, command: str) -> Call:
+def long_call(provider: str, command: str) -> ModelCall:
     """Return a call of a command that the agent waits for: Codex by default only ten seconds."""
     if provider == "claude":
-        return Call(tool="shell", input={"command": command})
-    return Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})
+        return ModelCall(tool="shell", input={"command": command})
+    return ModelCall(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})
 
 
 @pytest.fixture
 async def scene(
-    program: tuple[str, Path], server: ModelServer, hermitage: Hermitage
+    program: tuple[str, Path], server: ModelServer, hermitage: IsolatedEnvironment
 ) -> AsyncGenerator[InterruptedJob]:
     provider, path = program
     said = hermitage.claude() if provider == "claude" else hermitage.codex()
@@ -170,10 +170,10 @@ async def scene(
     work = hermitage.root / "job"
     work.mkdir()
     scene = InterruptedJob(provider, server, hermitage.root, work, env)
-    script: Script = [
-        [Call(tool="shell", input={"command": "echo pushed >> done"})],
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "echo pushed >> done"})],
         [long_call(provider, "echo again >> done; touch began; sleep 1000")],
-        [Say(text="never said")],
+        [ModelSay(text="never said")],
     ]
     job: dict[str, Json] = {
         "id": "a",

@@ -14,19 +14,19 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.invariants import broken_laws
 from sessionmgr.testing.model_server import (
-    Call,
-    Hang,
+    ModelCall,
+    ModelHang,
+    ModelReply,
     ModelRequest,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Reply,
-    Say,
-    Script,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.cli.command import COMMAND, environment
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE, is_kept, roots, until, with_word
@@ -35,9 +35,9 @@ PROVIDERS = ("claude", "codex")
 EACH = 3
 
 
-def went_on(request: ModelRequest) -> Reply | None:
+def went_on(request: ModelRequest) -> ModelReply | None:
     """Answer who is told to go on. How much of his script he still knows depends on the kill."""
-    return (Say(text="went on"),) if request.prompt == "continue" else None
+    return (ModelSay(text="went on"),) if request.prompt == "continue" else None
 
 
 @pytest.fixture
@@ -48,14 +48,16 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def env(hermitage: Hermitage) -> dict[str, str]:
+def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
     programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
     path = os.pathsep.join([*(str(each.parent) for each in programs), os.environ["PATH"]])
     said = {**hermitage.claude(), **hermitage.codex(), "IS_SANDBOX": "1", "PATH": path}
     return environment(hermitage.home, **{**said, "HOME": str(hermitage.home)})
 
 
-def job(hermitage: Hermitage, provider: str, name: str, script: Script) -> dict[str, Json]:
+def job(
+    hermitage: IsolatedEnvironment, provider: str, name: str, script: ModelScript
+) -> dict[str, Json]:
     place = hermitage.root / name
     place.mkdir()
     return {
@@ -67,7 +69,7 @@ def job(hermitage: Hermitage, provider: str, name: str, script: Script) -> dict[
     }
 
 
-def agents_of(hermitage: Hermitage) -> Iterator[int]:
+def agents_of(hermitage: IsolatedEnvironment) -> Iterator[int]:
     """Return the Claude Code that has the job that is killed, and the app-server of all others."""
     for pid in with_word(str(hermitage.root)):
         place = Path(f"/proc/{pid}")
@@ -80,18 +82,18 @@ def agents_of(hermitage: Hermitage) -> Iterator[int]:
 
 
 async def test_each_job_ends_once_although_its_program_is_killed(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     jobs: list[dict[str, Json]] = []
     for provider in PROVIDERS:
         for number in range(EACH):
             name = f"{provider}-{number}"
-            shell = Call(tool="shell", input={"command": f"echo {name}"})
-            script: Script = [[shell], [Say(text=f"done {name}", deltas=3)]]
+            shell = ModelCall(tool="shell", input={"command": f"echo {name}"})
+            script: ModelScript = [[shell], [ModelSay(text=f"done {name}", deltas=3)]]
             jobs.append(job(hermitage, provider, name, script))
         name = f"{provider}-killed"
-        shell = Call(tool="shell", input={"command": f"echo {name} is here"})
-        hangs: Script = [[shell], [Say(text="So"), Hang()]]
+        shell = ModelCall(tool="shell", input={"command": f"echo {name} is here"})
+        hangs: ModelScript = [[shell], [ModelSay(text="So"), ModelHang()]]
         jobs.append(job(hermitage, provider, name, hangs))
     file, out, store = (hermitage.root / each for each in ("jobs.jsonl", "out", "runs.db"))
     file.write_text("".join(f"{json.dumps(each)}\n" for each in jobs))

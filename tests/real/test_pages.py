@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sessionmgr.testing.model_server import ModelServer, open_model_server
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.pages import AGENTS, Block, blocks
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE
@@ -26,7 +26,7 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def env(hermitage: Hermitage) -> dict[str, str]:
+def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
     programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
     places = [*(str(each.parent) for each in programs), os.environ["PATH"]]
     given = {**hermitage.claude(), **hermitage.codex(), "IS_SANDBOX": "1"}
@@ -36,7 +36,7 @@ def env(hermitage: Hermitage) -> dict[str, str]:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: block.name)
 async def test_a_program_of_an_agents_page_runs(
-    program: Block, hermitage: Hermitage, env: dict[str, str]
+    program: Block, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     path = hermitage.work / "example.py"
     path.write_text(program.text, encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.testing.model_server import Call, Refuse, Say, prompt_with
+from sessionmgr.testing.model_server import ModelCall, ModelRefuse, ModelSay, prompt_with
 from tests.cli.command import environment, run_command
 from tests.real.agent_programs import CODEX, program_of
 
@@ -27,7 +27,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    shell = Call(tool="shell", input={"command": "echo seen"})
+    shell = ModelCall(tool="shell", input={"command": "echo seen"})
     here = tmp_path / "here"
     (here / ".claude").mkdir(parents=True)
     # A project's settings may say who the model is, as well.
@@ -36,7 +36,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
     jobs: list[dict[str, object]] = [
         {"id": "echo", "prompt": "hi", "options": {"billing": "subscription"}},
         {"id": "schema", "prompt": "how many?", "schema": schema},
-        {"id": "tool", "prompt": prompt_with([(shell,), (Say(text="Seen."),)])},
+        {"id": "tool", "prompt": prompt_with([(shell,), (ModelSay(text="Seen."),)])},
         {"id": "elsewhere", "prompt": "hi", "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}},
     ]
     file = tmp_path / "jobs.jsonl"
@@ -53,7 +53,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
 
 
 def test_a_rehearsal_that_fails_says_so(env: dict[str, str], tmp_path: Path) -> None:
-    refused = prompt_with([[Refuse(status=400, message="not this")]])
+    refused = prompt_with([[ModelRefuse(status=400, message="not this")]])
     file = tmp_path / "jobs.jsonl"
     file.write_text(json.dumps({"id": "a", "provider": "claude", "prompt": refused}))
     ran = run_command("rehearse", str(file), env=env, cwd=tmp_path)
@@ -70,13 +70,13 @@ def test_a_batch_of_codex_is_rehearsed_whatever_its_configuration_says(
     home.mkdir()
     (home / "config.toml").write_text(f'openai_base_url = "{elsewhere}"\n')
     env = environment(tmp_path, PATH=path, CODEX_HOME=str(home), OPENAI_BASE_URL=elsewhere)
-    shell = Call(tool="shell", input={"command": "echo seen"})
+    shell = ModelCall(tool="shell", input={"command": "echo seen"})
     config = {"openai_base_url": elsewhere, "model_provider": "openai"}
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     jobs: list[dict[str, object]] = [
         {"id": "echo", "prompt": "hi", "env": {"OPENAI_API_KEY": "sk-mine"}},
         {"id": "config", "prompt": "hi", "options": {"config": config}},
-        {"id": "tool", "prompt": prompt_with([(shell,), (Say(text="Seen."),)])},
+        {"id": "tool", "prompt": prompt_with([(shell,), (ModelSay(text="Seen."),)])},
         {"id": "exec", "prompt": "hi", "options": {"exec": True}},
         {"id": "schema", "prompt": "n?", "schema": {**schema, "additionalProperties": False}},
     ]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.testing.model_server import ModelServer, Say, open_model_server, prompt_with
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import ModelSay, ModelServer, open_model_server, prompt_with
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.cli.command import COMMAND, environment
 from tests.real.agent_programs import CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE
@@ -27,7 +27,7 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 
 @pytest.fixture
-def env(hermitage: Hermitage) -> dict[str, str]:
+def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
     programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
     path = os.pathsep.join([*(str(each.parent) for each in programs), os.environ["PATH"]])
     said = {**hermitage.claude(), **hermitage.codex(), "IS_SANDBOX": "1", "PATH": path}
@@ -39,7 +39,7 @@ def write_jobs(file: Path, words: dict[str, str]) -> None:
         {
             "id": name,
             "provider": name.split("-")[0],
-            "prompt": prompt_with([[Say(text=words[name])]]),
+            "prompt": prompt_with([[ModelSay(text=words[name])]]),
             "permission_mode": "full_auto",
         }
         for name in JOBS
@@ -55,7 +55,7 @@ def lines_in(out: Path) -> dict[str, bytes]:
 
 
 async def test_only_what_is_selected_is_run_again(
-    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+    server: ModelServer, hermitage: IsolatedEnvironment, env: dict[str, str]
 ) -> None:
     file, out = hermitage.root / "jobs.jsonl", hermitage.root / "out"
 

@@ -18,7 +18,7 @@ from sessionmgr.store.sqlite.change_poll import ChangeDetector, ChangePoller
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 from sessionmgr.store.sqlite.journal import GroupWriter, create_session
 from sessionmgr.store.sqlite.store import READERS
-from sessionmgr.testing.store_conformance.batch import SESSION, batch
+from sessionmgr.testing.store_conformance.sample_records import SESSION, batch
 
 KEY: ChangeKey = ("session", "a")
 OTHER: ChangeKey = ("session", "b")

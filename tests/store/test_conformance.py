@@ -11,7 +11,7 @@ from sessionmgr.store.sqlite.store import Executor
 from sessionmgr.testing.store_conformance import (
     LASTING_BEHAVIOURS,
     STORE_BEHAVIOURS,
-    Behaviour,
+    StoreBehaviour,
 )
 
 
@@ -21,7 +21,7 @@ def test_there_are_behaviours_enough_and_each_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("behaviour", STORE_BEHAVIOURS, ids=str)
-async def test_the_memory_store_conforms(behaviour: Behaviour) -> None:
+async def test_the_memory_store_conforms(behaviour: StoreBehaviour) -> None:
     await behaviour(open_memory_store)
 
 
@@ -41,7 +41,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.mark.parametrize("executor", ["thread", "inline"])
 @pytest.mark.parametrize("behaviour", [*STORE_BEHAVIOURS, *LASTING_BEHAVIOURS], ids=str)
 async def test_the_sqlite_store_conforms(
-    behaviour: Behaviour, executor: Executor, empty: bytes, tmp_path: Path
+    behaviour: StoreBehaviour, executor: Executor, empty: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "s.db"
     path.write_bytes(empty)

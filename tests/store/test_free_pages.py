@@ -12,7 +12,12 @@ from sessionmgr.store import EventRow, SqliteStore, open_sqlite_store
 from sessionmgr.store.rows import LeaseOwner
 from sessionmgr.store.sqlite import connection as opening
 from sessionmgr.store.sqlite.retention import RewriteResult, rewrite_file
-from sessionmgr.testing.store_conformance.batch import batch, new_session, numbers, put_blob
+from sessionmgr.testing.store_conformance.sample_records import (
+    batch,
+    new_session,
+    numbers,
+    put_blob,
+)
 
 LATER = 10_000
 PIECE = b'{"type":"message_streamed","delta":"' + b"x" * 400 + b'"}'

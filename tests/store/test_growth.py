@@ -11,7 +11,7 @@ import trio
 from sessionmgr.store import Append, EventRow, NewSession, RunRow, open_sqlite_store
 from sessionmgr.store.sqlite import journal, queries, retention
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader
-from sessionmgr.testing.store_conformance.batch import numbers
+from sessionmgr.testing.store_conformance.sample_records import numbers
 
 EVENTS = 200_000
 BATCH = 2000

@@ -20,7 +20,7 @@ from sessionmgr.store import (
     Store,
     open_sqlite_store,
 )
-from sessionmgr.testing.store_conformance.batch import batch, put_snapshot
+from sessionmgr.testing.store_conformance.sample_records import batch, put_snapshot
 
 Step: TypeAlias = tuple[object, ...]
 Last: TypeAlias = tuple[int, int]

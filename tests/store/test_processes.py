@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session
+from sessionmgr.testing.store_conformance.sample_records import SESSION, batch, new_session
 
 ROOT = Path(__file__).parents[2]
 

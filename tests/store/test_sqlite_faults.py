@@ -30,7 +30,7 @@ from sessionmgr.store import EventRow, open_sqlite_store
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader
 from sessionmgr.store.sqlite.error_translation import translate_error
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
-from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session, numbers
+from sessionmgr.testing.store_conformance.sample_records import SESSION, batch, new_session, numbers
 
 ROOT = Path(__file__).parents[2]
 

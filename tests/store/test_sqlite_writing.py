@@ -19,7 +19,7 @@ from sessionmgr.store.sqlite.blobs import put_blob
 from sessionmgr.store.sqlite.connection import SqliteOptions
 from sessionmgr.store.sqlite.executor import DatabaseJob, ThreadExecutor, WriteWorker
 from sessionmgr.store.sqlite.journal import append_one, create_session
-from sessionmgr.testing.store_conformance.batch import (
+from sessionmgr.testing.store_conformance.sample_records import (
     SESSION,
     batch,
     new_session,

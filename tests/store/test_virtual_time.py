@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from sessionmgr.store import SqliteStore, open_sqlite_store
-from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session, numbers
+from sessionmgr.testing.store_conformance.sample_records import SESSION, batch, new_session, numbers
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ async def test_no_thread_is_started_inline(tmp_path: Path) -> None:
     program = """
 import sys, threading, trio
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.store_conformance.batch import batch, new_session
+from sessionmgr.testing.store_conformance.sample_records import batch, new_session
 async def main():
     async with open_sqlite_store(sys.argv[1], executor="inline") as store:
         await new_session(store)
@@ -57,7 +57,7 @@ SEEDED = """
 import random, sqlite3, sys, trio, trio.testing
 import trio._core._run
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.store_conformance.batch import batch, new_session
+from sessionmgr.testing.store_conformance.sample_records import batch, new_session
 async def keep(store, name, chance):
     await new_session(store, name)
     last = 0

@@ -2,12 +2,12 @@ from pathlib import Path
 
 from sessionmgr.batch import Job
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr.testing.rehearsal import (
-    as_rehearsed,
-    environment_of,
-    unaccounted,
-    without_a_part,
+    agent_environment,
+    refused_hosts_message,
+    rehearsed_job,
+    unrehearsable_jobs,
 )
 
 
@@ -24,18 +24,18 @@ def test_what_a_job_says_about_its_model_is_left_aside() -> None:
         },
         options={"home": "/x", "billing": "api", "settings": "s", "keep": False},
     )
-    played = as_rehearsed(job)
+    played = rehearsed_job(job)
     assert played.env == {"A": "b"}
     assert played.options == {"keep": False, "setting_sources": ["user"]}
     assert (played.id, played.prompt) == ("a", "hi")
-    bare = as_rehearsed(Job(id="a", provider="claude"))
+    bare = rehearsed_job(Job(id="a", provider="claude"))
     assert (bare.env, bare.options) == ({}, {"setting_sources": ["user"]})
 
 
 def test_the_configuration_of_a_codex_is_left_aside() -> None:
     options: dict[str, Json] = {"config": {"model_provider": "x"}, "home": "/x", "network": True}
     env = {"OPENAI_API_KEY": "x", "CODEX_HOME": "/x", "A": "b"}
-    played = as_rehearsed(Job(id="a", provider="codex", env=env, options=options))
+    played = rehearsed_job(Job(id="a", provider="codex", env=env, options=options))
     assert (played.env, played.options) == ({"A": "b"}, {"network": True})
 
 
@@ -47,16 +47,18 @@ def test_a_provider_whose_model_nobody_plays_is_named_with_its_line(tmp_path: Pa
         '{"id": "b", "provider": "shell"}\n'
         '{"id": "c"}\n'
     )
-    [problem] = without_a_part(file, None)
+    [problem] = unrehearsable_jobs(file, None)
     assert str(problem) == (
         f"{file}:3: provider: shell cannot be rehearsed; it can be with: claude, codex"
     )
     by_default = Job(id="-", provider="shell")
-    assert len(list(without_a_part(file, by_default))) == 2
+    assert len(list(unrehearsable_jobs(file, by_default))) == 2
 
 
 def test_the_environment_is_the_rehearsals_own(tmp_path: Path) -> None:
-    environment = environment_of(Hermitage(tmp_path, "http://127.0.0.1:1", path="/bin"))
+    environment = agent_environment(
+        IsolatedEnvironment(tmp_path, "http://127.0.0.1:1", path="/bin")
+    )
     assert environment["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     assert environment["HOME"] == str(tmp_path / "home")
     assert environment["CODEX_HOME"] == str(tmp_path / "codex")
@@ -64,7 +66,7 @@ def test_the_environment_is_the_rehearsals_own(tmp_path: Path) -> None:
 
 
 def test_whoever_else_was_wanted_is_named() -> None:
-    assert unaccounted([]) is None
-    said = unaccounted(["CONNECT a:443", "CONNECT a:443"])
+    assert refused_hosts_message([]) is None
+    said = refused_hosts_message(["CONNECT a:443", "CONNECT a:443"])
     assert said is not None
     assert said.endswith("refused: CONNECT a:443")

@@ -8,7 +8,7 @@ import trio
 from hypothesis import example, given, settings, strategies as st
 from trio.testing import MockClock
 
-import sessionmgr.testing.scripted
+import sessionmgr.testing.scripted_provider
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
@@ -20,7 +20,7 @@ from sessionmgr.model import (
     RunStatus,
     TurnCompleted,
 )
-from sessionmgr.testing.scripted import (
+from sessionmgr.testing.scripted_provider import (
     Alive,
     Ask,
     Crash,
@@ -93,7 +93,7 @@ async def played(
 
 def test_the_example_works() -> None:
     examples = doctest.testmod(
-        sessionmgr.testing.scripted,
+        sessionmgr.testing.scripted_provider,
         extraglobs={"open_manager": open_manager, "trio": trio},
         raise_on_error=True,
     )

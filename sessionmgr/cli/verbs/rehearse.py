@@ -23,8 +23,13 @@ from sessionmgr.cli.terminal.stdout import print_note
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.testing.model_server import ModelServer, open_model_server
-from sessionmgr.testing.model_server.hermetic import Hermitage
-from sessionmgr.testing.rehearsal import Rehearsal, environment_of, unaccounted, without_a_part
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
+from sessionmgr.testing.rehearsal import (
+    RehearsalHost,
+    agent_environment,
+    refused_hosts_message,
+    unrehearsable_jobs,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -71,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _main(args: argparse.Namespace, defaults: Job, root: Path) -> int:
     try:
-        problems = [str(each) for each in without_a_part(args.jobs, defaults)]
+        problems = [str(each) for each in unrehearsable_jobs(args.jobs, defaults)]
         if problems:
             raise JobsInvalid(problems[:SHOWN], len(problems[SHOWN:]))
         async with open_model_server() as server:
@@ -89,13 +94,13 @@ async def _run_batch(
     args: argparse.Namespace, defaults: Job, server: ModelServer, root: Path
 ) -> int:
     configuration: Configuration = args.configuration
-    hermitage = Hermitage(root, server.url, path=os.environ.get("PATH", os.defpath))
+    hermitage = IsolatedEnvironment(root, server.url, path=os.environ.get("PATH", os.defpath))
     async with (
         capturing_launcher(configuration.capture) as launcher,
         open_manager(
             clocks=Clocks(**configuration.clocks),
             launcher=launcher,
-            environ=environment_of(hermitage),
+            environ=agent_environment(hermitage),
         ) as manager,
     ):
         out = None if args.out is None else Path(args.out)
@@ -104,7 +109,7 @@ async def _run_batch(
         batch = run_batch(
             manager,
             args.jobs,
-            host=Rehearsal(manager),
+            host=RehearsalHost(manager),
             concurrency=configuration.concurrency if configuration.is_set("concurrency") else None,
             per_provider=configuration.per_provider,
             retries=0,
@@ -127,7 +132,7 @@ def _print_requests(args: argparse.Namespace, server: ModelServer, code: int) ->
     """Say what the model was asked, and whether anybody else was."""
     if not args.quiet:
         print_note(f"the model was played: {len(server.log.asked)} requests, nothing to pay")
-    said = unaccounted(server.log.strangers)
+    said = refused_hosts_message(server.log.strangers)
     if said is None:
         return code
     print_note(f"warning: {said}")

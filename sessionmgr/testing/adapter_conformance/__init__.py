@@ -14,17 +14,17 @@ Without pytest, `ADAPTER_BEHAVIOURS` is the same: `await behaviour(open_case, pl
 not hold raises AssertionError.
 """
 
-from sessionmgr.testing.adapter_conformance.behaviour import Behaviour as Behaviour
-from sessionmgr.testing.adapter_conformance.case import AdapterCase as AdapterCase, Play as Play
-from sessionmgr.testing.adapter_conformance.register import (
+from sessionmgr.testing.adapter_conformance.all_behaviours import (
     ADAPTER_BEHAVIOURS as ADAPTER_BEHAVIOURS,
 )
+from sessionmgr.testing.adapter_conformance.behaviour import AdapterBehaviour as AdapterBehaviour
+from sessionmgr.testing.adapter_conformance.case import AdapterCase as AdapterCase, Play as Play
 from sessionmgr.testing.adapter_conformance.suite import AdapterConformance as AdapterConformance
 
 __all__ = [
     "ADAPTER_BEHAVIOURS",
+    "AdapterBehaviour",
     "AdapterCase",
     "AdapterConformance",
-    "Behaviour",
     "Play",
 ]

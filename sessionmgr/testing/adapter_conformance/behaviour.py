@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sessionmgr.testing.adapter_conformance.case import AdapterCase
-from sessionmgr.testing.adapter_conformance.stage import Stage, open_stage
+from sessionmgr.testing.adapter_conformance.harness import ConformanceHarness, open_harness
 
 OpenCase: TypeAlias = Callable[[Path], AbstractAsyncContextManager[AdapterCase]]
 """Makes an adapter ready to be tried, with a directory of its own."""
-Law: TypeAlias = Callable[[Stage], Awaitable[None]]
+Law: TypeAlias = Callable[[ConformanceHarness], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class AdapterBehaviour:
     """A law that can be tried on any adapter for which its case has what it needs."""
 
     name: str
@@ -33,7 +33,7 @@ class Behaviour:
         Raises:
             AssertionError: The adapter does otherwise.
         """
-        async with open_case(place) as case, open_stage(case, place) as stage:
+        async with open_case(place) as case, open_harness(case, place) as stage:
             await self.law(stage)
 
     def __str__(self) -> str:
@@ -51,17 +51,17 @@ class Behaviour:
 
 
 @dataclass(slots=True)
-class Chapter:
+class AdapterBehaviourGroup:
     """Laws that belong together, in their order."""
 
-    behaviours: list[Behaviour] = field(default_factory=list[Behaviour])
+    behaviours: list[AdapterBehaviour] = field(default_factory=list[AdapterBehaviour])
 
     def law(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
         """Add a law, and say what it needs."""
 
         def add(law: Law) -> Law:
             name = getattr(law, "__name__", "law")
-            self.behaviours.append(Behaviour(name, law, prompts, capabilities))
+            self.behaviours.append(AdapterBehaviour(name, law, prompts, capabilities))
             return law
 
         return add

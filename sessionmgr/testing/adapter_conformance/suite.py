@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
-from sessionmgr.testing.adapter_conformance.register import ADAPTER_BEHAVIOURS
+from sessionmgr.testing.adapter_conformance.all_behaviours import ADAPTER_BEHAVIOURS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from sessionmgr.testing.adapter_conformance.behaviour import Behaviour
+    from sessionmgr.testing.adapter_conformance.behaviour import AdapterBehaviour
     from sessionmgr.testing.adapter_conformance.case import AdapterCase
 
 
@@ -46,7 +46,7 @@ class AdapterConformance:
         yield self.case
 
 
-def _test(behaviour: Behaviour) -> Callable[[AdapterConformance, Path], None]:
+def _test(behaviour: AdapterBehaviour) -> Callable[[AdapterConformance, Path], None]:
     def test(self: AdapterConformance, tmp_path: Path) -> None:
         from trio.testing import MockClock  # which imports pytest, if that is there
 

@@ -15,19 +15,19 @@ async def main(port: int) -> None:
     # A receiver, because a KeyboardInterrupt strikes whichever task is at work, at any line.
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
         async with open_model_server(port=port) as server, trio.open_nursery() as nursery:
-            nursery.start_soon(tell, server)
+            nursery.start_soon(print_requests, server)
             async for _ in interrupts:
                 nursery.cancel_scope.cancel()
                 break
 
 
-async def tell(server: ModelServer) -> None:
+async def print_requests(server: ModelServer) -> None:
     """Print where it is, then a line for each request that is over."""
     print(server.url, flush=True)  # noqa: T201
     told = 0
     while True:
-        await server.log.reached(told + 1)
-        await server.log.settled()
+        await server.log.wait_for_total(told + 1)
+        await server.log.wait_until_idle()
         for exchange in server.log:
             if exchange.number >= told:
                 told = exchange.number + 1

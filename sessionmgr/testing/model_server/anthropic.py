@@ -7,42 +7,42 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sessionmgr.model import Json, encode_json, parse_json
-from sessionmgr.testing.model_server.face import (
-    Paused,
-    Plain,
-    Speaker,
+from sessionmgr.testing.model_server.dialect import (
+    DelayedBytes,
+    PlainAnswer,
+    ReplyWriter,
     as_object,
-    listed,
-    pieces,
+    estimate_tokens,
+    list_member,
     server_event,
-    tokens,
+    split_text,
 )
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import (
-    Broken,
-    Called,
-    Interrupted,
-    Item,
+    ModelMessage,
     ModelRequest,
-    Offer,
-    Prompt,
+    ModelToolCall,
+    ModelToolResult,
     Purpose,
-    Result,
-    Said,
+    RequestItem,
+    ToolOffer,
+    TruncatedReply,
+    UserInterrupt,
+    UserPrompt,
     call_id,
 )
 from sessionmgr.testing.model_server.script import (
-    Call,
-    Fault,
-    Limits,
-    Refuse,
-    Say,
-    Stop,
-    Think,
-    UsageLimit,
-    Use,
+    ModelCall,
+    ModelFault,
+    ModelLimits,
+    ModelRefuse,
+    ModelSay,
+    ModelStop,
+    ModelThink,
+    ModelUsageLimit,
+    ModelUse,
 )
-from sessionmgr.testing.model_server.tools import choose
+from sessionmgr.testing.model_server.tools import choose_tool
 
 _KINDS: Final[Mapping[int, str]] = {
     400: "invalid_request_error",
@@ -68,36 +68,36 @@ _REMINDER: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", r
 _SESSION: Final = re.compile(r"session_([0-9a-f-]{36})|\"session_id\":\s*\"([^\"]+)\"")
 
 
-class Anthropic:
+class AnthropicDialect:
     """Anthropic Messages: streaming or not, and the count of tokens."""
 
     name = "anthropic"
     malformed = "event: content_block_delta\ndata: {not json\n\n"  # of others it reads no data
 
-    def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
+    def read(self, http: HttpRequest) -> ModelRequest | PlainAnswer | None:
         """Read a request; None if it is none of this API."""
         if http.method == "HEAD" and http.path in ("/", "/api/hello"):
-            return Plain()  # Claude Code asks whether anybody is there
+            return PlainAnswer()  # Claude Code asks whether anybody is there
         if http.method != "POST" or not http.path.startswith("/v1/messages"):
             return None
         body = parse_json(http.body)
         if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
             return _error(400, "invalid_request_error", "the body is no request for messages")
         if http.path == "/v1/messages/count_tokens":
-            return Plain(body={"input_tokens": tokens(len(http.body))})
+            return PlainAnswer(body={"input_tokens": estimate_tokens(len(http.body))})
         if http.path != "/v1/messages":
             return None
         return _read(http, body)
 
     def speaker(
-        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
-    ) -> Speaker:
+        self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
+    ) -> ReplyWriter:
         """Return who says the reply of this number, and what it is to say at the end."""
-        return _Message(request, reply, stop, use)
+        return _AnthropicReplyWriter(request, reply, stop, use)
 
-    def refuse(self, refusal: Refuse | UsageLimit) -> Plain:
+    def refuse(self, refusal: ModelRefuse | ModelUsageLimit) -> PlainAnswer:
         """Return the answer that is an error."""
-        if isinstance(refusal, UsageLimit):
+        if isinstance(refusal, ModelUsageLimit):
             headers = _unified(refusal.resets_at, "rejected", 1.0)
             return _error(429, "rate_limit_error", refusal.message, headers)
         headers = dict(refusal.headers)
@@ -106,18 +106,20 @@ class Anthropic:
         kind = refusal.kind or _KINDS.get(refusal.status, "api_error")
         return _error(refusal.status, kind, refusal.message, headers)
 
-    def limits(self, limits: Limits) -> Mapping[str, str]:
+    def limits(self, limits: ModelLimits) -> Mapping[str, str]:
         """Return the headers that tell of limits."""
         return _unified(limits.resets_at, limits.status, limits.used)
 
 
-def _error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Plain:
+def _error(
+    status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> PlainAnswer:
     body: Json = {
         "type": "error",
         "error": {"type": kind, "message": message},
         "request_id": "req_scripted",
     }
-    return Plain(status, body, headers or {})
+    return PlainAnswer(status, body, headers or {})
 
 
 def _unified(resets_at: int, status: str, used: float) -> dict[str, str]:
@@ -137,9 +139,9 @@ def _unified(resets_at: int, status: str, used: float) -> dict[str, str]:
 
 
 def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
-    items = [item for each in listed(body, "messages") for item in _items(as_object(each))]
+    items = [item for each in list_member(body, "messages") for item in _items(as_object(each))]
     purpose: Purpose = "turn"
-    last = next((each for each in reversed(items) if isinstance(each, Prompt)), None)
+    last = next((each for each in reversed(items) if isinstance(each, UserPrompt)), None)
     if last is not None and _SUMMARY in last.text:
         purpose = "compaction"
     elif body.get("max_tokens") == 1:
@@ -149,10 +151,10 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
         found = _SESSION.search(str(as_object(body.get("metadata")).get("user_id", "")))
         session = (found.group(1) or found.group(2)) if found else ""
     return ModelRequest(
-        face=Anthropic.name,
+        face=AnthropicDialect.name,
         model=str(body.get("model", "")),
         items=tuple(items),
-        tools=tuple(_offer(as_object(each)) for each in listed(body, "tools")),
+        tools=tuple(_offer(as_object(each)) for each in list_member(body, "tools")),
         stream=body.get("stream") is True,
         purpose=purpose,
         session=session,
@@ -160,7 +162,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     )
 
 
-def _items(message: Mapping[str, Json]) -> Iterator[Item]:
+def _items(message: Mapping[str, Json]) -> Iterator[RequestItem]:
     role, content = message.get("role"), message.get("content")
     text_alone: list[Json] = [{"type": "text", "text": content}]
     blocks = content if isinstance(content, list) else text_alone
@@ -172,26 +174,26 @@ def _items(message: Mapping[str, Json]) -> Iterator[Item]:
                 if item is not None:
                     yield item
             case {"type": "tool_use", "id": str(id), "name": str(name)}:
-                yield Called(id, name)
+                yield ModelToolCall(id, name)
             case {"type": "tool_result", "tool_use_id": str(id)}:
                 text = _plain_text(block.get("content"))
-                yield Result(id, text, failed=block.get("is_error") is True)
+                yield ModelToolResult(id, text, failed=block.get("is_error") is True)
             case _:
                 pass
 
 
-def _text(role: str, text: str) -> Item | None:
+def _text(role: str, text: str) -> RequestItem | None:
     if role == "assistant":
-        return Said(text)
+        return ModelMessage(text)
     if role != "user":  # the agent says it, between turns or within
         steering = _STEERING.fullmatch(text)
-        return Prompt(steering.group(1)) if steering else None
+        return UserPrompt(steering.group(1)) if steering else None
     if text.startswith(_INTERRUPTED):
-        return Interrupted()
+        return UserInterrupt()
     text = _REMINDER.sub("", text)
     if text.startswith(_CUT_OFF):
-        return Broken()
-    return Prompt(text) if text.strip() else None
+        return TruncatedReply()
+    return UserPrompt(text) if text.strip() else None
 
 
 def _plain_text(content: Json) -> str:
@@ -201,19 +203,19 @@ def _plain_text(content: Json) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _offer(tool: Mapping[str, Json]) -> Offer:
+def _offer(tool: Mapping[str, Json]) -> ToolOffer:
     schema = tool.get("input_schema")
-    return Offer(str(tool.get("name", "")), schema if isinstance(schema, dict) else {})
+    return ToolOffer(str(tool.get("name", "")), schema if isinstance(schema, dict) else {})
 
 
 # --- speaking ----------------------------------------------------------------------------------
 
 
-class _Message:
+class _AnthropicReplyWriter:
     """A message, block after block."""
 
     def __init__(
-        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+        self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> None:
         self._request: Final = request
         self._reply: Final = reply
@@ -227,20 +229,20 @@ class _Message:
         """Begin the stream."""
         return server_event("message_start", {"message": self._head(None, {"output_tokens": 1})})
 
-    def speak(self, move: Say | Think | Call) -> Iterator[Paused]:
+    def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
         """Say, think or call."""
         index = len(self._content)
-        if isinstance(move, Say):
+        if isinstance(move, ModelSay):
             begun: dict[str, Json] = {"type": "text", "text": ""}
             deltas = [
-                {"type": "text_delta", "text": text} for text in pieces(move.text, move.deltas)
+                {"type": "text_delta", "text": text} for text in split_text(move.text, move.deltas)
             ]
             self._content.append({"type": "text", "text": move.text})
             self._characters += len(move.text)
-        elif isinstance(move, Think):
+        elif isinstance(move, ModelThink):
             signature = "c2NyaXB0ZWQ="
             begun = {"type": "thinking", "thinking": "", "signature": ""}
-            texts = pieces(move.text, move.deltas)
+            texts = split_text(move.text, move.deltas)
             deltas = [{"type": "thinking_delta", "thinking": text} for text in texts]
             deltas.append({"type": "signature_delta", "signature": signature})
             self._content.append({**begun, "thinking": move.text, "signature": signature})
@@ -248,17 +250,20 @@ class _Message:
         else:
             begun, written = self._call(move)
             deltas = [
-                {"type": "input_json_delta", "partial_json": text} for text in pieces(written, 3)
+                {"type": "input_json_delta", "partial_json": text}
+                for text in split_text(written, 3)
             ]
-        yield Paused(server_event("content_block_start", {"index": index, "content_block": begun}))
-        pause = 0.0 if isinstance(move, Call) else move.pause
+        yield DelayedBytes(
+            server_event("content_block_start", {"index": index, "content_block": begun})
+        )
+        pause = 0.0 if isinstance(move, ModelCall) else move.pause
         for delta in deltas:
             event = server_event("content_block_delta", {"index": index, "delta": {**delta}})
-            yield Paused(event, pause)
-        if not isinstance(move, Say) or move.whole:
-            yield Paused(server_event("content_block_stop", {"index": index}))
+            yield DelayedBytes(event, pause)
+        if not isinstance(move, ModelSay) or move.whole:
+            yield DelayedBytes(server_event("content_block_stop", {"index": index}))
 
-    def fault(self, fault: Fault) -> bytes:
+    def fault(self, fault: ModelFault) -> bytes:
         """Tell of an error in mid-stream."""
         return server_event("error", {"error": {"type": fault.kind, "message": fault.message}})
 
@@ -272,8 +277,8 @@ class _Message:
         """Return all that was spoken, for a client that does not stream."""
         return self._head(self._why(), {})
 
-    def _call(self, move: Call) -> tuple[dict[str, Json], str]:
-        chosen = choose(move.tool, move.input, self._request.tools)
+    def _call(self, move: ModelCall) -> tuple[dict[str, Json], str]:
+        chosen = choose_tool(move.tool, move.input, self._request.tools)
         id = call_id("toolu", self._request, self._reply, len(self._content))
         begun: dict[str, Json] = {"type": "tool_use", "id": id, "name": chosen.name, "input": {}}
         written = move.broken
@@ -293,7 +298,9 @@ class _Message:
         use = self._use
         if use is None:
             said = encode_json(self._request.body.get("messages"))
-            use = Use(input=tokens(len(said)), output=tokens(self._characters))
+            use = ModelUse(
+                input=estimate_tokens(len(said)), output=estimate_tokens(self._characters)
+            )
         return {
             "input_tokens": use.input,
             "cache_creation_input_tokens": use.cache_write,

@@ -18,10 +18,10 @@ from sessionmgr.testing.model_server.http import (
     RequestDecoder,
     answer_head,
 )
-from sessionmgr.testing.model_server.log import Exchange, Log
+from sessionmgr.testing.model_server.request_log import Exchange, RequestLog
 
 if TYPE_CHECKING:
-    from sessionmgr.testing.model_server.performance import Send
+    from sessionmgr.testing.model_server.responder import Send
 
 _READ: Final = 64 << 10
 _AHEAD: Final = 1 << 20
@@ -31,10 +31,10 @@ Answer = Callable[[HttpRequest, Exchange, "Send"], Awaitable[bool]]
 """Answers one request, and says whether the connection may be used again."""
 
 
-class Connection:
+class ServerConnection:
     """A connection, from its first request to its last."""
 
-    def __init__(self, stream: trio.SocketStream, log: Log, answer: Answer) -> None:
+    def __init__(self, stream: trio.SocketStream, log: RequestLog, answer: Answer) -> None:
         self._stream: Final = stream
         self._log: Final = log
         self._answer: Final = answer

@@ -14,26 +14,26 @@ from sessionmgr.model import Json
 Purpose: TypeAlias = Literal["turn", "compaction", "probe"]
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class UserPrompt(msgspec.Struct, frozen=True):
     """What the user said."""
 
     text: str
 
 
-class Said(msgspec.Struct, frozen=True):
+class ModelMessage(msgspec.Struct, frozen=True):
     """What the model said before."""
 
     text: str
 
 
-class Called(msgspec.Struct, frozen=True):
+class ModelToolCall(msgspec.Struct, frozen=True):
     """A tool that the model called before."""
 
     id: str
     tool: str
 
 
-class Result(msgspec.Struct, frozen=True):
+class ModelToolResult(msgspec.Struct, frozen=True):
     """What a tool gave back."""
 
     id: str
@@ -41,18 +41,20 @@ class Result(msgspec.Struct, frozen=True):
     failed: bool = False
 
 
-class Interrupted(msgspec.Struct, frozen=True):
+class UserInterrupt(msgspec.Struct, frozen=True):
     """The user stopped what was going on."""
 
 
-class Broken(msgspec.Struct, frozen=True):
+class TruncatedReply(msgspec.Struct, frozen=True):
     """What the model said last was cut off, and it is asked to say it again."""
 
 
-Item: TypeAlias = Prompt | Said | Called | Result | Interrupted | Broken
+RequestItem: TypeAlias = (
+    UserPrompt | ModelMessage | ModelToolCall | ModelToolResult | UserInterrupt | TruncatedReply
+)
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ToolOffer(msgspec.Struct, frozen=True):
     """A tool that may be called. Without a schema it takes a text."""
 
     name: str
@@ -66,9 +68,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     face: str
     """Which API it came by."""
     model: str
-    items: tuple[Item, ...]
+    items: tuple[RequestItem, ...]
     """The conversation, without what the agent itself puts in for the model."""
-    tools: tuple[Offer, ...] = ()
+    tools: tuple[ToolOffer, ...] = ()
     stream: bool = True
     purpose: Purpose = "turn"
     schema: Mapping[str, Json] | None = None
@@ -82,15 +84,17 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def prompt(self) -> str:
         """What the user said last."""
-        return next((each.text for each in reversed(self.items) if isinstance(each, Prompt)), "")
+        return next(
+            (each.text for each in reversed(self.items) if isinstance(each, UserPrompt)), ""
+        )
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[ModelToolResult, ...]:
         """What the tools gave back that the last reply called."""
         last = len(self.items)
-        while last and not isinstance(self.items[last - 1], Said | Called):
+        while last and not isinstance(self.items[last - 1], ModelMessage | ModelToolCall):
             last -= 1
-        return tuple(each for each in self.items[last:] if isinstance(each, Result))
+        return tuple(each for each in self.items[last:] if isinstance(each, ModelToolResult))
 
     @property
     def key(self) -> str:

@@ -6,41 +6,41 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sessionmgr.model import Json, encode_json, parse_json
-from sessionmgr.testing.model_server.face import (
-    Paused,
-    Plain,
-    Speaker,
+from sessionmgr.testing.model_server.dialect import (
+    DelayedBytes,
+    PlainAnswer,
+    ReplyWriter,
     as_object,
-    listed,
-    pieces,
+    estimate_tokens,
+    list_member,
     server_event,
-    tokens,
+    split_text,
 )
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import (
-    Called,
-    Interrupted,
-    Item,
+    ModelMessage,
     ModelRequest,
-    Offer,
-    Prompt,
+    ModelToolCall,
+    ModelToolResult,
     Purpose,
-    Result,
-    Said,
+    RequestItem,
+    ToolOffer,
+    UserInterrupt,
+    UserPrompt,
     call_id,
 )
 from sessionmgr.testing.model_server.script import (
-    Call,
-    Fault,
-    Limits,
-    Refuse,
-    Say,
-    Stop,
-    Think,
-    UsageLimit,
-    Use,
+    ModelCall,
+    ModelFault,
+    ModelLimits,
+    ModelRefuse,
+    ModelSay,
+    ModelStop,
+    ModelThink,
+    ModelUsageLimit,
+    ModelUse,
 )
-from sessionmgr.testing.model_server.tools import choose
+from sessionmgr.testing.model_server.tools import choose_tool
 
 _KINDS: Final[Mapping[int, str]] = {
     400: "invalid_request_error",
@@ -58,13 +58,13 @@ _OWN: Final = "functions"
 _INCOMPLETE: Final = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
 
 
-class Responses:
+class ResponsesDialect:
     """OpenAI Responses, streaming or not."""
 
     name = "responses"
     malformed = "event: response.output_text.delta\ndata: {not json\n\n"
 
-    def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
+    def read(self, http: HttpRequest) -> ModelRequest | PlainAnswer | None:
         """Read a request; None if it is none of this API."""
         if http.method != "POST" or http.path != "/v1/responses":
             return None
@@ -74,14 +74,14 @@ class Responses:
         return _read(http, body)
 
     def speaker(
-        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
-    ) -> Speaker:
+        self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
+    ) -> ReplyWriter:
         """Return who says the reply of this number, and what it is to say at the end."""
-        return _Response(request, reply, stop, use)
+        return _ResponsesReplyWriter(request, reply, stop, use)
 
-    def refuse(self, refusal: Refuse | UsageLimit) -> Plain:
+    def refuse(self, refusal: ModelRefuse | ModelUsageLimit) -> PlainAnswer:
         """Return the answer that is an error."""
-        if isinstance(refusal, UsageLimit):
+        if isinstance(refusal, ModelUsageLimit):
             headers = _used(1.0, refusal.resets_at)
             more: Mapping[str, Json] = {"resets_at": refusal.resets_at, "plan_type": "plus"}
             return _error(429, "usage_limit_reached", refusal.message, headers, more)
@@ -91,7 +91,7 @@ class Responses:
         kind = refusal.kind or _KINDS.get(refusal.status, "server_error")
         return _error(refusal.status, kind, refusal.message, headers)
 
-    def limits(self, limits: Limits) -> Mapping[str, str]:
+    def limits(self, limits: ModelLimits) -> Mapping[str, str]:
         """Return the headers that tell of limits."""
         return _used(limits.used, limits.resets_at)
 
@@ -102,9 +102,9 @@ def _error(
     message: str,
     headers: Mapping[str, str] | None = None,
     more: Mapping[str, Json] | None = None,
-) -> Plain:
+) -> PlainAnswer:
     error: Json = {"message": message, "type": kind, "code": kind, **(more or {})}
-    return Plain(status, {"error": error}, headers or {})
+    return PlainAnswer(status, {"error": error}, headers or {})
 
 
 def _used(used: float, resets_at: int) -> dict[str, str]:
@@ -119,23 +119,23 @@ def _used(used: float, resets_at: int) -> dict[str, str]:
 
 
 def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
-    inputs = [as_object(each) for each in listed(body, "input")]
+    inputs = [as_object(each) for each in list_member(body, "input")]
     text = body.get("input")
-    items: list[Item] = [Prompt(text)] if isinstance(text, str) else []
+    items: list[RequestItem] = [UserPrompt(text)] if isinstance(text, str) else []
     for each in inputs:
         items.extend(_items(each))
-    tools = listed(body, "tools")
+    tools = list_member(body, "tools")
     for each in inputs:  # models that write programs find theirs among the input
         if each.get("type") == "additional_tools":
-            tools = tools + listed(each, "tools")
-    last = next((each for each in reversed(items) if isinstance(each, Prompt)), None)
+            tools = tools + list_member(each, "tools")
+    last = next((each for each in reversed(items) if isinstance(each, UserPrompt)), None)
     purpose: Purpose = "turn"
     if last is not None and last.text.lstrip().startswith(_SUMMARY):
         purpose = "compaction"
     form = as_object(as_object(body.get("text")).get("format"))
     schema = form.get("schema")
     return ModelRequest(
-        face=Responses.name,
+        face=ResponsesDialect.name,
         model=str(body.get("model", "")),
         items=tuple(items),
         tools=tuple(offer for each in tools for offer in _offers(as_object(each))),
@@ -147,7 +147,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     )
 
 
-def _items(item: Mapping[str, Json]) -> Iterator[Item]:
+def _items(item: Mapping[str, Json]) -> Iterator[RequestItem]:
     match item:
         case {"type": "message" | None, "role": str(role)} | {"role": str(role)}:
             yield from _message(role, _plain_text(item.get("content")))
@@ -156,25 +156,25 @@ def _items(item: Mapping[str, Json]) -> Iterator[Item]:
             "call_id": str(id),
             "name": str(name),
         }:
-            yield Called(id, name)
+            yield ModelToolCall(id, name)
         case {
             "type": "function_call_output" | "custom_tool_call_output",
             "call_id": str(id),
         }:
-            yield Result(id, _plain_text(item.get("output")))
+            yield ModelToolResult(id, _plain_text(item.get("output")))
         case _:
             pass
 
 
-def _message(role: str, text: str) -> Iterator[Item]:
+def _message(role: str, text: str) -> Iterator[RequestItem]:
     if role == "assistant":
-        yield Said(text)
+        yield ModelMessage(text)
     elif role != "user" or text.lstrip().startswith(_CONTEXT):
         return
     elif text.lstrip().startswith(_ABORTED):
-        yield Interrupted()
+        yield UserInterrupt()
     else:
-        yield Prompt(text)
+        yield UserPrompt(text)
 
 
 def _plain_text(content: Json) -> str:
@@ -184,29 +184,29 @@ def _plain_text(content: Json) -> str:
     return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))
 
 
-def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[Offer]:
+def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[ToolOffer]:
     name = tool.get("name")
     if not isinstance(name, str):
         return  # the provider's own: a search, say
     if tool.get("type") == "namespace":
-        for each in listed(tool, "tools"):
+        for each in list_member(tool, "tools"):
             yield from _offers(as_object(each), None if name == _OWN else name)
         return
     full = name if namespace is None else f"{namespace}__{name}"
     if tool.get("type") == "custom":
-        yield Offer(full, None, namespace)
+        yield ToolOffer(full, None, namespace)
     else:
-        yield Offer(full, as_object(tool.get("parameters")), namespace)
+        yield ToolOffer(full, as_object(tool.get("parameters")), namespace)
 
 
 # --- speaking ----------------------------------------------------------------------------------
 
 
-class _Response:
+class _ResponsesReplyWriter:
     """A response, item after item."""
 
     def __init__(
-        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+        self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> None:
         self._request: Final = request
         self._reply: Final = reply
@@ -219,17 +219,17 @@ class _Response:
         """Begin the stream."""
         return server_event("response.created", {"response": self._response("in_progress")})
 
-    def speak(self, move: Say | Think | Call) -> Iterator[Paused]:
+    def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
         """Say, think or call."""
         index = len(self._output)
-        if isinstance(move, Call):
+        if isinstance(move, ModelCall):
             item = self._call(move)
             self._output.append(item)
-            yield Paused(self._item("added", index, item) + self._item("done", index, item))
+            yield DelayedBytes(self._item("added", index, item) + self._item("done", index, item))
             return
         self._characters += len(move.text)
         id = f"{self._request.key}_{self._reply}_{index}_{self._request.attempt}"
-        if isinstance(move, Say):
+        if isinstance(move, ModelSay):
             begun: dict[str, Json] = {"type": "message", "role": "assistant", "id": f"msg_{id}"}
             empty: Json = []
             content: Json = [{"type": "output_text", "text": move.text, "annotations": []}]
@@ -241,20 +241,20 @@ class _Response:
             field, kind = "summary", "response.reasoning_summary_text.delta"
             place = "summary_index"
         at: dict[str, Json] = {"item_id": begun["id"], "output_index": index, place: 0}
-        yield Paused(self._item("added", index, {**begun, field: empty}))
-        if isinstance(move, Think):
+        yield DelayedBytes(self._item("added", index, {**begun, field: empty}))
+        if isinstance(move, ModelThink):
             part: Json = {"type": "summary_text", "text": ""}
-            yield Paused(
+            yield DelayedBytes(
                 server_event("response.reasoning_summary_part.added", {**at, "part": part})
             )
-        for text in pieces(move.text, move.deltas):
-            yield Paused(server_event(kind, {**at, "delta": text}), move.pause)
+        for text in split_text(move.text, move.deltas):
+            yield DelayedBytes(server_event(kind, {**at, "delta": text}), move.pause)
         whole: Json = {**begun, field: content}
         self._output.append(whole)
-        if not isinstance(move, Say) or move.whole:
-            yield Paused(self._item("done", index, whole))
+        if not isinstance(move, ModelSay) or move.whole:
+            yield DelayedBytes(self._item("done", index, whole))
 
-    def fault(self, fault: Fault) -> bytes:
+    def fault(self, fault: ModelFault) -> bytes:
         """Tell of an error in mid-stream."""
         error: Json = {"code": fault.kind, "message": fault.message}
         failed = {**self._response("failed"), "error": error}
@@ -269,8 +269,8 @@ class _Response:
         """Return all that was spoken, for a client that does not stream."""
         return self._ended()
 
-    def _call(self, move: Call) -> Json:
-        chosen = choose(move.tool, move.input, self._request.tools)
+    def _call(self, move: ModelCall) -> Json:
+        chosen = choose_tool(move.tool, move.input, self._request.tools)
         id = call_id("call", self._request, self._reply, len(self._output))
         name, namespace = chosen.name, chosen.namespace
         if namespace is None and name.startswith("mcp__") and name.count("__") > 1:
@@ -315,7 +315,9 @@ class _Response:
         use = self._use
         if use is None:
             said = encode_json(self._request.body.get("input"))
-            use = Use(input=tokens(len(said)), output=tokens(self._characters))
+            use = ModelUse(
+                input=estimate_tokens(len(said)), output=estimate_tokens(self._characters)
+            )
         read = use.input + use.cached_input + use.cache_write
         return {
             "input_tokens": read,

@@ -30,7 +30,7 @@ def _tag(class_name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
 
 
-class Move(
+class ModelMove(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -42,7 +42,7 @@ class Move(
     """What all moves are."""
 
 
-class Say(Move, frozen=True, kw_only=True):
+class ModelSay(ModelMove, frozen=True, kw_only=True):
     """Say a text, in so many deltas, with a `pause` in seconds before each."""
 
     text: str
@@ -54,7 +54,7 @@ class Say(Move, frozen=True, kw_only=True):
     """A file: all but the first delta is said once it is there, and not by the clock."""
 
 
-class Think(Move, frozen=True, kw_only=True):
+class ModelThink(ModelMove, frozen=True, kw_only=True):
     """Think aloud."""
 
     text: str
@@ -62,7 +62,7 @@ class Think(Move, frozen=True, kw_only=True):
     pause: float = 0.0
 
 
-class Call(Move, frozen=True, kw_only=True):
+class ModelCall(ModelMove, frozen=True, kw_only=True):
     """Call a tool: by its own name, or by what it is for (see `tools`)."""
 
     tool: str
@@ -71,13 +71,13 @@ class Call(Move, frozen=True, kw_only=True):
     """The arguments word for word, where they shall be no JSON, or not that of the tool."""
 
 
-class Wait(Move, frozen=True, kw_only=True):
+class ModelWait(ModelMove, frozen=True, kw_only=True):
     """Do nothing for some seconds. As the first move: before the answer begins."""
 
     seconds: float
 
 
-class Use(Move, frozen=True, kw_only=True):
+class ModelUse(ModelMove, frozen=True, kw_only=True):
     """What this reply has used; without it, as many tokens as the characters suggest."""
 
     input: int = 0
@@ -87,19 +87,19 @@ class Use(Move, frozen=True, kw_only=True):
     reasoning: int = 0
 
 
-class Stop(Move, frozen=True, kw_only=True):
+class ModelStop(ModelMove, frozen=True, kw_only=True):
     """Why the reply ends, if not since all is said or tools are called."""
 
     reason: Literal["end_turn", "tool_use", "max_tokens", "refusal", "pause_turn"]
 
 
-class Headers(Move, frozen=True, kw_only=True):
+class ModelHeaders(ModelMove, frozen=True, kw_only=True):
     """Headers of the answer, word for word."""
 
     headers: Mapping[str, str]
 
 
-class Limits(Move, frozen=True, kw_only=True):
+class ModelLimits(ModelMove, frozen=True, kw_only=True):
     """How much of the subscription is used, as the headers of the answer tell it."""
 
     used: float
@@ -109,7 +109,7 @@ class Limits(Move, frozen=True, kw_only=True):
     status: Literal["allowed", "allowed_warning"] = "allowed"
 
 
-class Refuse(Move, frozen=True, kw_only=True):
+class ModelRefuse(ModelMove, frozen=True, kw_only=True):
     """Answer with a status that is an error.
 
     Once something was said it is too late for that, and it becomes a `fault`.
@@ -124,7 +124,7 @@ class Refuse(Move, frozen=True, kw_only=True):
     times: int | None = None
 
 
-class UsageLimit(Move, frozen=True, kw_only=True):
+class ModelUsageLimit(ModelMove, frozen=True, kw_only=True):
     """Refuse because the subscription is used up until then."""
 
     resets_at: int
@@ -132,7 +132,7 @@ class UsageLimit(Move, frozen=True, kw_only=True):
     times: int | None = None
 
 
-class Fault(Move, frozen=True, kw_only=True):
+class ModelFault(ModelMove, frozen=True, kw_only=True):
     """Tell of an error in mid-stream, and end the stream."""
 
     kind: str = "overloaded_error"
@@ -140,19 +140,19 @@ class Fault(Move, frozen=True, kw_only=True):
     times: int | None = None
 
 
-class Cut(Move, frozen=True, kw_only=True):
+class ModelCut(ModelMove, frozen=True, kw_only=True):
     """Close the connection now."""
 
     times: int | None = None
 
 
-class Hang(Move, frozen=True, kw_only=True):
+class ModelHang(ModelMove, frozen=True, kw_only=True):
     """Say nothing more, and keep the connection open, until the client goes."""
 
     times: int | None = None
 
 
-class Malformed(Move, frozen=True, kw_only=True):
+class ModelMalformed(ModelMove, frozen=True, kw_only=True):
     """Send what no client can read, word for word, in the midst of the stream."""
 
     text: str | None = None
@@ -160,16 +160,28 @@ class Malformed(Move, frozen=True, kw_only=True):
     times: int | None = None
 
 
-Failing: TypeAlias = Refuse | UsageLimit | Fault | Cut | Hang | Malformed
-AnyMove: TypeAlias = Say | Think | Call | Wait | Use | Stop | Headers | Limits | Failing
-Reply: TypeAlias = Sequence[Move]
-Script: TypeAlias = Sequence[Reply]
+Failing: TypeAlias = (
+    ModelRefuse | ModelUsageLimit | ModelFault | ModelCut | ModelHang | ModelMalformed
+)
+AnyMove: TypeAlias = (
+    ModelSay
+    | ModelThink
+    | ModelCall
+    | ModelWait
+    | ModelUse
+    | ModelStop
+    | ModelHeaders
+    | ModelLimits
+    | Failing
+)
+ModelReply: TypeAlias = Sequence[ModelMove]
+ModelScript: TypeAlias = Sequence[ModelReply]
 
 _script: Final = msgspec.json.Decoder(tuple[tuple[AnyMove, ...], ...])
 _reply: Final = msgspec.json.Decoder(tuple[AnyMove, ...])
 
 
-def parse_script(text: str) -> Script:
+def parse_script(text: str) -> ModelScript:
     """Read a script from JSON.
 
     Raises:
@@ -181,17 +193,17 @@ def parse_script(text: str) -> Script:
     return _script.decode(text)
 
 
-def write_script(script: Script) -> str:
+def write_script(script: ModelScript) -> str:
     """Write a script as JSON."""
     return msgspec.json.encode(script).decode()
 
 
-def prompt_with(script: Script, text: str = "") -> str:
+def prompt_with(script: ModelScript, text: str = "") -> str:
     """Return a prompt that carries a script: `text`, if any, comes before it."""
     return f"{text}{' ' if text else ''}{OPENING}{write_script(script)}{CLOSING}"
 
 
-def script_in(text: str) -> Script | None:
+def script_in(text: str) -> ModelScript | None:
     """Return the script that a prompt carries, the last one if there are several.
 
     A script may hold prompts that carry scripts, as those of sub-agents do; so it is read as the
@@ -200,7 +212,7 @@ def script_in(text: str) -> Script | None:
     Raises:
         msgspec.ValidationError: It carries something else.
     """
-    found: Script | None = None
+    found: ModelScript | None = None
     start = text.find(OPENING)
     while start >= 0:
         start += len(OPENING)
@@ -215,7 +227,7 @@ def script_in(text: str) -> Script | None:
     return found
 
 
-def without_script(text: str) -> str:
+def text_without_script(text: str) -> str:
     """Return what else a prompt says."""
     start, end = text.find(OPENING), text.rfind(CLOSING)
     if start < 0:
@@ -224,7 +236,7 @@ def without_script(text: str) -> str:
     return (text[:start].rstrip() + after).strip()
 
 
-def moves_at(reply: Reply, attempt: int) -> list[AnyMove]:
+def moves_at(reply: ModelReply, attempt: int) -> list[AnyMove]:
     """Return what is played on the attempt of this number, counted from 0."""
     return [
         cast("AnyMove", move)

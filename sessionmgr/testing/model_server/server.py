@@ -12,17 +12,17 @@ from typing import Final
 import msgspec
 import trio
 
-from sessionmgr.testing.model_server.anthropic import Anthropic
-from sessionmgr.testing.model_server.connection import Connection
-from sessionmgr.testing.model_server.face import Face, Plain
+from sessionmgr.testing.model_server.anthropic import AnthropicDialect
+from sessionmgr.testing.model_server.choose_reply import PlannedReply, Scripts, choose_reply
+from sessionmgr.testing.model_server.connection import ServerConnection
+from sessionmgr.testing.model_server.dialect import ApiDialect, PlainAnswer
 from sessionmgr.testing.model_server.http import HttpRequest
-from sessionmgr.testing.model_server.log import Exchange, Log
-from sessionmgr.testing.model_server.performance import Performance, Send, send_plain
-from sessionmgr.testing.model_server.plan import Planned, Scripts, plan
 from sessionmgr.testing.model_server.request import ModelRequest
-from sessionmgr.testing.model_server.responses import Responses
+from sessionmgr.testing.model_server.request_log import Exchange, RequestLog
+from sessionmgr.testing.model_server.responder import Responder, Send, send_plain_answer
+from sessionmgr.testing.model_server.responses import ResponsesDialect
 
-FACES: Final[Sequence[Face]] = (Anthropic(), Responses())
+FACES: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
 _COUNTED: Final = 10_000
 """Of how many different requests it is known how often they came."""
 
@@ -33,7 +33,7 @@ class ModelServer:
     def __init__(self, port: int, scripts: Scripts | None = None) -> None:
         self.port: Final = port
         self.url: Final = f"http://127.0.0.1:{port}"
-        self.log: Final = Log()
+        self.log: Final = RequestLog()
         self.failure: Exception | None = None
         """What a function has raised that was to reply."""
         self._scripts: Final = scripts
@@ -48,33 +48,35 @@ class ModelServer:
         """
         async with stream:
             try:
-                await Connection(stream, self.log, self._answer).run()
+                await ServerConnection(stream, self.log, self._answer).run()
             except* (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # the client is gone, as the log says of what it did not hear to the end
 
     async def _answer(self, http: HttpRequest, exchange: Exchange, send: Send) -> bool:
         for face in FACES:
             found = face.read(http)
-            if isinstance(found, Plain):
-                await send_plain(found, exchange, send, head=http.method == "HEAD")
+            if isinstance(found, PlainAnswer):
+                await send_plain_answer(found, exchange, send, head=http.method == "HEAD")
                 return True
             if found is not None:
                 asked = msgspec.structs.replace(found, attempt=self._attempt(found))
                 exchange.asked = asked
                 planned = self._plan(asked)
                 exchange.reply = planned.number
-                await Performance(face, asked, planned, exchange, send).play()
+                await Responder(face, asked, planned, exchange, send).respond()
                 return True
-        self.log.note_stranger(exchange)
+        self.log.add_stranger(exchange)
         # Whoever takes it for a proxy wants to reach somebody else.
         beyond = http.method == "CONNECT" or "://" in http.target
         status = 403 if beyond else 404
-        await send_plain(Plain(status, {"error": "nobody of this name is here"}), exchange, send)
+        await send_plain_answer(
+            PlainAnswer(status, {"error": "nobody of this name is here"}), exchange, send
+        )
         return True
 
-    def _plan(self, asked: ModelRequest) -> Planned:
+    def _plan(self, asked: ModelRequest) -> PlannedReply:
         try:
-            return plan(asked, self._scripts)
+            return choose_reply(asked, self._scripts)
         except Exception as error:
             # Told to the block: on its way there by nurseries a cancel may take its place.
             self.failure = self.failure or error

@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server.request import Offer
-from sessionmgr.testing.model_server.sample import sample_of
+from sessionmgr.testing.model_server.request import ToolOffer
+from sessionmgr.testing.model_server.sample_value import sample_value
 
 _ROLES: Final[Mapping[str, tuple[str, ...]]] = {
     "shell": ("Bash", "exec_command", "shell_command", "run_shell_command", "Shell"),
@@ -43,7 +43,7 @@ _PROGRAM: Final = "exec"
 """A tool that takes a program, which calls the others."""
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ToolSelection(msgspec.Struct, frozen=True):
     """A tool, and what it is called with: an object, or a text where it takes no other."""
 
     name: str
@@ -52,7 +52,7 @@ class Chosen(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
-def choose(tool: str, given: Mapping[str, Json], offers: Sequence[Offer]) -> Chosen:
+def choose_tool(tool: str, given: Mapping[str, Json], offers: Sequence[ToolOffer]) -> ToolSelection:
     """Return what a script calls when it calls `tool`.
 
     One that nobody offers is called all the same. Models do that too, and some agents offer tools
@@ -62,12 +62,12 @@ def choose(tool: str, given: Mapping[str, Json], offers: Sequence[Offer]) -> Cho
     if tool in offered:
         found = offered[tool]
         text = str(given.get("text", "")) if found.schema is None else None
-        return Chosen(tool, given, found.namespace, text)
+        return ToolSelection(tool, given, found.namespace, text)
     for name in _ROLES.get(tool, ()):
         if name in offered:
             found = offered[name]
-            return Chosen(name, _renamed(given, found.schema or {}), found.namespace)
-    return _instead(tool, given, offered) or Chosen(tool, given)
+            return ToolSelection(name, _renamed(given, found.schema or {}), found.namespace)
+    return _fallback_tool(tool, given, offered) or ToolSelection(tool, given)
 
 
 def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str, Json]:
@@ -77,25 +77,27 @@ def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str,
     for field, value in given.items():
         there = next((each for each in _FIELDS.get(field, ()) if each in known), field)
         renamed[there] = value
-    filling = sample_of(schema)
+    filling = sample_value(schema)
     missing = filling if isinstance(filling, dict) else {}
     return {**{name: each for name, each in missing.items() if name not in renamed}, **renamed}
 
 
-def _instead(tool: str, given: Mapping[str, Json], offered: Mapping[str, Offer]) -> Chosen | None:
+def _fallback_tool(
+    tool: str, given: Mapping[str, Json], offered: Mapping[str, ToolOffer]
+) -> ToolSelection | None:
     """Say in another way what no tool on offer is for."""
     path = str(given.get("path", ""))
     if tool == "read":
         command = f"cat {shlex.quote(path)}"
-        return choose("shell", {"command": command}, tuple(offered.values()))
+        return choose_tool("shell", {"command": command}, tuple(offered.values()))
     if tool in ("write", "edit") and _PATCH in offered:
-        return Chosen(_PATCH, given, text=_patch(path, given))
+        return ToolSelection(_PATCH, given, text=_patch(path, given))
     if tool == "write":
         command = f"printf %s {shlex.quote(str(given.get('content', '')))} > {shlex.quote(path)}"
-        return choose("shell", {"command": command}, tuple(offered.values()))
+        return choose_tool("shell", {"command": command}, tuple(offered.values()))
     if tool == "shell" and _PROGRAM in offered:
         input = json.dumps({"cmd": given.get("command", "")})  # noqa: A001
-        return Chosen(_PROGRAM, given, text=f"text(await tools.exec_command({input}))")
+        return ToolSelection(_PROGRAM, given, text=f"text(await tools.exec_command({input}))")
     return None
 
 

@@ -13,17 +13,17 @@ import msgspec
 
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.player.playbook import (
-    Close,
-    Dribble,
-    Exit,
-    Grow,
-    Hang,
-    Ignore,
-    Leak,
-    Repeat,
+    CloseStep,
+    DribbleStep,
+    ExitStep,
+    GrowStep,
+    HangStep,
+    IgnoreStep,
+    LeakStep,
+    RepeatStep,
     Step,
-    UntilClosed,
-    Write,
+    UntilClosedStep,
+    WriteStep,
 )
 from sessionmgr.wire.oversized import LIMIT
 
@@ -49,7 +49,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 Playbook: TypeAlias = Callable[[Dialect, str], list[Step]]
 
 
-class Chaos(msgspec.Struct, frozen=True, kw_only=True):
+class Misbehaviour(msgspec.Struct, frozen=True, kw_only=True):
     """One way to misbehave. `text` is what must be left of what was said."""
 
     name: str
@@ -69,130 +69,136 @@ class Chaos(msgspec.Struct, frozen=True, kw_only=True):
 WORDS: Final = "größer 🙂 £"
 FLOOD: Final = 20_000
 
-_END: Final = (UntilClosed(),)
+_END: Final = (UntilClosedStep(),)
 
 
-def _say(dialect: Dialect, text: str = "half") -> Write:
-    return Write(dialect.word(text))
+def _say(dialect: Dialect, text: str = "half") -> WriteStep:
+    return WriteStep(dialect.word(text))
 
 
-def _done(dialect: Dialect) -> Write:
-    return Write(dialect.end, reply=True)
+def _done(dialect: Dialect) -> WriteStep:
+    return WriteStep(dialect.end, reply=True)
 
 
 def _flood(dialect: Dialect, note: str) -> list[Step]:
-    words = Repeat(dialect.word("word "), FLOOD)
+    words = RepeatStep(dialect.word("word "), FLOOD)
     return [*dialect.opening, words, _done(dialect), *_END]
 
 
 def _complain_without_end(dialect: Dialect, note: str) -> list[Step]:
-    flood = Repeat(b"something is wrong\n", FLOOD * 5, 2)
+    flood = RepeatStep(b"something is wrong\n", FLOOD * 5, 2)
     return [*dialect.opening, _say(dialect), flood, _done(dialect), *_END]
 
 
 def _hang_after_the_result(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), _done(dialect), Hang()]
+    return [*dialect.opening, _say(dialect), _done(dialect), HangStep()]
 
 
 def _be_deaf_after_the_result(dialect: Dialect, note: str) -> list[Step]:
-    return [Ignore(), *_hang_after_the_result(dialect, note)]
+    return [IgnoreStep(), *_hang_after_the_result(dialect, note)]
 
 
 def _hang_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Hang()]
+    return [*dialect.opening, _say(dialect), HangStep()]
 
 
 def _ignore_term(dialect: Dialect, note: str) -> list[Step]:
-    return [Ignore(), *_hang_in_mid_turn(dialect, note)]
+    return [IgnoreStep(), *_hang_in_mid_turn(dialect, note)]
 
 
 def _leak(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Leak(note), _done(dialect), *_END]
+    return [*dialect.opening, _say(dialect), LeakStep(note), _done(dialect), *_END]
 
 
 def _leak_and_go(dialect: Dialect, note: str) -> list[Step]:
-    held = Leak(note, holds_pipes=True)
-    return [*dialect.opening, _say(dialect), held, _done(dialect), Exit()]
+    held = LeakStep(note, holds_pipes=True)
+    return [*dialect.opening, _say(dialect), held, _done(dialect), ExitStep()]
 
 
 def _write_a_long_line(dialect: Dialect, note: str) -> list[Step]:
     head, _, tail = dialect.word("\0").partition(rb"\u0000")
-    long = Grow(head, LIMIT + 1, tail)
+    long = GrowStep(head, LIMIT + 1, tail)
     return [*dialect.opening, _say(dialect), long, _done(dialect), *_END]
 
 
 def _cut_characters(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, Dribble(dialect.word(WORDS)), _done(dialect), *_END]
+    return [*dialect.opening, DribbleStep(dialect.word(WORDS)), _done(dialect), *_END]
 
 
 def _make_noise(dialect: Dialect, note: str) -> list[Step]:
     noise = b"\x1b[32mstarting up...\x1b[0m\n[INFO] \xff\xfe\n\n\r\n"
     return [
-        Write(noise),
+        WriteStep(noise),
         *dialect.opening,
-        Write(noise),
+        WriteStep(noise),
         _say(dialect),
-        Write(b'{"half": \n[]\nnull\n"text"\n{"type": "never heard of"}\n' + noise),
+        WriteStep(b'{"half": \n[]\nnull\n"text"\n{"type": "never heard of"}\n' + noise),
         _done(dialect),
         *_END,
     ]
 
 
 def _stop_in_mid_line(dialect: Dialect, note: str) -> list[Step]:
-    half = Write(dialect.word("more")[:-5])
-    return [*dialect.opening, _say(dialect), half, Exit()]
+    half = WriteStep(dialect.word("more")[:-5])
+    return [*dialect.opening, _say(dialect), half, ExitStep()]
 
 
 def _go_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Exit()]
+    return [*dialect.opening, _say(dialect), ExitStep()]
 
 
 def _go_before_the_turn(dialect: Dialect, note: str) -> list[Step]:
-    return [Exit()]
+    return [ExitStep()]
 
 
 def _fail_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Write(b"it is all over\n", 2), Exit(3)]
+    return [*dialect.opening, _say(dialect), WriteStep(b"it is all over\n", 2), ExitStep(3)]
 
 
 def _fall_silent(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Close(1), Hang()]
+    return [*dialect.opening, _say(dialect), CloseStep(1), HangStep()]
 
 
 def _stop_listening(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, Close(0), _say(dialect), _done(dialect), Hang()]
+    return [*dialect.opening, CloseStep(0), _say(dialect), _done(dialect), HangStep()]
 
 
 _FAILED: Final = RunStatus.FAILED
 _CANCELLED: Final = RunStatus.CANCELLED
 
-CHAOS: Final[tuple[Chaos, ...]] = (
-    Chaos(name="floods", playbook=_flood, text="word " * FLOOD),
-    Chaos(name="complains without end", playbook=_complain_without_end, text="half"),
-    Chaos(name="hangs after the result", playbook=_hang_after_the_result, text="half"),
-    Chaos(name="is deaf after the result", playbook=_be_deaf_after_the_result, text="half"),
-    Chaos(
+CHAOS: Final[tuple[Misbehaviour, ...]] = (
+    Misbehaviour(name="floods", playbook=_flood, text="word " * FLOOD),
+    Misbehaviour(name="complains without end", playbook=_complain_without_end, text="half"),
+    Misbehaviour(name="hangs after the result", playbook=_hang_after_the_result, text="half"),
+    Misbehaviour(name="is deaf after the result", playbook=_be_deaf_after_the_result, text="half"),
+    Misbehaviour(
         name="hangs in mid-turn",
         playbook=_hang_in_mid_turn,
         status=_CANCELLED,
         cancel=True,
         text="half",
     ),
-    Chaos(name="ignores TERM", playbook=_ignore_term, status=_CANCELLED, cancel=True, text="half"),
-    Chaos(name="leaks a process", playbook=_leak, text="half"),
-    Chaos(name="leaks a process that holds its pipes", playbook=_leak_and_go, text="half"),
-    Chaos(
+    Misbehaviour(
+        name="ignores TERM", playbook=_ignore_term, status=_CANCELLED, cancel=True, text="half"
+    ),
+    Misbehaviour(name="leaks a process", playbook=_leak, text="half"),
+    Misbehaviour(name="leaks a process that holds its pipes", playbook=_leak_and_go, text="half"),
+    Misbehaviour(
         name="writes a line that is too long",
         playbook=_write_a_long_line,
         told="error_occurred",
         text="half",
     ),
-    Chaos(name="cuts characters anywhere", playbook=_cut_characters, text=WORDS),
-    Chaos(name="makes noise", playbook=_make_noise, told="output_received", text="half"),
-    Chaos(name="stops in the middle of a line", playbook=_stop_in_mid_line, status=_FAILED),
-    Chaos(name="goes in mid-turn, with 0", playbook=_go_in_mid_turn, status=_FAILED, text="half"),
-    Chaos(name="goes before the turn, with 0", playbook=_go_before_the_turn, status=_FAILED),
-    Chaos(name="fails in mid-turn", playbook=_fail_in_mid_turn, status=_FAILED, text="half"),
-    Chaos(name="closes its output and lives", playbook=_fall_silent, status=_FAILED, text="half"),
-    Chaos(name="closes its ears", playbook=_stop_listening, text="half"),
+    Misbehaviour(name="cuts characters anywhere", playbook=_cut_characters, text=WORDS),
+    Misbehaviour(name="makes noise", playbook=_make_noise, told="output_received", text="half"),
+    Misbehaviour(name="stops in the middle of a line", playbook=_stop_in_mid_line, status=_FAILED),
+    Misbehaviour(
+        name="goes in mid-turn, with 0", playbook=_go_in_mid_turn, status=_FAILED, text="half"
+    ),
+    Misbehaviour(name="goes before the turn, with 0", playbook=_go_before_the_turn, status=_FAILED),
+    Misbehaviour(name="fails in mid-turn", playbook=_fail_in_mid_turn, status=_FAILED, text="half"),
+    Misbehaviour(
+        name="closes its output and lives", playbook=_fall_silent, status=_FAILED, text="half"
+    ),
+    Misbehaviour(name="closes its ears", playbook=_stop_listening, text="half"),
 )

@@ -14,7 +14,7 @@ from sessionmgr.model import Json, encode_json
 PROGRAM: Final = str(Path(__file__).with_name("program.py"))
 
 
-class Write(msgspec.Struct, frozen=True, tag_field="do", tag="write"):
+class WriteStep(msgspec.Struct, frozen=True, tag_field="do", tag="write"):
     """Write bytes to stdout (1) or stderr (2), some seconds after the step before."""
 
     data: bytes
@@ -24,7 +24,7 @@ class Write(msgspec.Struct, frozen=True, tag_field="do", tag="write"):
     """Put the id that was really heard in the place of the recorded one."""
 
 
-class Dribble(msgspec.Struct, frozen=True, tag_field="do", tag="dribble"):
+class DribbleStep(msgspec.Struct, frozen=True, tag_field="do", tag="dribble"):
     """Write bytes a few at a time, wherever that cuts them."""
 
     data: bytes
@@ -32,7 +32,7 @@ class Dribble(msgspec.Struct, frozen=True, tag_field="do", tag="dribble"):
     pause: float = 0.001
 
 
-class Repeat(msgspec.Struct, frozen=True, tag_field="do", tag="repeat"):
+class RepeatStep(msgspec.Struct, frozen=True, tag_field="do", tag="repeat"):
     """Write the same bytes again and again, as fast as they are read."""
 
     data: bytes
@@ -40,7 +40,7 @@ class Repeat(msgspec.Struct, frozen=True, tag_field="do", tag="repeat"):
     stream: int = 1
 
 
-class Grow(msgspec.Struct, frozen=True, tag_field="do", tag="grow"):
+class GrowStep(msgspec.Struct, frozen=True, tag_field="do", tag="grow"):
     """Write a line so long that nobody wants to have it in a file: head, filling, tail."""
 
     head: bytes
@@ -48,7 +48,7 @@ class Grow(msgspec.Struct, frozen=True, tag_field="do", tag="grow"):
     tail: bytes
 
 
-class Expect(msgspec.Struct, frozen=True, tag_field="do", tag="expect"):
+class ExpectStep(msgspec.Struct, frozen=True, tag_field="do", tag="expect"):
     """Wait for a line, which has to hold what `message` holds; names in `free` may differ.
 
     With another line the player ends at once, with exit code 70 and a complaint on stderr.
@@ -58,23 +58,23 @@ class Expect(msgspec.Struct, frozen=True, tag_field="do", tag="expect"):
     free: tuple[str, ...] = ()
 
 
-class UntilClosed(msgspec.Struct, frozen=True, tag_field="do", tag="until_closed"):
+class UntilClosedStep(msgspec.Struct, frozen=True, tag_field="do", tag="until_closed"):
     """Wait for the end of the input, whatever comes before it."""
 
 
-class Hang(msgspec.Struct, frozen=True, tag_field="do", tag="hang"):
+class HangStep(msgspec.Struct, frozen=True, tag_field="do", tag="hang"):
     """Do nothing, not even at the end of the input; None is for ever."""
 
     seconds: float | None = None
 
 
-class Ignore(msgspec.Struct, frozen=True, tag_field="do", tag="ignore"):
+class IgnoreStep(msgspec.Struct, frozen=True, tag_field="do", tag="ignore"):
     """Be deaf to signals."""
 
     signals: tuple[str, ...] = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
-class Leak(msgspec.Struct, frozen=True, tag_field="do", tag="leak"):
+class LeakStep(msgspec.Struct, frozen=True, tag_field="do", tag="leak"):
     """Leave a process behind: in a session of its own, with no pipe of ours, deaf to TERM.
 
     Its pid is written to the file `note`, if there is one, before the next step.
@@ -84,20 +84,30 @@ class Leak(msgspec.Struct, frozen=True, tag_field="do", tag="leak"):
     holds_pipes: bool = False
 
 
-class Close(msgspec.Struct, frozen=True, tag_field="do", tag="close"):
+class CloseStep(msgspec.Struct, frozen=True, tag_field="do", tag="close"):
     """Close stdin (0), stdout (1) or stderr (2)."""
 
     stream: int
 
 
-class Exit(msgspec.Struct, frozen=True, tag_field="do", tag="exit"):
+class ExitStep(msgspec.Struct, frozen=True, tag_field="do", tag="exit"):
     """Be gone; after the last step that is what comes, with code 0."""
 
     code: int = 0
 
 
 Step: TypeAlias = (
-    Write | Dribble | Repeat | Grow | Expect | UntilClosed | Hang | Ignore | Leak | Close | Exit
+    WriteStep
+    | DribbleStep
+    | RepeatStep
+    | GrowStep
+    | ExpectStep
+    | UntilClosedStep
+    | HangStep
+    | IgnoreStep
+    | LeakStep
+    | CloseStep
+    | ExitStep
 )
 
 

@@ -20,7 +20,7 @@ WRONG: Final = 70
 """The exit code when something else was heard than the playbook says."""
 
 
-class Player:
+class PlaybookPlayer:
     """Plays one playbook."""
 
     def __init__(self) -> None:
@@ -65,13 +65,13 @@ class Player:
         """Wait for a line, and compare it."""
         line = self.line()
         if line is None:
-            complain(f"expected {message!r}, and the input has ended")
+            exit_with_error(f"expected {message!r}, and the input has ended")
         if message is None:
             return
         heard = read(line or b"")
         why = differs(message, heard, set(free or ()))
         if why:
-            complain(f"expected {message!r}, and heard {heard!r}: {why}")
+            exit_with_error(f"expected {message!r}, and heard {heard!r}: {why}")
         id_ = member(message, "id")
         if id_ is not None:
             self.ids[json.dumps(id_)] = member(heard, "id")
@@ -145,7 +145,7 @@ def put(stream: int, data: bytes) -> None:
         os._exit(0)
 
 
-def complain(why: str) -> None:
+def exit_with_error(why: str) -> None:
     """Say what was wrong, and be gone."""
     put(2, f"the player {why}\n".encode())
     os._exit(WRONG)
@@ -199,4 +199,4 @@ def differs_within(
 
 
 if __name__ == "__main__":
-    Player().play(json.loads(Path(sys.argv[1]).read_bytes()))
+    PlaybookPlayer().play(json.loads(Path(sys.argv[1]).read_bytes()))

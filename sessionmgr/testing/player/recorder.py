@@ -16,7 +16,7 @@ import time
 from typing import IO, Any
 
 
-class Recorder:
+class PipeRecorder:
     """Copies three pipes, a line at a time, and keeps what it copies."""
 
     def __init__(self, file: IO[str]) -> None:
@@ -49,7 +49,7 @@ class Recorder:
 def main(path: str, argv: list[str]) -> int:
     """Run the agent, and record it."""
     with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-        recorder = Recorder(file)
+        recorder = PipeRecorder(file)
         recorder.note("#", json.dumps({"argv": argv}).encode())
         agent = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.testing.player.playbook import Expect, Step, UntilClosed, Write, line
+from sessionmgr.testing.player.playbook import ExpectStep, Step, UntilClosedStep, WriteStep, line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROGRAM: Final = str(Path(__file__).with_name("recorder.py"))
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line that was said."""
 
     t: float
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Recording(msgspec.Struct, frozen=True):
     """What was said, in its order."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[RecordedLine, ...]
 
     @staticmethod
     def read(path: Path) -> Recording:
@@ -51,7 +51,7 @@ class Recording(msgspec.Struct, frozen=True):
         Raises:
             msgspec.DecodeError: It is none.
         """
-        decoder = msgspec.json.Decoder(Entry)
+        decoder = msgspec.json.Decoder(RecordedLine)
         return Recording(tuple(decoder.decode_lines(path.read_bytes())))
 
     def playbook(self, *, timed: bool = False, free: Sequence[str] = ()) -> list[Step]:
@@ -71,15 +71,15 @@ class Recording(msgspec.Struct, frozen=True):
             before = entry.t
             match entry.dir:
                 case "<":
-                    steps.append(Write(entry.data(), 1, pause, reply=True))
+                    steps.append(WriteStep(entry.data(), 1, pause, reply=True))
                 case "!":
                     text = entry.msg if isinstance(entry.msg, str) else entry.line or ""
-                    steps.append(Write(text.encode() + b"\n", 2, pause))
+                    steps.append(WriteStep(text.encode() + b"\n", 2, pause))
                 case ">":
-                    steps.append(Expect(entry.msg, tuple(free)))
+                    steps.append(ExpectStep(entry.msg, tuple(free)))
                 case "#":
                     pass
-        return [*steps, UntilClosed()]
+        return [*steps, UntilClosedStep()]
 
 
 def recorder_of(file: Path, argv: Sequence[str]) -> tuple[str, ...]:

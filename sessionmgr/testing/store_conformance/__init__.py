@@ -12,18 +12,18 @@ these `open_my_store()` opens the same store each time, empty at the first. Noth
 pytest; a behaviour that does not hold raises AssertionError.
 """
 
-from sessionmgr.testing.store_conformance.behaviour import (
-    Behaviour as Behaviour,
-    OpenStore as OpenStore,
-)
-from sessionmgr.testing.store_conformance.register import (
+from sessionmgr.testing.store_conformance.all_behaviours import (
     LASTING_BEHAVIOURS as LASTING_BEHAVIOURS,
     STORE_BEHAVIOURS as STORE_BEHAVIOURS,
+)
+from sessionmgr.testing.store_conformance.behaviour import (
+    OpenStore as OpenStore,
+    StoreBehaviour as StoreBehaviour,
 )
 
 __all__ = [
     "LASTING_BEHAVIOURS",
     "STORE_BEHAVIOURS",
-    "Behaviour",
     "OpenStore",
+    "StoreBehaviour",
 ]

@@ -18,7 +18,8 @@ from sessionmgr.errors import (
     UnknownId,
 )
 from sessionmgr.store.rows import Append, AppendResult, EventRow, NewSession, RunRow
-from sessionmgr.testing.store_conformance.batch import (
+from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
+from sessionmgr.testing.store_conformance.sample_records import (
     ME,
     OTHER,
     RUN,
@@ -26,24 +27,23 @@ from sessionmgr.testing.store_conformance.batch import (
     YOU,
     batch,
     event,
+    expect_refusal,
     new_session,
     numbers,
-    refused,
-    shown,
+    numbers_and_types,
 )
-from sessionmgr.testing.store_conformance.behaviour import Chapter
 
 if TYPE_CHECKING:
     from sessionmgr.store.contract import Store
 
-APPENDING: Final = Chapter()
+APPENDING: Final = StoreBehaviourGroup()
 
 
 @APPENDING.of_one_store
 async def what_was_appended_is_read_at_once(store: Store) -> None:
     await new_session(store)
     assert await store.append(batch(1, "a", "b")) == AppendResult(2)
-    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "b")]
+    assert numbers_and_types(await store.events(SESSION)) == [(1, "a"), (2, "b")]
 
 
 @APPENDING.of_one_store
@@ -85,9 +85,9 @@ async def a_session_may_be_stored_with_its_first_batch(store: Store) -> None:
 @APPENDING.of_one_store
 async def a_batch_that_is_refused_stores_no_session_either(store: Store) -> None:
     new = NewSession(session_id=SESSION, provider="echo", at=7, body=b"{}")
-    with refused(NumberGap):
+    with expect_refusal(NumberGap):
         await store.append(replace(batch(2, "a"), new_session=new))
-    with refused(AlreadyEnded):
+    with expect_refusal(AlreadyEnded):
         await store.append(
             replace(
                 batch(1, "run_failed", "run_completed", run=RUN, status="failed"), new_session=new
@@ -112,8 +112,8 @@ async def each_session_counts_for_itself(store: Store) -> None:
     await new_session(store, OTHER)
     await store.append(batch(1, "a", "b"))
     await store.append(batch(1, "c", session_id=OTHER))
-    assert shown(await store.events(OTHER)) == [(1, "c")]
-    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "b")]
+    assert numbers_and_types(await store.events(OTHER)) == [(1, "c")]
+    assert numbers_and_types(await store.events(SESSION)) == [(1, "a"), (2, "b")]
 
 
 @APPENDING.of_one_store
@@ -147,7 +147,7 @@ async def another_batch_at_a_taken_number_is_refused(store: Store) -> None:
         batch(1, "a", "b", fence=2),
     ]
     for each in others:
-        with refused(NumberTaken):
+        with expect_refusal(NumberTaken):
             await store.append(each)
     assert numbers(await store.events(SESSION)) == [1, 2]
 
@@ -156,7 +156,7 @@ async def another_batch_at_a_taken_number_is_refused(store: Store) -> None:
 async def a_gap_is_refused_with_the_last_number(store: Store) -> None:
     await new_session(store)
     await store.append(batch(1, "a"))
-    with refused(NumberGap) as caught:
+    with expect_refusal(NumberGap) as caught:
         await store.append(batch(3, "c"))
     (error,) = caught
     assert isinstance(error, NumberGap)
@@ -167,7 +167,7 @@ async def a_gap_is_refused_with_the_last_number(store: Store) -> None:
 @APPENDING.of_one_store
 async def a_refused_fence_takes_no_hold(store: Store) -> None:
     await new_session(store)
-    with refused(NumberGap):
+    with expect_refusal(NumberGap):
         await store.append(batch(7, "a", fence=9))
     await store.append(batch(1, "a", fence=1))
     assert (await store.session(SESSION)).fence == 1
@@ -179,7 +179,7 @@ async def an_old_fence_is_refused_even_for_a_batch_that_is_stored(store: Store) 
     await store.append(batch(1, "a", fence=1))
     await store.append(batch(2, "b", fence=2))
     for stale in (batch(3, "c", fence=1), batch(1, "a", fence=1)):
-        with refused(StaleFence) as caught:
+        with expect_refusal(StaleFence) as caught:
             await store.append(stale)
         (error,) = caught
         assert isinstance(error, StaleFence)
@@ -194,10 +194,10 @@ async def a_lease_on_the_session_shuts_out_the_keeper_before(store: Store) -> No
     await store.append(batch(1, "a", fence=old.fence))
     new = await store.acquire(SESSION, YOU, now=100, ttl=10)
     # The new keeper has appended nothing yet: the lease alone shuts the old one out.
-    with refused(StaleFence):
+    with expect_refusal(StaleFence):
         await store.append(batch(2, "b", fence=old.fence))
     await store.append(batch(2, "c", fence=new.fence))
-    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "c")]
+    assert numbers_and_types(await store.events(SESSION)) == [(1, "a"), (2, "c")]
 
 
 @APPENDING.of_one_store
@@ -205,7 +205,7 @@ async def a_lease_older_than_its_session_guards_it_as_well(store: Store) -> None
     await store.acquire(SESSION, ME, now=0, ttl=10)
     await store.acquire(SESSION, YOU, now=100, ttl=10)
     await new_session(store)
-    with refused(StaleFence):
+    with expect_refusal(StaleFence):
         await store.append(batch(1, "a", fence=1))
 
 
@@ -216,11 +216,11 @@ async def a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
     await store.append(batch(2, "run_completed", run=RUN, status="completed"))
     new_run = RunRow("run_new", "running", b"new")
     bad = batch(3, "a", "run_failed", run=RUN, status="failed")
-    with refused(AlreadyEnded):
+    with expect_refusal(AlreadyEnded):
         await store.append(replace(bad, runs=(new_run, *bad.runs), session=b"changed"))
     assert numbers(await store.events(SESSION)) == [1, 2]
     assert (await store.session(SESSION)).body != b"changed"
-    with refused(UnknownId):
+    with expect_refusal(UnknownId):
         await store.run("run_new")
 
 
@@ -229,9 +229,9 @@ async def a_batch_out_of_order_is_invalid(store: Store) -> None:
     await new_session(store)
     good = batch(1, "a", "b")
     for rows in ((), good.rows[::-1], (good.rows[0], good.rows[0]), (good.rows[1],)):
-        with refused(AppendInvalid):
+        with expect_refusal(AppendInvalid):
             await store.append(replace(good, rows=rows))
-    with refused(AppendInvalid):
+    with expect_refusal(AppendInvalid):
         await store.append(batch(0, "a"))
     assert numbers(await store.events(SESSION)) == []
 
@@ -246,7 +246,7 @@ async def the_sessions_record_changes_with_a_batch(store: Store) -> None:
 
 @APPENDING.of_one_store
 async def an_append_to_no_session_is_refused(store: Store) -> None:
-    with refused(UnknownId):
+    with expect_refusal(UnknownId):
         await store.append(batch(1, "a", session_id="ses_none"))
 
 
@@ -292,7 +292,7 @@ async def a_batch_that_reopens_an_open_session_leaves_it_open(store: Store) -> N
 @APPENDING.of_one_store
 async def a_batch_that_is_refused_closes_nothing(store: Store) -> None:
     await new_session(store)
-    with refused(NumberGap):
+    with expect_refusal(NumberGap):
         await store.append(replace(batch(2, "session_closed"), closes=True))
     assert (await store.session(SESSION)).state == "open"
 
@@ -313,7 +313,7 @@ async def of_many_writers_for_one_number_one_wins(store: Store) -> None:
         for n in range(20):
             nursery.start_soon(write, batch(1, f"by_{n}", name=f"bat_{n}"))
     (winner,) = won
-    assert shown(await store.events(SESSION)) == [(1, winner.replace("bat_", "by_"))]
+    assert numbers_and_types(await store.events(SESSION)) == [(1, winner.replace("bat_", "by_"))]
 
 
 @APPENDING.of_one_store
@@ -385,7 +385,7 @@ async def a_group_is_stored_and_each_append_has_its_own_outcome(store: Store) ->
     assert numbers(await store.events(SESSION)) == [1, 2, 3, 4]
     assert numbers(await store.events("ses_new")) == [1, 2, 3]
     assert numbers(await store.events(OTHER)) == []
-    with refused(UnknownId):
+    with expect_refusal(UnknownId):
         await store.session("ses_gap")
 
 

@@ -14,7 +14,7 @@ OpenStore: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class StoreBehaviour:
     """A behaviour that can be tried on any store."""
 
     name: str
@@ -33,10 +33,10 @@ class Behaviour:
 
 
 @dataclass(slots=True)
-class Chapter:
+class StoreBehaviourGroup:
     """Behaviours that belong together, in their order."""
 
-    behaviours: list[Behaviour] = field(default_factory=list[Behaviour])
+    behaviours: list[StoreBehaviour] = field(default_factory=list[StoreBehaviour])
 
     def of_one_store(
         self, run: Callable[[Store], Awaitable[None]]
@@ -47,12 +47,12 @@ class Chapter:
             async with open_store() as store:
                 await run(store)
 
-        self.behaviours.append(Behaviour(run.__name__, opened))
+        self.behaviours.append(StoreBehaviour(run.__name__, opened))
         return run
 
     def of_openings(
         self, run: Callable[[OpenStore], Awaitable[None]]
     ) -> Callable[[OpenStore], Awaitable[None]]:
         """Add a behaviour of a store that is opened more than once."""
-        self.behaviours.append(Behaviour(run.__name__, run))
+        self.behaviours.append(StoreBehaviour(run.__name__, run))
         return run

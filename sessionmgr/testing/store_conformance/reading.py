@@ -9,23 +9,23 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import NumberTaken, UnknownId
 from sessionmgr.store.rows import EventPage, EventRow, PruneResult
-from sessionmgr.testing.store_conformance.batch import (
+from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
+from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
     RUN,
     SESSION,
     batch,
     ended_run,
+    expect_refusal,
     new_session,
     numbers,
-    refused,
-    shown,
+    numbers_and_types,
 )
-from sessionmgr.testing.store_conformance.behaviour import Chapter
 
 if TYPE_CHECKING:
     from sessionmgr.store.contract import Store
 
-READING: Final = Chapter()
+READING: Final = StoreBehaviourGroup()
 
 
 async def _ten_events(store: Store) -> None:
@@ -45,7 +45,7 @@ async def a_session_without_events_reads_empty(store: Store) -> None:
 
 @READING.of_one_store
 async def events_of_no_session_are_an_error(store: Store) -> None:
-    with refused(UnknownId):
+    with expect_refusal(UnknownId):
         await store.events("ses_none")
 
 
@@ -143,7 +143,7 @@ async def prune_drops_the_deltas_of_ended_runs_and_nothing_else(store: Store) ->
     pruned = await store.prune(before=10_000)
     assert (pruned.events, pruned.runs) == (3, 1)
     assert pruned.size > 0
-    found = shown(await store.events(SESSION))
+    found = numbers_and_types(await store.events(SESSION))
     assert found[:3] == [(1, "run_started"), (4, "events_pruned"), (5, "run_completed")]
     assert [seq for seq, _ in found[3:]] == list(range(6, 13))
     assert await store.prune(before=10_000) == PruneResult()
@@ -166,7 +166,7 @@ async def numbers_stay_when_events_are_pruned(store: Store) -> None:
     await ended_run(store)
     await store.prune(before=10_000)
     assert (await store.session(SESSION)).last_seq == 5
-    with refused(NumberTaken):
+    with expect_refusal(NumberTaken):
         await store.append(batch(3, "a"))
     await store.append(batch(6, "a"))
     assert numbers(await store.events(SESSION)) == [1, 4, 5, 6]

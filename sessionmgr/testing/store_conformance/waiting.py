@@ -8,21 +8,21 @@ import trio
 import trio.testing
 
 from sessionmgr.errors import NumberGap, UnknownId
-from sessionmgr.testing.store_conformance.batch import (
+from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
+from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
     SESSION,
     batch,
+    expect_refusal,
     new_session,
     numbers,
-    refused,
     request,
 )
-from sessionmgr.testing.store_conformance.behaviour import Chapter
 
 if TYPE_CHECKING:
     from sessionmgr.store.contract import Store
 
-WAITING: Final = Chapter()
+WAITING: Final = StoreBehaviourGroup()
 PATIENCE: Final = 60  # seconds, for what is to happen
 SILENCE: Final = 0.05  # seconds, for what is not
 
@@ -112,7 +112,7 @@ async def a_refused_append_wakes_nobody(store: Store) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: store.wait(SESSION, after=0))
             await trio.testing.wait_all_tasks_blocked()
-            with refused(NumberGap):
+            with expect_refusal(NumberGap):
                 await store.append(batch(2, "a"))
             await trio.testing.wait_all_tasks_blocked(SILENCE)
             assert len(nursery.child_tasks) == 1
@@ -143,7 +143,7 @@ async def what_wakes_can_be_read(store: Store) -> None:
 
 @WAITING.of_one_store
 async def waiting_for_no_session_is_an_error(store: Store) -> None:
-    with refused(UnknownId):
+    with expect_refusal(UnknownId):
         await store.wait("ses_none", after=0)
 
 

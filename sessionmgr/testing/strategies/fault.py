@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from sessionmgr.testing.faulty_store import Fault, FaultKind
-from sessionmgr.testing.player import CHAOS, Chaos
+from sessionmgr.testing.player import CHAOS, Misbehaviour
 from sessionmgr.testing.strategies.script import MOMENTS
 
 if TYPE_CHECKING:
@@ -22,6 +22,6 @@ def faults(kinds: Collection[FaultKind] = tuple(FaultKind)) -> SearchStrategy[Fa
     return st.builds(Fault, kind=st.sampled_from(sorted(kinds)), after=MOMENTS, seconds=lasting)
 
 
-def chaos() -> SearchStrategy[Chaos]:
+def chaos() -> SearchStrategy[Misbehaviour]:
     """Make a strategy for ways in which an agent's program can misbehave."""
     return st.sampled_from(CHAOS)

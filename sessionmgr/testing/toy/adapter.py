@@ -13,7 +13,7 @@ from sessionmgr.model import Failure, FailureKind, Fidelity, PermissionMode
 from sessionmgr.process import Command
 from sessionmgr.testing.toy import sdk
 from sessionmgr.testing.toy.driver import ToyDriver
-from sessionmgr.testing.toy.frames import Open
+from sessionmgr.testing.toy.frames import ToyOpen
 from sessionmgr.testing.toy.options import ToyOptions
 from sessionmgr.testing.toy.sdk import ToyConnection, ToyConversation
 
@@ -58,7 +58,7 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         self, run: RunContext, connection: ToyConnection, driver: ToyDriver
     ) -> ToyConversation:
         """Open the session that the run resumes, or a new one."""
-        return await connection.open(Open(run.provider_session_id), driver)
+        return await connection.open(ToyOpen(run.provider_session_id), driver)
 
     def is_fit(self, run: RunContext, driver: ToyDriver) -> bool:
         """Keep the agent, unless its turn did not end: it may still write about it."""

@@ -11,7 +11,7 @@ from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.testing.toy import frames as toy
-from sessionmgr.testing.toy.normalise import State, normalise
+from sessionmgr.testing.toy.normalise import ToyState, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
 
 
-class Phase(StrEnum):
+class ToyPhase(StrEnum):
     """The phase of a run's turn."""
 
     OPENED = auto()
@@ -29,7 +29,7 @@ class Phase(StrEnum):
     """The agent has exited before its turn ended."""
 
 
-class Step(StrEnum):
+class ToyStep(StrEnum):
     """A step from one phase to another."""
 
     ASK = auto()
@@ -37,46 +37,50 @@ class Step(StrEnum):
     LEAVE = auto()
 
 
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.OPENED: {Step.ASK: Phase.ASKED, Step.TURN_ENDED: Phase.ENDED, Step.LEAVE: Phase.LEFT},
-    Phase.ASKED: {Step.TURN_ENDED: Phase.ENDED, Step.LEAVE: Phase.LEFT},
-    Phase.ENDED: {},
-    Phase.LEFT: {},
+TRANSITIONS: Final[dict[ToyPhase, dict[ToyStep, ToyPhase]]] = {
+    ToyPhase.OPENED: {
+        ToyStep.ASK: ToyPhase.ASKED,
+        ToyStep.TURN_ENDED: ToyPhase.ENDED,
+        ToyStep.LEAVE: ToyPhase.LEFT,
+    },
+    ToyPhase.ASKED: {ToyStep.TURN_ENDED: ToyPhase.ENDED, ToyStep.LEAVE: ToyPhase.LEFT},
+    ToyPhase.ENDED: {},
+    ToyPhase.LEFT: {},
 }
 
 
-class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
+class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, ToyPhase, ToyStep]):
     """Drives the turn of one run."""
 
     def __init__(self, run: RunContext) -> None:
-        super().__init__(run, TRANSITIONS, Phase.OPENED, lost=Step.LEAVE)
-        self.ended: toy.TurnEnded | None = None
+        super().__init__(run, TRANSITIONS, ToyPhase.OPENED, lost=ToyStep.LEAVE)
+        self.ended: toy.ToyTurnEnded | None = None
         """The end of the turn, once it has come."""
-        self._state: Final = State()
+        self._state: Final = ToyState()
         self._questions: Final = RequestHandler(self)
         self._follow_ups: Final = FollowUps(run)
 
     async def begin(self) -> None:
         """Send the prompt."""
-        self.take_step(Step.ASK)
-        await self.conversation.send(toy.Say(self.run.prompt))
+        self.take_step(ToyStep.ASK)
+        await self.conversation.send(toy.ToySay(self.run.prompt))
 
     def handle_frames(self, frames: Sequence[toy.AnyFrame]) -> None:
         """Emit events, and act on frames about the conversation itself."""
         for frame in frames:
             self.emit(*normalise(frame, self._state))
             match frame:
-                case toy.Question(id=id_):
+                case toy.ToyQuestion(id=id_):
                     self._questions.ask(id_, _request(frame))
-                case toy.Withdrawn(id=id_):
+                case toy.ToyWithdrawn(id=id_):
                     self._questions.withdraw(id_)
-                case toy.Took(id=id_, taken=True):
+                case toy.ToyTook(id=id_, taken=True):
                     self._follow_ups.mark_heard(id_)
-                case toy.Took(id=id_):
+                case toy.ToyTook(id=id_):
                     self._follow_ups.refuse(id_)
-                case toy.TurnEnded() if not self.is_over:
+                case toy.ToyTurnEnded() if not self.is_over:
                     self.ended = frame
-                    self.take_step(Step.TURN_ENDED)
+                    self.take_step(ToyStep.TURN_ENDED)
                 case _:
                     pass
 
@@ -86,13 +90,13 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and return whether it was taken."""
-        if self.phase is not Phase.ASKED:
+        if self.phase is not ToyPhase.ASKED:
             return False
-        send = partial(self.conversation.send, toy.More(message_id, content))
+        send = partial(self.conversation.send, toy.ToyMore(message_id, content))
         return await self._follow_ups.offer(message_id, content, send)
 
 
-def _request(question: toy.Question) -> ApprovalRequest:
+def _request(question: toy.ToyQuestion) -> ApprovalRequest:
     return ApprovalRequest(
         tool_name=question.name,
         tool_input=question.input,

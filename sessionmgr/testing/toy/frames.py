@@ -19,11 +19,11 @@ def _tag(name: str) -> str:
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
 
 
-class _Message(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):
+class _ToyMessage(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):
     """A message; its `type` is the name of its class: `tool_began` for `ToolBegan`."""
 
 
-class Hello(_Message, frozen=True):
+class ToyHello(_ToyMessage, frozen=True):
     """The session is open."""
 
     session: str
@@ -31,21 +31,21 @@ class Hello(_Message, frozen=True):
     model: str | None = None
 
 
-class TextDelta(_Message, frozen=True):
+class ToyTextDelta(_ToyMessage, frozen=True):
     """A further piece of the text of a message."""
 
     text: str
     message: str
 
 
-class Text(_Message, frozen=True):
+class ToyText(_ToyMessage, frozen=True):
     """A whole message."""
 
     text: str
     message: str
 
 
-class ToolBegan(_Message, frozen=True):
+class ToyToolBegan(_ToyMessage, frozen=True):
     """A tool has started."""
 
     id: str
@@ -53,7 +53,7 @@ class ToolBegan(_Message, frozen=True):
     input: Json = None
 
 
-class ToolEnded(_Message, frozen=True):
+class ToyToolEnded(_ToyMessage, frozen=True):
     """A tool has finished."""
 
     id: str
@@ -61,7 +61,7 @@ class ToolEnded(_Message, frozen=True):
     output: Json = None
 
 
-class Question(_Message, frozen=True):
+class ToyQuestion(_ToyMessage, frozen=True):
     """A question whether a tool may be used."""
 
     id: str
@@ -70,27 +70,27 @@ class Question(_Message, frozen=True):
     effect: Literal["read", "edit", "command", "network", "other"] = "other"
 
 
-class Withdrawn(_Message, frozen=True):
+class ToyWithdrawn(_ToyMessage, frozen=True):
     """A question no longer needs an answer."""
 
     id: str
 
 
-class Took(_Message, frozen=True):
+class ToyTook(_ToyMessage, frozen=True):
     """The answer to `More`: whether the message was taken into the turn."""
 
     id: str
     taken: bool
 
 
-class Tokens(_Message, frozen=True):
+class ToyTokens(_ToyMessage, frozen=True):
     """Tokens that were used since the last such message."""
 
     input: int = 0
     output: int = 0
 
 
-class TurnEnded(_Message, frozen=True):
+class ToyTurnEnded(_ToyMessage, frozen=True):
     """The turn has ended; if it failed, with an error."""
 
     reason: str = "done"
@@ -98,31 +98,31 @@ class TurnEnded(_Message, frozen=True):
 
 
 Frame: TypeAlias = (
-    Hello | TextDelta | Text | ToolBegan | ToolEnded | Tokens
-    | Question | Withdrawn | Took | TurnEnded
+    ToyHello | ToyTextDelta | ToyText | ToyToolBegan | ToyToolEnded | ToyTokens
+    | ToyQuestion | ToyWithdrawn | ToyTook | ToyTurnEnded
 )  # fmt: skip
 
 
-class Open(_Message, frozen=True):
+class ToyOpen(_ToyMessage, frozen=True):
     """Open a session, a new one or one to resume."""
 
     session: str | None = None
 
 
-class Say(_Message, frozen=True):
+class ToySay(_ToyMessage, frozen=True):
     """A prompt, which begins a turn."""
 
     text: str
 
 
-class More(_Message, frozen=True):
+class ToyMore(_ToyMessage, frozen=True):
     """Another message for the current turn."""
 
     id: str
     text: str
 
 
-class Answer(_Message, frozen=True):
+class ToyAnswer(_ToyMessage, frozen=True):
     """The answer to a question, perhaps with another input for the tool."""
 
     id: str
@@ -131,11 +131,11 @@ class Answer(_Message, frozen=True):
     reason: str | None = None
 
 
-class Cancel(_Message, frozen=True):
+class ToyCancel(_ToyMessage, frozen=True):
     """End the turn."""
 
 
-Outgoing: TypeAlias = Open | Say | More | Answer | Cancel
+Outgoing: TypeAlias = ToyOpen | ToySay | ToyMore | ToyAnswer | ToyCancel
 
 AnyFrame: TypeAlias = Frame | NoFrame
 """A decoded line: one of these frames, or `NoFrame`."""

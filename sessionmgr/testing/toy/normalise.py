@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from sessionmgr.model import Event
 
 
-class State:
+class ToyState:
     """State between frames: the agent names the tool and its input only once."""
 
     def __init__(self) -> None:
-        self.tools: dict[str, toy.ToolBegan] = {}
+        self.tools: dict[str, toy.ToyToolBegan] = {}
 
 
-def normalise(frame: toy.AnyFrame, state: State) -> list[Event]:
+def normalise(frame: toy.AnyFrame, state: ToyState) -> list[Event]:
     """Return the events of a frame; none for frames about the conversation itself."""
     match frame:
-        case toy.Hello(session=session, version=version, model=model):
+        case toy.ToyHello(session=session, version=version, model=model):
             return [RunStarted(provider_session_id=session, cli_version=version, model=model)]
-        case toy.TextDelta(text=text, message=message):
+        case toy.ToyTextDelta(text=text, message=message):
             return [MessageStreamed(delta=text, message_id=message)]
-        case toy.Text(text=text, message=message):
+        case toy.ToyText(text=text, message=message):
             return [MessageReceived(content=text, message_id=message)]
-        case toy.ToolBegan(id=id_, name=name, input=tool_input):
+        case toy.ToyToolBegan(id=id_, name=name, input=tool_input):
             state.tools[id_] = frame
             return [ToolCallStarted(tool_call_id=id_, tool_name=name, tool_input=tool_input)]
-        case toy.ToolEnded():
+        case toy.ToyToolEnded():
             return [_tool_ended(frame, state)]
-        case toy.Tokens(input=read, output=written):
+        case toy.ToyTokens(input=read, output=written):
             return [TokenUsageUpdated(usage=Usage(input=read, output=written))]
-        case toy.Question() | toy.Withdrawn() | toy.Took() | toy.TurnEnded():
+        case toy.ToyQuestion() | toy.ToyWithdrawn() | toy.ToyTook() | toy.ToyTurnEnded():
             return []  # the driver handles these
         case _:
             return [undecoded_event(frame)]
 
 
-def _tool_ended(frame: toy.ToolEnded, state: State) -> Event:
+def _tool_ended(frame: toy.ToyToolEnded, state: ToyState) -> Event:
     began = state.tools.pop(frame.id, None)
     ended = ToolCallCompleted if frame.ok else ToolCallFailed
     return ended(

@@ -25,11 +25,11 @@ import time
 from typing import Any
 
 
-class CancelledError(Exception):
+class TurnCancelledError(Exception):
     """The turn is to end."""
 
 
-class Agent:
+class ToyAgent:
     """One session at a time, one turn at a time."""
 
     def __init__(self) -> None:
@@ -37,17 +37,17 @@ class Agent:
         self.more: list[str] = []
         self.count = 0
 
-    def live(self) -> None:
+    def serve(self) -> None:
         """Serve until the input ends."""
         while True:
             message = self.next(None)
             if message["type"] == "open":
                 session = message.get("session") or f"toy-{os.getpid()}-{time.monotonic_ns()}"
-                tell("hello", session=session)
+                write_frame("hello", session=session)
             elif message["type"] == "say":
                 self.turn(message["text"])
             elif message["type"] == "more":
-                tell("took", id=message["id"], taken=False)
+                write_frame("took", id=message["id"], taken=False)
 
     def next(self, seconds: float | None) -> dict[str, Any]:
         """Return the next message; after `seconds` without one, TimeoutError."""
@@ -70,37 +70,37 @@ class Agent:
         try:
             while self.more:
                 for order in self.more.pop(0).split(";"):
-                    self.listen(0)
+                    self.handle_messages(0)
                     verb, _, rest = order.strip().partition(" ")
                     if verb == "fail":
-                        tell("turn_ended", reason="error", error=rest or "it failed")
+                        write_frame("turn_ended", reason="error", error=rest or "it failed")
                         return
-                    self.obey(verb, rest, order.strip())
-                self.listen(0)
-        except CancelledError:
-            tell("turn_ended", reason="cancelled")
+                    self.run_order(verb, rest, order.strip())
+                self.handle_messages(0)
+        except TurnCancelledError:
+            write_frame("turn_ended", reason="cancelled")
             return
-        tell("tokens", input=len(prompt), output=self.count)
-        tell("turn_ended", reason="done")
+        write_frame("tokens", input=len(prompt), output=self.count)
+        write_frame("turn_ended", reason="done")
 
-    def listen(self, seconds: float) -> None:
+    def handle_messages(self, seconds: float) -> None:
         """Take what is sent in the middle of a turn, for so long."""
         until = time.monotonic() + seconds
         while True:
             try:
-                self.hear(self.next(max(0.0, until - time.monotonic())))
+                self.handle_message(self.next(max(0.0, until - time.monotonic())))
             except TimeoutError:
                 return
 
-    def hear(self, message: dict[str, Any]) -> None:
+    def handle_message(self, message: dict[str, Any]) -> None:
         """Take one message in the middle of a turn."""
         if message["type"] == "cancel":
-            raise CancelledError
+            raise TurnCancelledError
         if message["type"] == "more":
             self.more.append(message["text"])
-            tell("took", id=message["id"], taken=True)
+            write_frame("took", id=message["id"], taken=True)
 
-    def obey(self, verb: str, rest: str, order: str) -> None:
+    def run_order(self, verb: str, rest: str, order: str) -> None:
         """Follow one order."""
         self.count += 1
         match verb:
@@ -109,7 +109,7 @@ class Agent:
             case "ask":
                 self.ask(rest)
             case "wait":
-                self.listen(float(rest))
+                self.handle_messages(float(rest))
             case "deaf":
                 time.sleep(float(rest))
             case "exit":
@@ -125,30 +125,30 @@ class Agent:
         """Write a message, word by word."""
         message = f"m{self.count}"
         for place, word in enumerate(text.split(" ")):
-            tell("text_delta", text=f" {word}" if place else word, message=message)
-        tell("text", text=text, message=message)
+            write_frame("text_delta", text=f" {word}" if place else word, message=message)
+        write_frame("text", text=text, message=message)
 
     def use(self, name: str, tool_input: Any) -> None:
         """Call a tool."""
-        tell("tool_began", id=f"t{self.count}", name=name, input=tool_input)
-        tell("tool_ended", id=f"t{self.count}", ok=True, output=f"{name} is done")
+        write_frame("tool_began", id=f"t{self.count}", name=name, input=tool_input)
+        write_frame("tool_ended", id=f"t{self.count}", ok=True, output=f"{name} is done")
 
     def ask(self, name: str) -> None:
         """Ask whether a tool may be used; what else is sent meanwhile is taken."""
         id_ = f"q{self.count}"
-        tell("question", id=id_, name=name, input={"n": self.count}, effect="command")
+        write_frame("question", id=id_, name=name, input={"n": self.count}, effect="command")
         while (message := self.next(None)).get("id") != id_:
-            self.hear(message)
+            self.handle_message(message)
         if message["allow"]:
             self.use(name, message.get("input", {"n": self.count}))
         else:
             self.say(f"not allowed: {message.get('reason') or 'no reason'}")
 
 
-def tell(kind: str, **fields: Any) -> None:
+def write_frame(kind: str, **fields: Any) -> None:
     """Write one frame."""
     print(json.dumps({"type": kind, **fields}), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    Agent().live()
+    ToyAgent().serve()

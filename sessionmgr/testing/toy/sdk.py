@@ -13,7 +13,7 @@ from msgspec import UNSET
 from sessionmgr.adapter.approval import Allow
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.process.escalation import Escalation
-from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Outgoing, read
+from sessionmgr.testing.toy.frames import AnyFrame, Outgoing, ToyAnswer, ToyCancel, ToyOpen, read
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -35,7 +35,7 @@ class ToyConnection(StdioConnection[Outgoing, AnyFrame]):
     def __init__(self) -> None:
         super().__init__(read, ladder=LADDER)
 
-    async def open(self, spec: Open, driver: Driver[AnyFrame]) -> ToyConversation:
+    async def open(self, spec: ToyOpen, driver: Driver[AnyFrame]) -> ToyConversation:
         """Open a session, new or resumed; the agent answers with `Hello`."""
         self.attach(driver)
         self.write_message(spec)
@@ -48,10 +48,10 @@ class ToyConversation(StdioConversation[Outgoing, AnyFrame]):
 
     async def interrupt(self) -> None:
         """Ask the agent to end the turn."""
-        await self.send(Cancel())
+        await self.send(ToyCancel())
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer a question."""
         allow = isinstance(decision, Allow)
         changed = decision.tool_input if isinstance(decision, Allow) else UNSET
-        await self.send(Answer(id=question, allow=allow, input=changed, reason=decision.reason))
+        await self.send(ToyAnswer(id=question, allow=allow, input=changed, reason=decision.reason))

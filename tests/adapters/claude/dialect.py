@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from sessionmgr.testing.player import Dialect, Expect, Write
+from sessionmgr.testing.player import Dialect, ExpectStep, WriteStep
 
 SESSION: Final = b"00000000-0000-4000-8000-000000000001"
 HELLO: Final = (
@@ -24,10 +24,10 @@ def _word(text: str) -> bytes:
 
 CLAUDE = Dialect(
     opening=(
-        Expect({"type": "control_request", "request": {"subtype": "initialize"}}),
-        Write(HELLO),
-        Expect({"type": "user"}),
-        Write(INIT),
+        ExpectStep({"type": "control_request", "request": {"subtype": "initialize"}}),
+        WriteStep(HELLO),
+        ExpectStep({"type": "user"}),
+        WriteStep(INIT),
     ),
     word=_word,
     end=RESULT + IDLE,

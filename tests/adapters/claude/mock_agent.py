@@ -9,7 +9,7 @@ import trio
 
 from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
-from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockConversation, SentAnswer
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import (
     AssistantFrame,
@@ -189,7 +189,7 @@ async def ask(it: Talk, name: str, turn: list[ClaudeUserMessage]) -> bool:
         it.says(HostRequest(request_id=f"q{id_}", request=request))
         while True:
             match await it.heard():
-                case Answered(decision=decision):
+                case SentAnswer(decision=decision):
                     if not isinstance(decision, Allow):
                         it.says(tool_result(id_, "no", failed=True))
                         return True

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
-from sessionmgr.testing.mock_sdk import Answered, MockSdk
+from sessionmgr.testing.mock_sdk import MockSdk, SentAnswer
 from sessionmgr_adapters.claude.frames import HostRequest, HostRequestBody
 from sessionmgr_adapters.claude.outgoing import ClaudeOutgoing
 from tests.adapters.claude.mock_agent import (
@@ -47,7 +47,7 @@ async def is_granted(cwd: Path, path: str, why: str | None = None) -> bool:
         run = await session.submit("hi", permission_mode="accept_edits")
         await run.result()
     (answer,) = answers
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     return isinstance(answer.decision, Allow)
 
 

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_REQUESTS
 from sessionmgr.model import Json, RunStatus
-from sessionmgr.testing.mock_sdk import Answered, MockSdk
+from sessionmgr.testing.mock_sdk import MockSdk, SentAnswer
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
 from sessionmgr_adapters.claude.frames import (
     HostRequest,
@@ -113,7 +113,10 @@ async def test_a_tool_of_the_callers_allows_none_of_its_own_that_is_called_alike
 
     async with open_claude_manager(MockSdk(script)) as session:
         await ran(session, tools=(ClaudeTool("Bash", "Ours.", add),))
-    assert [isinstance(each, Answered) and type(each.decision) for each in answers] == [Deny, Allow]
+    assert [isinstance(each, SentAnswer) and type(each.decision) for each in answers] == [
+        Deny,
+        Allow,
+    ]
 
 
 async def test_a_request_too_many_is_refused(autojump_clock: MockClock) -> None:

@@ -3,13 +3,13 @@
 import json
 from typing import Final
 
-from sessionmgr.testing.player import Dialect, Expect, Write
+from sessionmgr.testing.player import Dialect, ExpectStep, WriteStep
 
 THREAD: Final = "00000000-0000-4000-8000-000000000001"
 
 
-def _answer(number: int, result: object) -> Write:
-    return Write(json.dumps({"id": number, "result": result}).encode() + b"\n")
+def _answer(number: int, result: object) -> WriteStep:
+    return WriteStep(json.dumps({"id": number, "result": result}).encode() + b"\n")
 
 
 def _notice(method: str, **params: object) -> bytes:
@@ -39,19 +39,19 @@ def _word(text: str) -> bytes:
 
 CODEX = Dialect(
     opening=(
-        Expect({"method": "initialize"}),
+        ExpectStep({"method": "initialize"}),
         _answer(1, {"userAgent": "sessionmgr/0.169.0 (x)"}),
-        Expect({"method": "initialized"}),
-        Expect({"method": "account/read"}),
+        ExpectStep({"method": "initialized"}),
+        ExpectStep({"method": "account/read"}),
         _answer(2, {"account": None}),
-        Expect({"method": "config/read"}),
+        ExpectStep({"method": "config/read"}),
         _answer(3, {"config": {}}),
-        Expect({"method": "thread/start"}),
+        ExpectStep({"method": "thread/start"}),
         _answer(4, OPENED),
-        Expect({"method": "thread/settings/update"}),
+        ExpectStep({"method": "thread/settings/update"}),
         _answer(5, {}),
-        Write(_notice("thread/settings/updated", threadSettings=SETTLED)),
-        Expect({"method": "turn/start"}),
+        WriteStep(_notice("thread/settings/updated", threadSettings=SETTLED)),
+        ExpectStep({"method": "turn/start"}),
         _answer(6, {"turn": {"id": "t"}}),
     ),
     word=_word,

@@ -18,7 +18,7 @@ from sessionmgr.adapter.kit.json_rpc_caller import (
     RpcRefusal,
 )
 from sessionmgr.model import Json
-from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockConversation, SentAnswer
 from sessionmgr_adapters.codex.frames import (
     CodexFrame,
     CodexMessageDelta,
@@ -206,7 +206,7 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
     it.says(PeerRequest(number, COMMAND, params))
     while True:
         match await it.heard():
-            case Answered(decision=decision):
+            case SentAnswer(decision=decision):
                 allowed = isinstance(decision, Allow)
                 status = "completed" if allowed else "declined"
                 it.says(ItemEndedNotice(thread_id=thread, item=command(id_, name, status)))

@@ -18,7 +18,7 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
 )
-from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered
+from sessionmgr.testing.mock_sdk import INTERRUPTED, SentAnswer
 from sessionmgr_adapters.codex.cleanup import AGENT_START_WAIT
 from sessionmgr_adapters.codex.frames import (
     CodexFrame,
@@ -299,7 +299,7 @@ async def test_what_an_agent_asks_is_asked_and_its_trouble_is_not_the_runs(
 
     done, events = await play(asks, approve=approve)
     assert [(each.tool_name, each.tool_call_id) for each in asked] == [("shell", "c1")]
-    assert answers == [Answered("5", Allow())]
+    assert answers == [SentAnswer("5", Allow())]
     [again] = [each for each in events if isinstance(each, RetryScheduled)]
     assert again.parent_tool_call_id == "started child"
     told = [each for each in events if isinstance(each, ErrorOccurred)]

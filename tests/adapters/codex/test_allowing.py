@@ -18,7 +18,7 @@ from sessionmgr.model import (
     PolicyViolation,
     ToolApprovalRequested,
 )
-from sessionmgr.testing.mock_sdk import Answered
+from sessionmgr.testing.mock_sdk import SentAnswer
 from sessionmgr_adapters.codex.approvals import (
     COMMAND,
     EDIT,
@@ -77,7 +77,7 @@ async def test_what_was_told_before_says_nothing_of_what_is_in_force() -> None:
 async def test_an_edit_of_files_that_are_not_known_is_not_granted() -> None:
     params: dict[str, Json] = {"itemId": "unknown", "grantRoot": "."}
     answer = await ask(PeerRequest(0, EDIT, params), mode="accept_edits")
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Deny)
 
 
@@ -107,7 +107,7 @@ async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
     answer, events = await answered(
         PeerRequest(0, method, {"itemId": "c", **params}), approve=approve
     )
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Allow) is allowed
     warnings = [each for each in events if isinstance(each, ErrorOccurred)]
     kinds = [(each.failure.kind, each.severity) for each in warnings]
@@ -125,7 +125,7 @@ def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
 @pytest.mark.parametrize("method", [COMMAND, EDIT, PERMISSIONS, ELICITATION])
 async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: str) -> None:
     answer, events = await answered(PeerRequest(0, method, {"itemId": "c"}), mode="full_auto")
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Deny)
     assert not any(isinstance(each, ToolApprovalRequested) for each in events)
     assert [each.rule for each in events if isinstance(each, PolicyViolation)] == [
@@ -145,7 +145,7 @@ async def test_what_may_be_asked_in_a_mode_violates_nothing(
     method: str, mode: str, allowed: bool
 ) -> None:
     answer, events = await answered(PeerRequest(0, method, {"itemId": "c"}), mode=mode)
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Allow) is allowed
     assert not any(isinstance(each, PolicyViolation) for each in events)
 
@@ -154,7 +154,7 @@ async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
     item = FileChangeItem(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
     asking = PeerRequest(0, EDIT, {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=ItemStartedNotice(item=item))
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Deny)
 
 
@@ -179,5 +179,5 @@ async def test_what_may_be_run_one_day_is_no_edit_that_is_granted_unasked(
     item = FileChangeItem(id="c", changes=[FileUpdate(path)], status="inProgress")
     asking = PeerRequest(0, EDIT, {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=ItemStartedNotice(item=item))
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Allow) is granted

@@ -12,7 +12,7 @@ import pytest
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import FailureKind, Json, MessageReceived, OutputReceived
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.player import Expect, Step, UntilClosed, Write, command_of
+from sessionmgr.testing.player import ExpectStep, Step, UntilClosedStep, WriteStep, command_of
 from sessionmgr_adapters.codex import CodexAdapter
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
 
@@ -21,20 +21,20 @@ OTHER = "00000000-0000-4000-8000-000000000004"
 GRANDCHILD = "00000000-0000-4000-8000-000000000003"
 
 
-def says(message: object) -> Write:
-    return Write(json.dumps(message).encode() + b"\n")
+def says(message: object) -> WriteStep:
+    return WriteStep(json.dumps(message).encode() + b"\n")
 
 
-def answers(number: int, result: object) -> Write:
+def answers(number: int, result: object) -> WriteStep:
     return says({"id": number, "result": result})
 
 
-def tells(method: str, thread: str = THREAD, /, **params: object) -> Write:
+def tells(method: str, thread: str = THREAD, /, **params: object) -> WriteStep:
     return says({"method": method, "params": {"threadId": thread, **params}})
 
 
-def hears(method: str, **params: Json) -> Expect:
-    return Expect({"method": method, "params": params} if params else {"method": method})
+def hears(method: str, **params: Json) -> ExpectStep:
+    return ExpectStep({"method": method, "params": params} if params else {"method": method})
 
 
 GREETING: list[Step] = [
@@ -48,7 +48,7 @@ GREETING: list[Step] = [
 ENDED = tells("turn/completed", turn={"id": "t", "status": "completed"})
 
 
-def message(text: str, thread: str = THREAD) -> Write:
+def message(text: str, thread: str = THREAD) -> WriteStep:
     item = {"type": "agentMessage", "id": text, "text": text}
     return tells("item/completed", thread, turnId="t", item=item)
 
@@ -57,7 +57,7 @@ def message(text: str, thread: str = THREAD) -> Write:
 async def playing(
     tmp_path: Path, steps: list[Step], **clocks: float
 ) -> AsyncGenerator[tuple[Manager, dict[str, Json]], None]:
-    argv = command_of([*steps, UntilClosed()], tmp_path / "playbook.json")
+    argv = command_of([*steps, UntilClosedStep()], tmp_path / "playbook.json")
     options: dict[str, Json] = {"command": list(argv)}
     async with open_manager(
         store=MemoryStore(),
@@ -86,10 +86,10 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         hears("turn/start"),
         answers(6, {"turn": {"id": "t"}}),
         says({"id": 0, "method": asked, "params": {"threadId": "nobody's", **about}}),
-        Expect({"id": 0, "error": {"code": -32601}}),
+        ExpectStep({"id": 0, "error": {"code": -32601}}),
         says({"id": "0", "method": asked, "params": {"threadId": THREAD, **about}}),
-        Expect({"id": "0", "result": {"decision": "decline"}}),
-        Write(b"this is no frame\n"),
+        ExpectStep({"id": "0", "result": {"decision": "decline"}}),
+        WriteStep(b"this is no frame\n"),
         message("of nobody", "another"),
         tells("thread/started", CHILD, thread={"id": CHILD, "parentThreadId": THREAD}),
         message("of a child", CHILD),
@@ -130,12 +130,12 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         assert third.failure.kind == FailureKind.SESSION_NOT_FOUND
 
 
-def agent(kind: str, thread: str, caller: str = THREAD) -> Write:
+def agent(kind: str, thread: str, caller: str = THREAD) -> WriteStep:
     item = {"type": "subAgentActivity", "id": f"of {thread}", "kind": kind, "agentPath": "/root/a"}
     return tells("item/completed", caller, turnId="t", item={**item, "agentThreadId": thread})
 
 
-def turn_of(thread: str, name: str, status: str = "inProgress") -> Write:
+def turn_of(thread: str, name: str, status: str = "inProgress") -> WriteStep:
     method = "turn/started" if status == "inProgress" else "turn/completed"
     return tells(method, thread, turn={"id": name, "status": status})
 
@@ -166,7 +166,7 @@ async def test_an_agent_that_is_told_of_late_is_its_callers_with_all_that_it_has
         message("early", CHILD),
         agent("started", CHILD),
         says({"id": 0, "method": asked, "params": {"threadId": CHILD, **about}}),
-        Expect({"id": 0, "result": {"decision": "decline"}}),
+        ExpectStep({"id": 0, "result": {"decision": "decline"}}),
         agent("started", GRANDCHILD, CHILD),
         message("deeper", GRANDCHILD),
         turn_of(CHILD, "u", "completed"),
@@ -213,7 +213,7 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
         turn_of(GRANDCHILD, "v"),
         agent("started", GRANDCHILD, CHILD),
         # It is interrupted and cleaned up in any order.
-        *(Expect({"params": {"threadId": GRANDCHILD}}) for _ in range(2)),
+        *(ExpectStep({"params": {"threadId": GRANDCHILD}}) for _ in range(2)),
         *(answers(number, {}) for number in (10, 11, 12, 13, 14)),
     ]
     steps: list[Step] = [

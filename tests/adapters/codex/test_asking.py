@@ -14,7 +14,7 @@ from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_R
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json, ToolApprovalDenied
 from sessionmgr.store import MemoryStore
-from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
+from sessionmgr.testing.mock_sdk import MockSdk, SentAnswer, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.approvals import request_name
 from sessionmgr_adapters.codex.frames import ItemStartedNotice, RequestResolvedNotice
@@ -33,7 +33,7 @@ from tests.adapters.codex.mocked_manager import answered, ask, play
 async def test_with_nobody_to_ask_all_is_denied() -> None:
     for method in (COMMAND, "item/fileChange/requestApproval", "item/permissions/requestApproval"):
         answer = await ask(PeerRequest(0, method, {"itemId": "c"}))
-        assert isinstance(answer, Answered)
+        assert isinstance(answer, SentAnswer)
         assert isinstance(answer.decision, Deny)
 
 
@@ -54,7 +54,7 @@ def patch(path: str) -> ItemStartedNotice:
 async def test_edits_inside_are_granted_where_edits_are_accepted(path: str, granted: bool) -> None:
     asking = PeerRequest(0, "item/fileChange/requestApproval", {"itemId": "c"})
     answer = await ask(asking, mode="accept_edits", before=patch(path))
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, SentAnswer)
     assert isinstance(answer.decision, Allow) is granted
 
 
@@ -92,7 +92,7 @@ async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
         sdk.open_gate("withdrawn")
         assert (await run.result()).status == "completed"
         heard = sdk.conversations[0].heard_so_far
-        assert not any(isinstance(each, Answered) for each in heard)
+        assert not any(isinstance(each, SentAnswer) for each in heard)
 
 
 async def test_a_question_whose_name_was_used_before_can_be_withdrawn(
@@ -105,7 +105,7 @@ async def test_a_question_whose_name_was_used_before_can_be_withdrawn(
         begin(it, call)
         for name in ("first", "second"):
             it.says(PeerRequest(3, COMMAND, {"itemId": name, "command": name}))
-        assert isinstance(await it.heard(), Answered)
+        assert isinstance(await it.heard(), SentAnswer)
         it.says(RequestResolvedNotice(thread_id=thread_of(call), request_id=3))
         await dropped.wait()
         end(it, thread_of(call))
@@ -145,7 +145,7 @@ async def test_a_request_too_many_is_refused_and_nobody_hears_of_it(method: str)
     tool = CodexTool("hangs", "Never end.", hangs)
     await play(asks, approve=hangs, options=CodexOptions(tools=(tool,)))
     refusals = {
-        COMMAND: Answered(
+        COMMAND: SentAnswer(
             request_name(MAX_OPEN_REQUESTS), Deny(reason=TOO_MANY_REQUESTS, by="limit")
         ),
         "item/tool/call": PeerReply(MAX_OPEN_REQUESTS, error=TOO_MANY_REQUESTS),

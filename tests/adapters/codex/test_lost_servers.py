@@ -14,7 +14,7 @@ from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
-from sessionmgr.testing.player import Step, Write
+from sessionmgr.testing.player import Step, WriteStep
 from sessionmgr_adapters.codex import CodexAdapter, driver, router
 from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.normalise import normalise
@@ -155,9 +155,9 @@ TWO_RUNS: list[Step] = [
 ]
 
 
-def together(*messages: Write) -> Write:
+def together(*messages: WriteStep) -> WriteStep:
     """Have them read at once."""
-    return Write(b"".join(each.data for each in messages))
+    return WriteStep(b"".join(each.data for each in messages))
 
 
 @asynccontextmanager
@@ -236,7 +236,7 @@ async def test_a_thread_that_cannot_be_routed_costs_its_neighbour_nothing(
 
 
 async def test_texts_that_stream_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
-    def piece(thread: str, text: str) -> Write:
+    def piece(thread: str, text: str) -> WriteStep:
         return tells("item/agentMessage/delta", thread, turnId="t", itemId="m", delta=text)
 
     ended = {"id": "t", "status": "completed"}

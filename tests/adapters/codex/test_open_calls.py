@@ -18,7 +18,7 @@ from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import IN_FLIGHT
 from sessionmgr.process import Command, open_launcher
-from sessionmgr.testing.player import Expect, Step, UntilClosed, Write, command_of
+from sessionmgr.testing.player import ExpectStep, Step, UntilClosedStep, WriteStep, command_of
 from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation, connect_codex
 from tests.adapters.codex.dialect import OPENED, THREAD
@@ -27,7 +27,7 @@ from tests.adapters.codex.test_app_server import GREETING, answers, hears, says,
 CLOSED: Step = tells("thread/closed")
 
 
-def signs(word: str) -> Write:
+def signs(word: str) -> WriteStep:
     """Say something that concerns no thread, which all hear."""
     return tells("configWarning", "", summary=word)
 
@@ -85,7 +85,7 @@ class LeftCallStage:
 
 @asynccontextmanager
 async def stage(tmp_path: Path, *steps: Step) -> AsyncGenerator[LeftCallStage]:
-    book = [*GREETING, signs("greeted"), *steps, signs("done"), UntilClosed()]
+    book = [*GREETING, signs("greeted"), *steps, signs("done"), UntilClosedStep()]
     argv = command_of(book, tmp_path / "playbook.json")
     ear = CallListener()
     with trio.fail_after(20):
@@ -215,7 +215,7 @@ async def test_a_call_that_waits_for_room_when_its_run_leaves_is_not_sent_and_ta
             tmp_path,
             *(hears("config/read") for _ in range(IN_FLIGHT)),
             signs("asked"),
-            Expect({"id": "a reply needs no room"}),
+            ExpectStep({"id": "a reply needs no room"}),
             answers(3, {}),
             hears("model/list"),
         ) as it,

@@ -10,7 +10,7 @@ import trio
 from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
 from sessionmgr.process import Command, open_launcher
-from sessionmgr.testing.player import Repeat, Step, Write, command_of
+from sessionmgr.testing.player import RepeatStep, Step, WriteStep, command_of
 from sessionmgr_adapters.codex.frames import CodexMessageDelta
 from sessionmgr_adapters.codex.router import MAX_EARLY_FRAMES, MAX_HELD_FRAMES
 from sessionmgr_adapters.codex.sdk import connect_codex
@@ -45,7 +45,7 @@ async def heard_by_one_on_a_thread(it: LeftCallStage) -> str:
 
 
 async def test_texts_that_come_in_one_read_are_each_for_their_own(tmp_path: Path) -> None:
-    def piece(thread: str, text: str) -> Write:
+    def piece(thread: str, text: str) -> WriteStep:
         return tells("item/agentMessage/delta", thread, turnId="t", itemId="m", delta=text)
 
     async with stage(
@@ -85,7 +85,7 @@ async def test_of_threads_that_nobody_knows_so_much_is_kept_and_of_the_oldest_no
         hears("thread/start"),
         answers(3, OPENED),
         message("the first word", CHILD),
-        Repeat(message("of nobody", OTHER).data, others),
+        RepeatStep(message("of nobody", OTHER).data, others),
         adopts(CHILD, THREAD),
         message("the last word", CHILD),
     ) as it:
@@ -96,7 +96,7 @@ async def test_of_threads_that_nobody_knows_so_much_is_kept_and_of_the_oldest_no
 async def test_what_came_before_there_was_anyone_is_kept_for_who_comes_first(
     tmp_path: Path,
 ) -> None:
-    flood = Repeat(signs("early").data, MAX_EARLY_FRAMES + 1)
+    flood = RepeatStep(signs("early").data, MAX_EARLY_FRAMES + 1)
     argv = command_of([*GREETING, flood], tmp_path / "playbook.json")
     command = Command(argv=argv, cwd=str(tmp_path), env={})
     first, second = CallListener(), CallListener()

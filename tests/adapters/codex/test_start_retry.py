@@ -8,7 +8,7 @@ import pytest
 
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, RunResult
-from sessionmgr.testing.player import UntilClosed, Write, command_of
+from sessionmgr.testing.player import UntilClosedStep, WriteStep, command_of
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.failures import MAX_STARTS, lost_start_race
 from tests.adapters.codex.dialect import CODEX
@@ -24,7 +24,7 @@ ALWAYS = f"echo '{LOST}' >&2; exit 1"
 
 
 async def played(place: Path, script: str) -> tuple[RunResult, list[AnyEvent]]:
-    steps = [*CODEX.opening, Write(CODEX.end), UntilClosed()]
+    steps = [*CODEX.opening, WriteStep(CODEX.end), UntilClosedStep()]
     player = command_of(steps, place / "playbook.json")
     command: list[Json] = ["/bin/sh", "-c", f"cd '{place}'; {script}", "sh", *player]
     async with open_manager(adapters={"codex": CodexAdapter}, clocks=Clocks(close=1.0)) as manager:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Portal, open_portal
-from sessionmgr.testing.scripted import Ask, Hang, Say, Script, scripted, write_script
+from sessionmgr.testing.scripted_provider import Ask, Hang, Say, Script, scripted, write_script
 
 asked_in: list[str] = []
 

@@ -7,7 +7,15 @@ import time
 from sessionmgr import Allow, ApprovalRequest, Decision, Portal, open_portal
 from sessionmgr.model import AnyEvent
 from sessionmgr.portal import PortalRun
-from sessionmgr.testing.scripted import Ask, Flood, Hang, Say, Script, scripted, write_script
+from sessionmgr.testing.scripted_provider import (
+    Ask,
+    Flood,
+    Hang,
+    Say,
+    Script,
+    scripted,
+    write_script,
+)
 
 SCRIPTS = {
     "talk": Script(steps=(Say(text="Hello from asyncio", deltas=3),)),

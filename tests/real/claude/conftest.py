@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.testing.model_server import ModelServer
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.agent_programs import CLAUDE, program_of
 from tests.real.claude.harness import RealAgentHarness, open_house
 
@@ -23,7 +23,7 @@ def oldest() -> Path:
 
 @pytest.fixture
 async def house(
-    server: ModelServer, hermitage: Hermitage, newest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path
 ) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, newest, hermitage.work, env) as house:
@@ -32,7 +32,7 @@ async def house(
 
 @pytest.fixture
 async def any_house(
-    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+    server: ModelServer, hermitage: IsolatedEnvironment, claude_program: tuple[str, Path]
 ) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, claude_program[1], hermitage.work, env) as house:
@@ -41,7 +41,7 @@ async def any_house(
 
 @pytest.fixture
 async def old_house(
-    server: ModelServer, hermitage: Hermitage, oldest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, oldest: Path
 ) -> AsyncGenerator[RealAgentHarness, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, oldest, hermitage.work, env) as house:

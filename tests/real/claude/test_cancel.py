@@ -10,12 +10,12 @@ import trio
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import (
-    Call,
-    Say,
-    Script,
+    ModelCall,
+    ModelSay,
+    ModelScript,
     open_model_server,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.cancel_cases import (
     LIMIT,
     Case,
@@ -39,14 +39,16 @@ async def something_runs_in_the_background(
     session = await house.session("full_auto")
     command = f"tail -f /dev/null; : {word}"
     call: dict[str, Json] = {"command": command, "run_in_background": True, "description": "d"}
-    run = await house.submit(session, [[Call(tool="Bash", input=call)], [Say(text="soon")]])
+    run = await house.submit(
+        session, [[ModelCall(tool="Bash", input=call)], [ModelSay(text="soon")]]
+    )
     await until_event(run, "turn_completed")
     await until(lambda: bool(with_word(word)))
     return session, run
 
 
 async def a_question_is_open(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
-    return await in_a_question(house, Call(tool="shell", input={"command": f"touch {word}"}))
+    return await in_a_question(house, ModelCall(tool="shell", input={"command": f"touch {word}"}))
 
 
 async def the_context_is_shortened(
@@ -54,7 +56,7 @@ async def the_context_is_shortened(
 ) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     options = house.options(slash_commands=True)
-    await house.play([[Say(text=word)]], session, options=options)
+    await house.play([[ModelSay(text=word)]], session, options=options)
     run = await house.submit(session, "/compact", options=options)
     await until_event(run, "compaction_started")
     return session, run
@@ -81,7 +83,7 @@ ESSENTIAL: Final[tuple[Case, ...]] = (
 
 async def test_a_run_is_cancelled_whatever_it_does(newest: Path, tmp_path: Path) -> None:
     async with open_model_server(compactions_hang) as server:
-        hermitage = Hermitage(tmp_path, server.url)
+        hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = {**hermitage.claude(retries=10), "IS_SANDBOX": "1"}
         async with open_house(server, newest, hermitage.work, env) as house:
             for some in (ALL[::2], ALL[1::2]):  # all at once would be slow for want of cores
@@ -95,7 +97,9 @@ async def test_an_older_one_is_cancelled_as_well(old_house: RealAgentHarness) ->
 
 async def test_a_run_is_over_when_its_block_is_left(house: RealAgentHarness) -> None:
     session, word = await house.session("full_auto"), house.word()
-    script: Script = [[Call(tool="shell", input={"command": f"tail -f /dev/null; : {word}"})]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": f"tail -f /dev/null; : {word}"})]
+    ]
     options = house.options(keep=False)
     run = await house.submit(session, script, options=options)
     await until(lambda: bool(with_word(word)))
@@ -108,7 +112,11 @@ async def test_a_run_is_over_when_its_block_is_left(house: RealAgentHarness) -> 
 async def test_work_in_the_background_keeps_a_run_open(any_house: RealAgentHarness) -> None:
     waits = "until [ -e go ]; do sleep 0.05; done; touch late"
     command: dict[str, Json] = {"command": waits, "run_in_background": True}
-    script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")], [Say(text="seen")]]
+    script: ModelScript = [
+        [ModelCall(tool="Bash", input=command)],
+        [ModelSay(text="soon")],
+        [ModelSay(text="seen")],
+    ]
     run = await any_house.submit(await any_house.session("full_auto"), script)
     await until_event(run, "turn_completed")
     Path(any_house.work, "go").touch()

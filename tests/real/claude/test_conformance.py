@@ -13,34 +13,36 @@ import pytest
 
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.model_server import (
-    Call,
-    Hang,
-    Refuse,
-    Reply,
-    Say,
+    ModelCall,
+    ModelHang,
+    ModelRefuse,
+    ModelReply,
+    ModelSay,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.real.agent_programs import CLAUDE, program_of
 from tests.real.claude.harness import hermetic
 
 
-def play(*script: Reply, text: str | None = None) -> Play:
+def play(*script: ModelReply, text: str | None = None) -> Play:
     return Play(prompt=prompt_with(script), text=text)
 
 
-TOUCH = Call(tool="shell", input={"command": "touch x"})
+TOUCH = ModelCall(tool="shell", input={"command": "touch x"})
 
 
 class TestClaude(AdapterConformance):
     case = AdapterCase(
         adapter=ClaudeAdapter,
-        answers=play([Say(text="I look.", deltas=2), TOUCH], [Say(text="done")], text="done"),
-        fails=play([Refuse(status=400)]),
-        hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
-        asks=play([TOUCH], [Say(text="done")], text="done"),
+        answers=play(
+            [ModelSay(text="I look.", deltas=2), TOUCH], [ModelSay(text="done")], text="done"
+        ),
+        fails=play([ModelRefuse(status=400)]),
+        hangs=play([ModelSay(text="half", deltas=2), ModelHang()], text="half"),
+        asks=play([TOUCH], [ModelSay(text="done")], text="done"),
         grace=5.0,
         moments=4,  # each is a start of the program
     )
@@ -54,7 +56,7 @@ class TestClaude(AdapterConformance):
         program = str(program_of("claude", CLAUDE[0]))
         async with open_model_server() as server:
             with tempfile.TemporaryDirectory() as root:
-                env = Hermitage(Path(root), server.url, path=os.environ["PATH"]).claude()
+                env = IsolatedEnvironment(Path(root), server.url, path=os.environ["PATH"]).claude()
                 case = replace(self.case, adapter=hermetic({**env, "IS_SANDBOX": "1"}))
                 for name in ("answers", "fails", "hangs", "asks"):
                     given: Play = getattr(case, name)

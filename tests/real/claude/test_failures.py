@@ -17,49 +17,54 @@ from sessionmgr.model import (
     SessionStatsUpdated,
 )
 from sessionmgr.testing.model_server import (
-    Call,
-    Cut,
-    Fault,
-    Hang,
-    Malformed,
-    Refuse,
-    Reply,
-    Say,
-    Script,
-    Stop,
-    UsageLimit,
-    Use,
+    ModelCall,
+    ModelCut,
+    ModelFault,
+    ModelHang,
+    ModelMalformed,
+    ModelRefuse,
+    ModelReply,
+    ModelSay,
+    ModelScript,
+    ModelStop,
+    ModelUsageLimit,
+    ModelUse,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr.testing.model_server.server import ModelServer
 from tests.real.claude.harness import RealAgentHarness, is_kept, living, open_house, until
 
 K = FailureKind
 TOO_LONG: Final = "prompt is too long: 300000 tokens > 200000 maximum"
 # What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
-TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
-    "429": ((Refuse(status=429),), K.RATE_LIMITED, True, True),
-    "429 for long": ((Refuse(status=429, retry_after=3600),), K.RATE_LIMITED, True, True),
-    "529": ((Refuse(status=529),), K.OVERLOADED, True, True),
-    "500": ((Refuse(status=500),), K.PROVIDER_ERROR, True, True),
-    "401": ((Refuse(status=401),), K.AUTH_FAILED, False, True),
-    "403": ((Refuse(status=403),), K.AUTH_FAILED, False, True),
-    "400": ((Refuse(status=400),), K.PROVIDER_ERROR, False, True),
-    "404": ((Refuse(status=404),), K.MODEL_NOT_FOUND, False, True),
-    "413": ((Refuse(status=413),), K.CONTEXT_EXCEEDED, False, False),
-    "too long": ((Refuse(status=400, message=TOO_LONG),), K.CONTEXT_EXCEEDED, False, False),
+TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
+    "429": ((ModelRefuse(status=429),), K.RATE_LIMITED, True, True),
+    "429 for long": ((ModelRefuse(status=429, retry_after=3600),), K.RATE_LIMITED, True, True),
+    "529": ((ModelRefuse(status=529),), K.OVERLOADED, True, True),
+    "500": ((ModelRefuse(status=500),), K.PROVIDER_ERROR, True, True),
+    "401": ((ModelRefuse(status=401),), K.AUTH_FAILED, False, True),
+    "403": ((ModelRefuse(status=403),), K.AUTH_FAILED, False, True),
+    "400": ((ModelRefuse(status=400),), K.PROVIDER_ERROR, False, True),
+    "404": ((ModelRefuse(status=404),), K.MODEL_NOT_FOUND, False, True),
+    "413": ((ModelRefuse(status=413),), K.CONTEXT_EXCEEDED, False, False),
+    "too long": ((ModelRefuse(status=400, message=TOO_LONG),), K.CONTEXT_EXCEEDED, False, False),
     "credit": (
-        (Refuse(status=400, message="Your credit balance is too low to access the API."),),
+        (ModelRefuse(status=400, message="Your credit balance is too low to access the API."),),
         K.BILLING,
         False,
         True,
     ),
-    "always cut": ((Cut(),), K.PROVIDER_ERROR, True, True),
-    "malformed": ((Malformed(),), K.PROVIDER_ERROR, True, True),
-    "refusal": ((Stop(reason="refusal"),), K.REFUSED, False, True),
-    "once 529": ((Refuse(status=529, times=1), Say(text="well")), None, False, False),
-    "once a fault": ((Say(text="ha"), Fault(times=1), Say(text="well")), None, False, False),
-    "once cut": ((Cut(times=1), Say(text="well")), None, False, False),
+    "always cut": ((ModelCut(),), K.PROVIDER_ERROR, True, True),
+    "malformed": ((ModelMalformed(),), K.PROVIDER_ERROR, True, True),
+    "refusal": ((ModelStop(reason="refusal"),), K.REFUSED, False, True),
+    "once 529": ((ModelRefuse(status=529, times=1), ModelSay(text="well")), None, False, False),
+    "once a fault": (
+        (ModelSay(text="ha"), ModelFault(times=1), ModelSay(text="well")),
+        None,
+        False,
+        False,
+    ),
+    "once cut": ((ModelCut(times=1), ModelSay(text="well")), None, False, False),
 }
 
 
@@ -94,7 +99,7 @@ async def fail_one_after_the_other(house: RealAgentHarness, names: list[str]) ->
 
 async def test_what_is_not_to_be_asked_for_again_is_not(any_house: RealAgentHarness) -> None:
     headers = {"x-should-retry": "false"}
-    played = await any_house.play([[Refuse(status=500, headers=headers)]])
+    played = await any_house.play([[ModelRefuse(status=500, headers=headers)]])
     failure = played.result.failure
     assert failure is not None
     assert (failure.kind, failure.retryable) == (K.PROVIDER_ERROR, True)
@@ -103,12 +108,12 @@ async def test_what_is_not_to_be_asked_for_again_is_not(any_house: RealAgentHarn
 
 
 async def test_a_model_that_is_overloaded_is_left_for_the_one_that_was_named_for_that(
-    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+    server: ModelServer, hermitage: IsolatedEnvironment, claude_program: tuple[str, Path]
 ) -> None:
     env = hermitage.claude(retries=10)
     async with open_house(server, claude_program[1], hermitage.work, env) as house:
         played = await house.play(
-            [[Refuse(status=529, times=3), Say(text="in its stead")]],
+            [[ModelRefuse(status=529, times=3), ModelSay(text="in its stead")]],
             model="claude-opus-4-5",
             options=house.options(fallback_model="claude-sonnet-4-5"),
         )
@@ -125,8 +130,8 @@ async def test_a_model_that_is_overloaded_is_left_for_the_one_that_was_named_for
 async def test_what_is_cut_at_its_limit_is_gone_on_with_and_fails_where_that_does_not_end(
     any_house: RealAgentHarness,
 ) -> None:
-    cut: Reply = [Say(text="a part"), Stop(reason="max_tokens")]
-    played = await any_house.play([cut, [Say(text="the rest")]])
+    cut: ModelReply = [ModelSay(text="a part"), ModelStop(reason="max_tokens")]
+    played = await any_house.play([cut, [ModelSay(text="the rest")]])
     assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "the rest")
     session = await any_house.session()
     failure = (await any_house.play([cut] * 6, session)).result.failure
@@ -148,7 +153,9 @@ async def test_a_reply_of_nothing_is_asked_for_again_and_may_be_all_there_is(
 async def test_arguments_that_cannot_be_read_are_the_models_to_mend(
     any_house: RealAgentHarness,
 ) -> None:
-    played = await any_house.play([[Call(tool="shell", broken="{nope")], [Say(text="sorry")]])
+    played = await any_house.play(
+        [[ModelCall(tool="shell", broken="{nope")], [ModelSay(text="sorry")]]
+    )
     assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "sorry")
     assert played.result.tool_calls.failed == 1
     assert "tool_call_failed" in played.types
@@ -159,7 +166,7 @@ async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(
 ) -> None:
     session = await any_house.session("full_auto")
     command: dict[str, Json] = {"command": "sleep 1000; touch late", "run_in_background": True}
-    script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")]]
+    script: ModelScript = [[ModelCall(tool="Bash", input=command)], [ModelSay(text="soon")]]
     played = await any_house.play(script, session, clocks=Clocks(drain=1.0))
     failure = played.result.failure
     assert failure is not None
@@ -176,7 +183,7 @@ async def test_a_subscription_that_is_used_up_says_until_when(
     env = {key: each for key, each in house.env.items() if key != "ANTHROPIC_API_KEY"}
     env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-scripted-token"
     async with open_house(server, house.program, house.work, env) as other:
-        played = await other.play([[UsageLimit(resets_at=1_900_000_000)]])
+        played = await other.play([[ModelUsageLimit(resets_at=1_900_000_000)]])
         assert played.result.status is RunStatus.RATE_LIMITED
         assert played.result.failure is not None
         assert played.result.failure.retry_at == "2030-03-17T17:46:40.000Z"
@@ -187,26 +194,32 @@ async def test_nothing_is_spent_where_another_pays_than_was_declared(
     any_house: RealAgentHarness,
 ) -> None:
     played = await any_house.play(
-        [[Say(text="never")]], options=any_house.options(billing="subscription")
+        [[ModelSay(text="never")]], options=any_house.options(billing="subscription")
     )
     assert played.result.failure is not None
     assert played.result.failure.kind is K.BILLING
     assert len(any_house.server.log) == sum(
         each.http.method == "HEAD" for each in any_house.server.log
     )
-    played = await any_house.play([[Say(text="paid")]], options=any_house.options(billing="api"))
+    played = await any_house.play(
+        [[ModelSay(text="paid")]], options=any_house.options(billing="api")
+    )
     assert played.result.text == "paid"
 
 
 async def test_limits_of_turns_and_money_end_a_run(house: RealAgentHarness) -> None:
-    call = Call(tool="shell", input={"command": "true"})
-    script: Script = [[call], [call], [call], [Say(text="never")]]
+    call = ModelCall(tool="shell", input={"command": "true"})
+    script: ModelScript = [[call], [call], [call], [ModelSay(text="never")]]
     played = await house.play(script, await house.session("full_auto"), max_turns=2)
     assert played.result.failure is not None
     assert played.result.failure.provider_code == "error_max_turns"
     assert played.result.failure.kind is K.BUDGET_EXCEEDED
     assert played.result.reason == "budget"
-    costly: Script = [[call, Use(input=100_000, output=10_000)], [call], [Say(text="never")]]
+    costly: ModelScript = [
+        [call, ModelUse(input=100_000, output=10_000)],
+        [call],
+        [ModelSay(text="never")],
+    ]
     played = await house.play(costly, await house.session("full_auto"), budget=Budget(usd=0.1))
     assert played.result.failure is not None
     assert played.result.failure.kind is K.BUDGET_EXCEEDED
@@ -214,14 +227,14 @@ async def test_limits_of_turns_and_money_end_a_run(house: RealAgentHarness) -> N
 
 async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: RealAgentHarness) -> None:
     session, budget = await house.session("full_auto"), Budget(usd=0.1)
-    call = Call(tool="shell", input={"command": "true"})
+    call = ModelCall(tool="shell", input={"command": "true"})
     for _ in range(2):  # each a little more than half of it, and of the session it is more than all
         played = await house.play(
-            [[Say(text="x"), Use(input=10_000, output=1_000)]], session, budget=budget
+            [[ModelSay(text="x"), ModelUse(input=10_000, output=1_000)]], session, budget=budget
         )
         assert played.result.status is RunStatus.COMPLETED, played.result.failure
         assert 0.05 < (played.result.cost.usd or 0) < 0.1
-    costly: Script = [[call, Use(input=10_000, output=10_000)], [Say(text="never")]]
+    costly: ModelScript = [[call, ModelUse(input=10_000, output=10_000)], [ModelSay(text="never")]]
     played = await house.play(costly, session, budget=budget)
     assert played.result.failure is not None
     assert (played.result.failure.kind, played.result.reason) == (K.BUDGET_EXCEEDED, "budget")
@@ -247,7 +260,7 @@ async def test_a_session_that_nobody_knows_is_not_found(house: RealAgentHarness)
     await until(lambda: not list(living(house.work)))  # it writes to its end
     for each in house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
         each.unlink()
-    played = await house.play([[Say(text="x")]], session, options=house.options(keep=False))
+    played = await house.play([[ModelSay(text="x")]], session, options=house.options(keep=False))
     assert first.provider_session_id
     assert played.result.failure is not None
     assert played.result.failure.kind is K.SESSION_NOT_FOUND
@@ -255,14 +268,14 @@ async def test_a_session_that_nobody_knows_is_not_found(house: RealAgentHarness)
 
 async def test_an_agent_that_hangs_is_stalled_and_replaced(house: RealAgentHarness) -> None:
     session = await house.session()
-    await house.play([[Say(text="one")]], session)
+    await house.play([[ModelSay(text="one")]], session)
     await until(lambda: is_kept(house.work.parent, '"one"'))
-    played = await house.play([[Hang()]], session, clocks=Clocks(model=1.0))
+    played = await house.play([[ModelHang()]], session, clocks=Clocks(model=1.0))
     failure = played.result.failure
     assert failure is not None
     assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)
     assert (failure.retryable, failure.resumable) == (True, True)
-    again = await house.play([[Say(text="again")]], session)
+    again = await house.play([[ModelSay(text="again")]], session)
     assert again.result.text == "again"
 
 
@@ -271,6 +284,6 @@ async def test_root_may_not_do_all_unless_it_says_that_it_is_in_a_sandbox(
 ) -> None:
     env = {key: each for key, each in house.env.items() if key != "IS_SANDBOX"}
     async with open_house(server, house.program, house.work, env) as other:
-        played = await other.play([[Say(text="x")]], await other.session("full_auto"))
+        played = await other.play([[ModelSay(text="x")]], await other.session("full_auto"))
         if played.result.failure is not None:  # unless somebody else than root runs this
             assert played.result.failure.kind is K.PERMISSION_REFUSED

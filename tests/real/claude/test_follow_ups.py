@@ -12,33 +12,33 @@ import trio
 from sessionmgr.manager import FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import Json, MessageSent, RunStatus
 from sessionmgr.testing.model_server import (
-    Call,
+    ModelCall,
+    ModelReply,
     ModelRequest,
-    Prompt,
-    Reply,
-    Say,
-    Script,
+    ModelSay,
+    ModelScript,
+    UserPrompt,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.claude.harness import RealAgentHarness, open_house, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
 
-def in_text(gate: Path) -> Script:
+def in_text(gate: Path) -> ModelScript:
     """Be in the middle of a text until there is a file."""
-    return [[Say(text=SLOW, deltas=10, until=str(gate))]]
+    return [[ModelSay(text=SLOW, deltas=10, until=str(gate))]]
 
 
-def in_a_tool(gate: Path) -> Script:
+def in_a_tool(gate: Path) -> ModelScript:
     """Be in a tool until there is a file."""
     waits = f"until [ -e {gate} ]; do sleep 0.05; done"
-    return [[Call(tool="shell", input={"command": waits})], [Say(text="I heard")]]
+    return [[ModelCall(tool="shell", input={"command": waits})], [ModelSay(text="I heard")]]
 
 
-SIGNS: Final[dict[Callable[[Path], Script], str]] = {
+SIGNS: Final[dict[Callable[[Path], ModelScript], str]] = {
     in_text: "message_streamed",
     in_a_tool: "tool_call_started",
 }
@@ -47,7 +47,7 @@ SIGNS: Final[dict[Callable[[Path], Script], str]] = {
 
 async def started(
     house: RealAgentHarness,
-    script: Script,
+    script: ModelScript,
     sign: str,
     *,
     session: SessionHandle | None = None,
@@ -134,12 +134,12 @@ async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that
 ) -> None:
     gate = tmp_path / "gate"
 
-    def held(request: ModelRequest) -> Reply | None:
-        summary = Say(text="<summary>It was short.</summary>", until=str(gate))
+    def held(request: ModelRequest) -> ModelReply | None:
+        summary = ModelSay(text="<summary>It was short.</summary>", until=str(gate))
         return [summary] if request.purpose == "compaction" else None
 
     async with open_model_server(held) as server:
-        hermitage = Hermitage(tmp_path, server.url)
+        hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
         async with open_house(server, newest, hermitage.work, env) as house:
             await _hear_after_compaction(house, gate)
@@ -149,7 +149,7 @@ async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that
 async def _hear_after_compaction(house: RealAgentHarness, gate: Path) -> None:
     session = await house.session()
     options = house.options(slash_commands=True)
-    await house.play([[Say(text="one")]], session, options=options)
+    await house.play([[ModelSay(text="one")]], session, options=options)
     run = await house.submit(session, "/compact", options=options)
     await until_event(run, "compaction_started")
     follow_up = await run.append("and then this")
@@ -167,7 +167,7 @@ async def _hear_after_compaction(house: RealAgentHarness, gate: Path) -> None:
 async def test_one_that_comes_at_the_end_is_not_lost(any_house: RealAgentHarness) -> None:
     session = await any_house.session("full_auto")
     for sign in ("message_received", "turn_completed", "session_stats_updated"):
-        run = await started(any_house, [[Say(text="short")]], sign, session=session)
+        run = await started(any_house, [[ModelSay(text="short")]], sign, session=session)
         late = f"late at {sign}"
         follow_up = await run.append(late)
         result = await follow_up.run.result()
@@ -175,14 +175,14 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: RealAgentHarness
         assert result.text == f"You said: {late}"
         assert heard(any_house, late) == 1
         prompts = [
-            each for each in any_house.server.log.asked[-1].items if isinstance(each, Prompt)
+            each for each in any_house.server.log.asked[-1].items if isinstance(each, UserPrompt)
         ]
         assert prompts[-1].text == late
 
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
-    old_house: RealAgentHarness, where: Callable[[Path], Script]
+    old_house: RealAgentHarness, where: Callable[[Path], ModelScript]
 ) -> None:
     (old_house.work / "secret.txt").write_text("what nobody has asked for")
 
@@ -205,7 +205,7 @@ async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_e
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_a_command_to_a_running_turn_is_done_and_the_run_is_over(
-    any_house: RealAgentHarness, where: Callable[[Path], Script]
+    any_house: RealAgentHarness, where: Callable[[Path], ModelScript]
 ) -> None:
     async def one(text: str) -> None:
         gate = any_house.gate()

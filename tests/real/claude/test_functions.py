@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from sessionmgr.model import FailureKind, ImageReceived, Json, RunStatus
-from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript, prompt_with
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeOptions, ClaudeTool
 from tests.real.claude.harness import RealAgentHarness
 
@@ -40,10 +40,10 @@ def options(house: RealAgentHarness, **more: object) -> ClaudeOptions:
 
 
 async def test_a_tool_of_ours_is_called_and_its_failure_told(any_house: RealAgentHarness) -> None:
-    script: Script = [
-        [Call(tool="mcp__sessionmgr__add", input={"a": 2, "b": 3})],
-        [Call(tool="mcp__sessionmgr__add", input={"a": "x", "b": 3})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="mcp__sessionmgr__add", input={"a": 2, "b": 3})],
+        [ModelCall(tool="mcp__sessionmgr__add", input={"a": "x", "b": 3})],
+        [ModelSay(text="done")],
     ]
     played = await any_house.play(script, options=options(any_house, tools=(ADD,)))
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
@@ -56,9 +56,9 @@ async def test_a_tool_of_ours_is_called_and_its_failure_told(any_house: RealAgen
 
 async def test_a_run_that_plans_calls_only_those_that_read(house: RealAgentHarness) -> None:
     calls = [{"tool": f"mcp__sessionmgr__{name}"} for name in ("add", "look")]
-    script: Script = [
-        *([Call(tool=each["tool"], input={"a": 1, "b": 1})] for each in calls),
-        [Say(text="done")],
+    script: ModelScript = [
+        *([ModelCall(tool=each["tool"], input={"a": 1, "b": 1})] for each in calls),
+        [ModelSay(text="done")],
     ]
     session = await house.session("plan")
     await house.play(script, session, options=options(house, tools=(ADD, READS)))
@@ -70,7 +70,10 @@ async def test_a_tool_of_ours_allows_no_other_that_is_called_alike(
     any_house: RealAgentHarness,
 ) -> None:
     ours = ClaudeTool("Bash", "Add two numbers.", add)
-    script: Script = [[Call(tool="shell", input={"command": "touch x"})], [Say(text="done")]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "touch x"})],
+        [ModelSay(text="done")],
+    ]
     played = await any_house.play(script, options=options(any_house, tools=(ours,)))
     assert [each.tool_name for each in played.result.permission_denials] == ["Bash"]
     assert list(any_house.work.iterdir()) == []
@@ -101,7 +104,10 @@ async def test_hooks_see_what_happens_and_change_it(house: RealAgentHarness) -> 
         ClaudeHook("Stop", stops),
         ClaudeHook("PostToolUse", fails),
     )
-    script: Script = [[Call(tool="shell", input={"command": "touch x"})], [Say(text="done")]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "touch x"})],
+        [ModelSay(text="done")],
+    ]
     played = await house.play(script, options=options(house, hooks=hooks))
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     assert seen == ["Bash", "Stop"]
@@ -112,7 +118,7 @@ async def test_images_go_with_a_prompt(house: RealAgentHarness) -> None:
     (house.work / "a.png").write_bytes(PIXEL)
     session = await house.session()
     run = await session.submit(
-        prompt_with([[Say(text="seen")]], "What is it?"),
+        prompt_with([[ModelSay(text="seen")]], "What is it?"),
         images=("a.png",),
         options=house.options(),
     )
@@ -133,8 +139,8 @@ async def test_images_go_with_a_prompt(house: RealAgentHarness) -> None:
 async def test_images_that_a_tool_shows_are_kept_once(house: RealAgentHarness, times: int) -> None:
     path = house.work / "a.png"
     path.write_bytes(PIXEL)
-    read = [Call(tool="read", input={"path": str(path)})]
-    played = await house.play([*([read] * times), [Say(text="seen")]])
+    read = [ModelCall(tool="read", input={"path": str(path)})]
+    played = await house.play([*([read] * times), [ModelSay(text="seen")]])
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     shown = [each for each in played.events if isinstance(each, ImageReceived)]
     (image,) = played.result.images

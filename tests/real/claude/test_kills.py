@@ -11,7 +11,7 @@ import pytest
 
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
-from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript, prompt_with
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.real.claude.harness import (
     RealAgentHarness,
@@ -35,9 +35,9 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(
         work = any_house.place("p" * 120) / ("q" * 120)
         work.mkdir()
     session = await any_house.session("full_auto", cwd=work)
-    first = await any_house.play([[Say(text="one")]], session)
+    first = await any_house.play([[ModelSay(text="one")]], session)
     await until(lambda: _is_kept(any_house, "one"))
-    script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
+    script: ModelScript = [[ModelCall(tool="shell", input={"command": SLEEP})]]
     run = await session.submit(prompt_with(script), options=any_house.options())
     await until(lambda: any("sleep 1000" in each for each in living(work)))
     _send(any_house, signal.SIGKILL, work)
@@ -47,7 +47,7 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(
     assert result.failure.kind in {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
     assert (result.failure.retryable, result.failure.resumable) == (True, True)
     await until(lambda: not any("sleep 1000" in each for each in living(work)))
-    again = await any_house.play([[Say(text="two")]], session)
+    again = await any_house.play([[ModelSay(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id
 
@@ -69,10 +69,10 @@ async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
 async def goes_on_after(house: RealAgentHarness, strike: Callable[[], None]) -> list[str | None]:
     """Strike a child at rest, and see that its session goes on; return what was told of it."""
     session = await house.session("full_auto")
-    first = await house.play([[Say(text="one")]], session)
+    first = await house.play([[ModelSay(text="one")]], session)
     await until(lambda: _is_kept(house, "one"))
     strike()
-    again = await house.play([[Say(text="two")]], session)
+    again = await house.play([[ModelSay(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id
     errors = [each for each in again.events if isinstance(each, ErrorOccurred)]
@@ -118,11 +118,11 @@ async def test_both_are_killed_and_nothing_is_left_of_the_run(house: RealAgentHa
 async def in_a_tool(house: RealAgentHarness) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where a tool of it waits for a file called `go`."""
     session = await house.session("full_auto")
-    await house.play([[Say(text="one")]], session)
+    await house.play([[ModelSay(text="one")]], session)
     await until(lambda: _is_kept(house, "one"))
     waits = "touch begun; until [ -e go ]; do sleep 0.05; done"
     run = await house.submit(
-        session, [[Call(tool="shell", input={"command": waits})], [Say(text="well")]]
+        session, [[ModelCall(tool="shell", input={"command": waits})], [ModelSay(text="well")]]
     )
     await until((house.work / "begun").exists)
     return session, run

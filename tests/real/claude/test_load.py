@@ -10,8 +10,8 @@ import trio
 
 from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, RunStatus
-from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript, ModelServer
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.real.claude.harness import PATIENCE, RealAgentHarness, open_house, until
 from tests.real.killed_owner import goes_on_after_that, kill_owner
@@ -32,9 +32,9 @@ async def test_sessions_at_the_same_time_do_not_mix(
         session = await house.session("full_auto")
         for turn in range(2):
             name = f"s{number}t{turn}"
-            script: Script = [
-                [Call(tool="shell", input={"command": f"echo tool-{name}"})],
-                [Say(text=f"text-{name}", deltas=4)],
+            script: ModelScript = [
+                [ModelCall(tool="shell", input={"command": f"echo tool-{name}"})],
+                [ModelSay(text=f"text-{name}", deltas=4)],
             ]
             played = await house.play(script, session, clocks=clocks)
             assert played.result.status is RunStatus.COMPLETED, played.result.failure
@@ -54,13 +54,13 @@ async def test_a_result_of_20_megabytes_is_one_line_and_costs_its_size_a_few_tim
     path = house.work / "large.txt"
     path.write_text("first line\n" + "0123456789abcde\n" * (20 * MEGABYTE // 16))
     change: dict[str, Json] = {"old_string": "first line", "new_string": "a line"}
-    script: Script = [
-        [Call(tool="Read", input={"file_path": str(path), "limit": 1})],
-        [Call(tool="Edit", input={"file_path": str(path), **change})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="Read", input={"file_path": str(path), "limit": 1})],
+        [ModelCall(tool="Edit", input={"file_path": str(path), **change})],
+        [ModelSay(text="done")],
     ]
     session = await house.session("full_auto")
-    await house.play([[Say(text="warm")]], session)
+    await house.play([[ModelSay(text="warm")]], session)
     Path("/proc/self/clear_refs").write_text("5")  # the peak is what it is now
     before = resident("VmHWM")
     played = await house.play(script, session)
@@ -79,7 +79,7 @@ def resident(name: str) -> int:
 
 
 async def test_a_long_life_does_not_grow_on_our_side(
-    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path, tmp_path: Path
 ) -> None:
     env = {**hermitage.claude(), "IS_SANDBOX": "1"}
     async with open_house(server, newest, hermitage.work, env, store=tmp_path / "runs.db") as house:
@@ -102,7 +102,7 @@ def ours() -> int:
 
 
 async def test_nothing_outlives_the_program_that_owns_it(
-    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path, tmp_path: Path
 ) -> None:
     env, work, store = (
         {**hermitage.claude(), "IS_SANDBOX": "1"},

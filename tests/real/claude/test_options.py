@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.model import FailureKind, Json, RunStatus
-from sessionmgr.testing.model_server import Call, Refuse, Say, Script
+from sessionmgr.testing.model_server import ModelCall, ModelRefuse, ModelSay, ModelScript
 from sessionmgr_adapters.claude.launch import EFFORTS
 from tests.real.claude.harness import RealAgentHarness, programs_of
 
@@ -27,7 +27,7 @@ async def test_model_and_effort_are_changed_in_the_running_child(
     any_house: RealAgentHarness,
 ) -> None:
     session = await any_house.session()
-    script: Script = [[Say(text="x")]]
+    script: ModelScript = [[ModelSay(text="x")]]
     await any_house.play(script, session, model="claude-sonnet-4-5", effort="low")
     assert last(any_house)["model"] == "claude-sonnet-4-5"
     first = programs_of(any_house)
@@ -40,9 +40,11 @@ async def test_model_and_effort_are_changed_in_the_running_child(
 async def test_each_level_of_effort_is_known_to_it(any_house: RealAgentHarness) -> None:
     session = await any_house.session()
     for effort in EFFORTS:
-        await any_house.play([[Say(text="x")]], session, model="claude-opus-5-5", effort=effort)
+        await any_house.play(
+            [[ModelSay(text="x")]], session, model="claude-opus-5-5", effort=effort
+        )
         assert last(any_house).get("output_config") == {"effort": effort}
-    played = await any_house.play([[Say(text="never")]], session, effort="bad")
+    played = await any_house.play([[ModelSay(text="never")]], session, effort="bad")
     assert played.result.failure is not None
     assert played.result.failure.kind is FailureKind.CONFIG_INVALID
     assert "xhigh" in played.result.failure.message
@@ -50,17 +52,19 @@ async def test_each_level_of_effort_is_known_to_it(any_house: RealAgentHarness) 
 
 async def test_a_model_that_nobody_has_is_refused(house: RealAgentHarness) -> None:
     session = await house.session()
-    await house.play([[Say(text="x")]], session)
-    script: Script = [[Refuse(status=404)]]
+    await house.play([[ModelSay(text="x")]], session)
+    script: ModelScript = [[ModelRefuse(status=404)]]
     played = await house.play(script, session, model="no-such-model")
     assert played.result.failure is not None
     assert played.result.failure.kind is FailureKind.MODEL_NOT_FOUND
 
 
 async def test_the_system_prompt_is_replaced_or_added_to(house: RealAgentHarness) -> None:
-    await house.play([[Say(text="x")]], system_prompt="You are a canary.")
+    await house.play([[ModelSay(text="x")]], system_prompt="You are a canary.")
     assert "You are a canary." in str(last(house)["system"])
-    await house.play([[Say(text="x")]], options=house.options(append_system_prompt="Sing, too."))
+    await house.play(
+        [[ModelSay(text="x")]], options=house.options(append_system_prompt="Sing, too.")
+    )
     assert "Sing, too." in str(last(house)["system"])
 
 
@@ -80,7 +84,7 @@ async def test_a_schema_that_no_command_line_takes_is_kept_to(any_house: RealAge
     result = await run.result()
     assert result.status is RunStatus.COMPLETED, result.failure
     assert result.structured == {"name": "sample", "age": 0}
-    refused = await house.play([[Say(text="no")]] * 3, schema=schema)
+    refused = await house.play([[ModelSay(text="no")]] * 3, schema=schema)
     assert refused.result.failure is not None
     assert refused.result.failure.kind is FailureKind.STRUCTURED_INVALID
 
@@ -93,7 +97,10 @@ async def test_settings_that_are_given_as_json_hold_and_stand_on_no_command_line
     settings = json.dumps({"env": {"A_TOKEN": word, "SEEN": "from the settings"}})
     seen = house.work / "seen"
     command = "echo $SEEN > seen; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines"
-    script: Script = [[Call(tool="shell", input={"command": command})], [Say(text="done")]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": command})],
+        [ModelSay(text="done")],
+    ]
     session = await house.session("full_auto")
     played = await house.play(script, session, options=house.options(settings=settings))
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
@@ -105,7 +112,7 @@ async def test_settings_that_are_given_as_json_hold_and_stand_on_no_command_line
 async def test_a_run_without_the_output_that_was_asked_for_has_failed(
     house: RealAgentHarness,
 ) -> None:
-    script: Script = [[Say(text="no")], [Say(text="no")], [Say(text="no")]]
+    script: ModelScript = [[ModelSay(text="no")], [ModelSay(text="no")], [ModelSay(text="no")]]
     played = await house.play(script, schema=SCHEMA)
     assert played.result.status is RunStatus.FAILED
     assert played.result.failure is not None
@@ -114,8 +121,8 @@ async def test_a_run_without_the_output_that_was_asked_for_has_failed(
 
 async def test_a_fork_leaves_the_session_as_it_is(house: RealAgentHarness) -> None:
     session = await house.session()
-    first = await house.play([[Say(text="one")]], session)
-    forked = await house.play([[Say(text="two")]], session, options=house.options(fork=True))
+    first = await house.play([[ModelSay(text="one")]], session)
+    forked = await house.play([[ModelSay(text="two")]], session, options=house.options(fork=True))
     assert forked.result.status is RunStatus.COMPLETED, forked.result.failure
     assert forked.result.provider_session_id != first.result.provider_session_id
     assert any("one" in str(item) for item in house.server.log.asked[-1].items)
@@ -125,9 +132,9 @@ async def test_other_directories_are_worked_in(house: RealAgentHarness) -> None:
     other = house.work.parent / "other"
     other.mkdir()
     path = str(other / "x")
-    script: Script = [
-        [Call(tool="write", input={"path": path, "content": "x"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="write", input={"path": path, "content": "x"})],
+        [ModelSay(text="done")],
     ]
     session = await house.session("accept_edits")
     await house.play(script, session)
@@ -140,8 +147,8 @@ async def test_what_must_be_started_anew_is_and_the_session_goes_on(
     house: RealAgentHarness,
 ) -> None:
     session = await house.session()
-    first = await house.play([[Say(text="one")]], session)
-    second = await house.play([[Say(text="two")]], session, system_prompt="Be brief.")
+    first = await house.play([[ModelSay(text="one")]], session)
+    second = await house.play([[ModelSay(text="two")]], session, system_prompt="Be brief.")
     assert second.result.status is RunStatus.COMPLETED, second.result.failure
     assert second.result.provider_session_id == first.result.provider_session_id
     assert any("one" in str(item) for item in house.server.log.asked[-1].items)
@@ -165,9 +172,9 @@ async def test_a_question_of_the_agent_is_put_and_answered(house: RealAgentHarne
         assert request.tool_name == "AskUserQuestion"
         return Allow(tool_input={"questions": questions, "answers": {"Which?": "Blue"}})
 
-    script: Script = [
-        [Call(tool="AskUserQuestion", input={"questions": questions})],
-        [Say(text="thanks")],
+    script: ModelScript = [
+        [ModelCall(tool="AskUserQuestion", input={"questions": questions})],
+        [ModelSay(text="thanks")],
     ]
     played = await house.play(script, approve=approve)
     assert played.result.text == "thanks"
@@ -176,7 +183,7 @@ async def test_a_question_of_the_agent_is_put_and_answered(house: RealAgentHarne
 
 async def test_compaction_is_told(house: RealAgentHarness) -> None:
     session = await house.session()
-    await house.play([[Say(text="one")]], session)
+    await house.play([[ModelSay(text="one")]], session)
     run = await session.submit("/compact", options=house.options(slash_commands=True))
     types = [event.type async for event in run]
     assert types.count("compaction_started") == 1
@@ -185,9 +192,9 @@ async def test_compaction_is_told(house: RealAgentHarness) -> None:
 
 
 async def test_tools_find_the_mark_of_their_tree(house: RealAgentHarness) -> None:
-    script: Script = [
-        [Call(tool="shell", input={"command": "echo $SESSIONMGR_TREE"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "echo $SESSIONMGR_TREE"})],
+        [ModelSay(text="done")],
     ]
     await house.play(script, await house.session("full_auto"))
     assert house.server.log.asked[-1].results[0].text.strip()
@@ -229,11 +236,11 @@ async def test_what_is_given_beside_the_prompt_reaches_it(house: RealAgentHarnes
         allow_rules=["Bash(touch *)"],
         debug_file=str(log),
     )
-    script: Script = [
-        [Call(tool="mcp__sums__add", input={"a": 2})],
-        [Call(tool="shell", input={"command": "touch allowed"})],
-        [Call(tool="shell", input={"command": "touch"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="mcp__sums__add", input={"a": 2})],
+        [ModelCall(tool="shell", input={"command": "touch allowed"})],
+        [ModelCall(tool="shell", input={"command": "touch"})],
+        [ModelSay(text="done")],
     ]
     played = await house.play(script, options=options)
     assert played.result.text == "done", played.result.failure

@@ -15,8 +15,14 @@ import trio
 
 from sessionmgr.adapter import Approve
 from sessionmgr.model import FailureKind, Json, PermissionMode, RunStatus
-from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelSay,
+    ModelScript,
+    ModelServer,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.claude.adapter import PERMISSIONS
 from tests.real.claude.harness import RealAgentHarness, allow, open_house
 from tests.real.claude.test_options import SERVER
@@ -94,9 +100,9 @@ def offered(house: RealAgentHarness) -> set[str]:
 async def test_tools_that_are_denied_are_not_there_and_rules_are_kept(
     house: RealAgentHarness,
 ) -> None:
-    script: Script = [
-        [Call(tool="Bash", input={"command": "touch x", "description": "d"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="Bash", input={"command": "touch x", "description": "d"})],
+        [ModelSay(text="done")],
     ]
     played = await house.play(
         script, await house.session("full_auto"), tools_denied=["Bash(touch *)", "WebFetch"]
@@ -108,19 +114,19 @@ async def test_tools_that_are_denied_are_not_there_and_rules_are_kept(
 
 
 async def test_only_the_tools_that_are_allowed_are_there(house: RealAgentHarness) -> None:
-    played = await house.play([[Say(text="done")]], tools_allowed=["Read", "Bash"])
+    played = await house.play([[ModelSay(text="done")]], tools_allowed=["Read", "Bash"])
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     assert offered(house) == {"Read", "Bash"}
-    await house.play([[Say(text="done")]], tools_allowed=[])
+    await house.play([[ModelSay(text="done")]], tools_allowed=[])
     assert offered(house) == set()
 
 
 async def test_what_the_workspace_itself_says_narrows_a_run(house: RealAgentHarness) -> None:
     (house.work / "PERMISSIONS.json").write_text('{"tier": "readonly", "note": "Only look."}')
-    script: Script = [
-        [Call(tool="Bash", input={"command": "touch x", "description": "d"})],
-        [Call(tool="Write", input={"file_path": str(house.work / "y"), "content": "y"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="Bash", input={"command": "touch x", "description": "d"})],
+        [ModelCall(tool="Write", input={"file_path": str(house.work / "y"), "content": "y"})],
+        [ModelSay(text="done")],
     ]
     await house.play(script, await house.session("full_auto"))
     assert offered(house) <= {"Read", "Glob", "Grep", "WebFetch", "WebSearch"}
@@ -137,7 +143,7 @@ KNOWN: Final = """
 
 
 async def test_of_servers_only_the_tools_that_are_allowed_are_used(
-    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+    server: ModelServer, hermitage: IsolatedEnvironment, claude_program: tuple[str, Path]
 ) -> None:
     """With servers of the user's own, too, where nothing else is asked about."""
     program = hermitage.root / "server.py"
@@ -152,14 +158,14 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
     home.mkdir(parents=True, exist_ok=True)
     (home / ".claude.json").write_text(json.dumps({"mcpServers": {"theirs": servers["theirs"]}}))
     names = ("mcp__theirs__add", "mcp__sums__add", "mcp__sums__sub")
-    calls: Script = [*([Call(tool=each)] for each in names), [Say(text="done")]]
+    calls: ModelScript = [*([ModelCall(tool=each)] for each in names), [ModelSay(text="done")]]
 
-    def once_known(name: str) -> Script:
+    def once_known(name: str) -> ModelScript:
         """Return a script that first waits for a server: an older one does so for two seconds."""
-        waits = Say(text="I wait.", deltas=2, until=str(gates[name]))
-        return [[waits, Call(tool="shell", input={"command": "true"})], *calls]
+        waits = ModelSay(text="I wait.", deltas=2, until=str(gates[name]))
+        return [[waits, ModelCall(tool="shell", input={"command": "true"})], *calls]
 
-    async def used(house: RealAgentHarness, script: Script, *allowed: str) -> list[bool]:
+    async def used(house: RealAgentHarness, script: ModelScript, *allowed: str) -> list[bool]:
         gates["sums"].unlink(missing_ok=True)
         session = await house.session("full_auto")
         before = len(server.log.asked)
@@ -182,7 +188,7 @@ async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(
     house: RealAgentHarness,
 ) -> None:
     for wish in ({"tools_allowed": ["Bash(git *)"]}, {"tools_denied": ["bash"]}):
-        played = await house.play([[Say(text="never")]], **wish)  # type: ignore[arg-type]
+        played = await house.play([[ModelSay(text="never")]], **wish)  # type: ignore[arg-type]
         assert played.result.failure is not None
         assert played.result.failure.kind is FailureKind.CONFIG_INVALID
         assert "'Bash'" in played.result.failure.message
@@ -238,25 +244,25 @@ async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
         (home / place).parent.mkdir(parents=True, exist_ok=True)
         (home / place).write_text(text)
 
-    def tries(place: str) -> Script:
+    def tries(place: str) -> ModelScript:
         made = house.work / place
         return [
-            [Call(tool="shell", input={"command": f"touch {made}-by-command"})],
-            [Call(tool="write", input={"path": f"{made}-by-tool", "content": "x"})],
-            [Call(tool="mcp__theirs__add", input={"path": f"{made}-by-server"})],
+            [ModelCall(tool="shell", input={"command": f"touch {made}-by-command"})],
+            [ModelCall(tool="write", input={"path": f"{made}-by-tool", "content": "x"})],
+            [ModelCall(tool="mcp__theirs__add", input={"path": f"{made}-by-server"})],
         ]
 
     agents = ("free", "edits", "hooked", "general-purpose")
-    script: Script = [
+    script: ModelScript = [
         *(
-            [Call(tool="Agent", input={"prompt": prompt_with([*tries(each), [Say(text="x")]]),
+            [ModelCall(tool="Agent", input={"prompt": prompt_with([*tries(each), [ModelSay(text="x")]]),
                                        "description": "d", "subagent_type": each})]
             for each in agents
         ),
-        [Call(tool="Skill", input={"skill": "sk"})],
+        [ModelCall(tool="Skill", input={"skill": "sk"})],
         *tries("plain"),
-        [Call(tool="shell", input={"command": "pwd"})],
-        [Say(text="done")],
+        [ModelCall(tool="shell", input={"command": "pwd"})],
+        [ModelSay(text="done")],
     ]  # fmt: skip
     session = await house.session("plan", approve=allow)
     for keep in (True, True, False):
@@ -267,7 +273,9 @@ async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
         assert played.result.permission == PERMISSIONS.ask("claude", PermissionMode.PLAN)
     looked = house.server.log.asked[-1].results[0].text
     assert (house.work.name in looked) is ("hooks" not in settings), looked
-    await house.play([*tries("plain"), [Say(text="done")]], session, permission_mode="full_auto")
+    await house.play(
+        [*tries("plain"), [ModelSay(text="done")]], session, permission_mode="full_auto"
+    )
     assert len(list(house.work.iterdir())) == 3
 
 
@@ -293,7 +301,7 @@ async def test_rules_that_allow_something_are_refused_in_a_plan(
 ) -> None:
     options = any_house.options(allow_rules=["Bash(touch *)"])
     session = await any_house.session("plan")
-    played = await any_house.play([[Say(text="never")]], session, options=options)
+    played = await any_house.play([[ModelSay(text="never")]], session, options=options)
     assert played.result.failure is not None
     assert "allow_rules" in played.result.failure.message
     assert not any_house.server.log.asked

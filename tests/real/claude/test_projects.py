@@ -9,8 +9,8 @@ import trio
 
 from sessionmgr.adapter import ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server import Call, Say
-from sessionmgr.testing.model_server.script import Move
+from sessionmgr.testing.model_server import ModelCall, ModelSay
+from sessionmgr.testing.model_server.script import ModelMove
 from tests.real.harness import RealAgentHarness, text_of, until
 
 
@@ -31,7 +31,7 @@ async def run_in_a_project(house: RealAgentHarness, **options: Json) -> Path:
     (house.work / ".claude" / "settings.json").write_text(json.dumps(settings))
     (house.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": server}}))
     session = await house.session("plan")
-    played = await house.play([[Say(text="done")]], session, options=house.options(**options))
+    played = await house.play([[ModelSay(text="done")]], session, options=house.options(**options))
     assert played.result.status == "completed", played.result.failure
     return kept
 
@@ -60,7 +60,10 @@ async def test_an_edit_by_a_relative_path_is_asked_as_where_it_leads(
         return Deny(reason="no")
 
     written = {"file_path": "../made.txt", "content": "x"}
-    script: list[list[Move]] = [[Call(tool="Write", input=written)], [Say(text="done")]]
+    script: list[list[ModelMove]] = [
+        [ModelCall(tool="Write", input=written)],
+        [ModelSay(text="done")],
+    ]
     session = await any_house.session("accept_edits", approve=approve)
     await any_house.play(script, session, options=any_house.options())
     assert [each.paths for each in asked] == [(str(any_house.work.parent / "made.txt"),)]

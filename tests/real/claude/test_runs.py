@@ -16,19 +16,25 @@ from sessionmgr.model import (
     ToolCallCompleted,
 )
 from sessionmgr.process.escalation import Escalation
-from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelSay,
+    ModelScript,
+    ModelThink,
+    prompt_with,
+)
 from sessionmgr_adapters.claude import driver
 from tests.real.claude.harness import PATIENCE, RealAgentHarness
 
 
 async def test_a_run_is_told_from_its_start_to_its_end(any_house: RealAgentHarness) -> None:
-    script: Script = [
+    script: ModelScript = [
         [
-            Think(text="hm"),
-            Say(text="I look.", deltas=3),
-            Call(tool="shell", input={"command": "ls"}),
+            ModelThink(text="hm"),
+            ModelSay(text="I look.", deltas=3),
+            ModelCall(tool="shell", input={"command": "ls"}),
         ],
-        [Say(text="There is nothing.", deltas=2)],
+        [ModelSay(text="There is nothing.", deltas=2)],
     ]
     played = await any_house.play(script)
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
@@ -45,8 +51,8 @@ async def test_a_run_is_told_from_its_start_to_its_end(any_house: RealAgentHarne
 
 async def test_runs_of_a_session_share_a_child_and_its_memory(house: RealAgentHarness) -> None:
     session = await house.session()
-    first = await house.play([[Say(text="one")]], session)
-    second = await house.play([[Say(text="two")]], session)
+    first = await house.play([[ModelSay(text="one")]], session)
+    second = await house.play([[ModelSay(text="two")]], session)
     assert second.result.provider_session_id == first.result.provider_session_id
     last = house.server.log.asked[-1]
     assert any("one" in str(item) for item in last.items)
@@ -56,8 +62,8 @@ async def test_runs_of_a_session_share_a_child_and_its_memory(house: RealAgentHa
 async def test_a_session_goes_on_in_another_child(any_house: RealAgentHarness) -> None:
     session = await any_house.session()
     options = any_house.options(keep=False)
-    first = await any_house.play([[Say(text="one")]], session, options=options)
-    second = await any_house.play([[Say(text="two")]], session, options=options)
+    first = await any_house.play([[ModelSay(text="one")]], session, options=options)
+    second = await any_house.play([[ModelSay(text="two")]], session, options=options)
     assert second.result.status is RunStatus.COMPLETED, second.result.failure
     assert second.result.provider_session_id == first.result.provider_session_id
     assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
@@ -73,10 +79,10 @@ async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: RealAge
             return Allow(tool_input={"command": "touch rewritten", "description": "d"})
         return Deny(reason="not that")
 
-    script: Script = [
-        [Call(tool="shell", input={"command": "touch first"})],
-        [Call(tool="shell", input={"command": "touch second"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "touch first"})],
+        [ModelCall(tool="shell", input={"command": "touch second"})],
+        [ModelSay(text="done")],
     ]
     played = await any_house.play(script, approve=approve)
     assert [each.effect for each in asked] == ["command", "command"]
@@ -117,10 +123,10 @@ async def test_a_file_is_added_to_a_prompt_where_that_is_let(any_house: RealAgen
 
 
 async def test_messages_of_sub_agents_are_told_apart(house: RealAgentHarness) -> None:
-    errand = prompt_with([[Say(text="found it")]], "Look.")
-    script: Script = [
-        [Call(tool="agent", input={"prompt": errand, "description": "look"})],
-        [Say(text="mine")],
+    errand = prompt_with([[ModelSay(text="found it")]], "Look.")
+    script: ModelScript = [
+        [ModelCall(tool="agent", input={"prompt": errand, "description": "look"})],
+        [ModelSay(text="mine")],
     ]
     played = await house.play(script, options=house.options(background=False))
     assert played.result.text == "mine"
@@ -143,13 +149,13 @@ exec {program} "$@"
 
 async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
     session = await house.session()
-    first = await house.play([[Say(text="framed")]], session)
+    first = await house.play([[ModelSay(text="framed")]], session)
     program = house.work.parent / "no-frames"
     program.write_text(NO_FRAMES.format(program=house.program))
     program.chmod(0o755)
-    script: Script = [
-        [Call(tool="shell", input={"command": "touch x"})],
-        [Say(text="one\ntwo")],
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "touch x"})],
+        [ModelSay(text="one\ntwo")],
     ]
     plain = await house.play(script, session, options={"command": [str(program)]})
     assert plain.result.status is RunStatus.COMPLETED, plain.result.failure
@@ -159,7 +165,7 @@ async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
     assert plain.result.provider_session_id == first.result.provider_session_id
     codes = [each.failure.provider_code for each in plain.events if isinstance(each, ErrorOccurred)]
     assert codes == ["fallback_knows_no_frames"]
-    again = await house.play([[Say(text="framed again")]], session)
+    again = await house.play([[ModelSay(text="framed again")]], session)
     assert again.result.text == "framed again", again.result.failure
 
 
@@ -170,7 +176,7 @@ async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
     monkeypatch.setattr(stdio_child, "LADDER", patient)
     session = await house.session()
     options = house.options(keep=False)
-    played = await house.play([[Say(text="x")]], session, options=options)
+    played = await house.play([[ModelSay(text="x")]], session, options=options)
     assert played.result.status is RunStatus.COMPLETED
     async for event in house.manager.subscribe(session.id):
         if event.type == "process_exited":
@@ -198,10 +204,10 @@ async def test_what_tools_do_in_silence_is_told_from_the_sessions_own_record(
     program = house.work.parent / "holds-back"
     program.write_text(HOLDS_BACK.format(program=house.program, python=sys.executable))
     program.chmod(0o755)
-    script: Script = [
-        [Say(text="I look."), Call(tool="shell", input={"command": "echo one"})],
-        [Call(tool="shell", input={"command": "echo two"})],
-        [Say(text="done")],
+    script: ModelScript = [
+        [ModelSay(text="I look."), ModelCall(tool="shell", input={"command": "echo one"})],
+        [ModelCall(tool="shell", input={"command": "echo two"})],
+        [ModelSay(text="done")],
     ]
     session = await house.session("full_auto", cwd=work)
     run = await house.submit(session, script, options={"command": [str(program)]})

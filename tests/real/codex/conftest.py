@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.testing.model_server import ModelServer
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.agent_programs import CODEX, program_of
 from tests.real.codex.harness import open_house
 from tests.real.harness import RealAgentHarness
@@ -24,7 +24,7 @@ def oldest() -> Path:
 
 @pytest.fixture
 async def house(
-    server: ModelServer, hermitage: Hermitage, newest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path
 ) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_house(server, newest, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house
@@ -32,7 +32,7 @@ async def house(
 
 @pytest.fixture
 async def any_house(
-    server: ModelServer, hermitage: Hermitage, codex_program: tuple[str, Path]
+    server: ModelServer, hermitage: IsolatedEnvironment, codex_program: tuple[str, Path]
 ) -> AsyncGenerator[RealAgentHarness, None]:
     program = codex_program[1]
     async with open_house(server, program, hermitage.work, hermitage.codex(retries=1)) as house:
@@ -41,7 +41,7 @@ async def any_house(
 
 @pytest.fixture
 async def old_house(
-    server: ModelServer, hermitage: Hermitage, oldest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, oldest: Path
 ) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_house(server, oldest, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house

@@ -15,7 +15,7 @@ import jsonschema_rs
 import msgspec
 import trio
 
-from sessionmgr.testing.player import Entry
+from sessionmgr.testing.player import RecordedLine
 
 Schema = dict[str, Any]
 Message = dict[str, Any]
@@ -49,7 +49,7 @@ class ProtocolContract:
         }
         self._validators: Final[dict[str, jsonschema_rs.Validator]] = {}
 
-    def faults(self, entries: Sequence[Entry]) -> list[str]:
+    def faults(self, entries: Sequence[RecordedLine]) -> list[str]:
         """Return whatever was said, by us or by the program, that is not as agreed."""
         asked: dict[tuple[str, object], str] = {}
         faults: list[str] = []
@@ -126,7 +126,7 @@ class ProtocolContract:
         return schema
 
 
-def _is_signal(entry: Entry) -> bool:
+def _is_signal(entry: RecordedLine) -> bool:
     return entry.dir == "#" and isinstance(entry.msg, dict) and bool(entry.msg.get("signal"))
 
 
@@ -136,15 +136,15 @@ def _parameters(schema: Schema) -> str:
     return reference.rpartition("/")[2]
 
 
-def said_in(directory: Path) -> list[tuple[str, tuple[Entry, ...]]]:
+def said_in(directory: Path) -> list[tuple[str, tuple[RecordedLine, ...]]]:
     """Return what was said with each app-server whose talk is kept there.
 
     A thread writes it, so while an app-server is there, the last of it may be missing.
     """
-    found: list[tuple[str, tuple[Entry, ...]]] = []
+    found: list[tuple[str, tuple[RecordedLine, ...]]] = []
     for path in sorted(directory.glob("*.jsonl")):
         whole = path.read_bytes().rpartition(b"\n")[0]  # the last line may be half written
-        entries = tuple(msgspec.json.Decoder(Entry).decode_lines(whole))
+        entries = tuple(msgspec.json.Decoder(RecordedLine).decode_lines(whole))
         about = entries[0].msg if entries else None
         if isinstance(about, dict) and "app-server" in str(about.get("argv")):
             found.append((path.name, entries))

@@ -16,30 +16,30 @@ from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import MessageReceived, TokenUsageUpdated, ToolCallCompleted, ToolCallStarted
 from sessionmgr.testing.model_server import (
-    Call,
+    ModelCall,
+    ModelReply,
     ModelRequest,
-    Reply,
-    Say,
-    Script,
-    Use,
+    ModelSay,
+    ModelScript,
+    ModelUse,
     open_model_server,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.codex.harness import open_house
 from tests.real.harness import RealAgentHarness, roots, see, until, until_event, with_word
 
 MODEL: Final = "gpt-6.1-sol"
-FURTHER: Final = Call(
+FURTHER: Final = ModelCall(
     tool="collaboration__followup_task", input={"target": "outer", "message": "Do more."}
 )
-SPENT: Final = Use(input=1000, output=10)
+SPENT: Final = ModelUse(input=1000, output=10)
 
 
-def agents_say(tasks: dict[str, Script]) -> Callable[[ModelRequest], Reply | None]:
+def agents_say(tasks: dict[str, ModelScript]) -> Callable[[ModelRequest], ModelReply | None]:
     """Have agents with such words in their task follow a script of their own."""
     turns: Counter[str] = Counter()
 
-    def reply(request: ModelRequest) -> Reply | None:
+    def reply(request: ModelRequest) -> ModelReply | None:
         said = msgspec.json.encode(request.body["input"]).decode()
         for word, script in tasks.items():
             if word in said and "<script>" not in said:
@@ -52,27 +52,27 @@ def agents_say(tasks: dict[str, Script]) -> Callable[[ModelRequest], Reply | Non
 
 @asynccontextmanager
 async def a_house(
-    tasks: dict[str, Script], program: Path, tmp_path: Path
+    tasks: dict[str, ModelScript], program: Path, tmp_path: Path
 ) -> AsyncGenerator[RealAgentHarness, None]:
     async with open_model_server(agents_say(tasks)) as server:
-        hermitage = Hermitage(tmp_path, server.url)
+        hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = hermitage.codex(retries=1)
         async with open_house(server, program, hermitage.work, env) as house:
             yield house
     assert server.log.strangers == []
 
 
-def calls(task: str) -> Call:
+def calls(task: str) -> ModelCall:
     given = {"message": f"do {task}", "task_name": task.lower(), "fork_turns": "none"}
-    return Call(tool="collaboration__spawn_agent", input=dict(given))
+    return ModelCall(tool="collaboration__spawn_agent", input=dict(given))
 
 
-def runs(command: str) -> Call:
+def runs(command: str) -> ModelCall:
     """Return the call of a command that the model is not patient with."""
-    return Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 250})
+    return ModelCall(tool="exec_command", input={"cmd": command, "yield_time_ms": 250})
 
 
-WAITS: Final = Call(tool="collaboration__wait_agent", input={"timeout_ms": 60_000})
+WAITS: Final = ModelCall(tool="collaboration__wait_agent", input={"timeout_ms": 60_000})
 
 
 async def at_work(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
@@ -86,7 +86,7 @@ async def at_work(house: RealAgentHarness, word: str) -> tuple[SessionHandle, Ru
 async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Path) -> None:
     word = f"word-{uuid.uuid4().hex}"
     idle = runs(f"tail -f /dev/null; : {word}")
-    tasks: dict[str, Script] = {"OUTER": [[calls("INNER")], [idle]], "INNER": [[idle]]}
+    tasks: dict[str, ModelScript] = {"OUTER": [[calls("INNER")], [idle]], "INNER": [[idle]]}
     async with a_house(tasks, newest, tmp_path) as house:
         session, run = await at_work(house, word)
         run.cancel("enough")
@@ -94,7 +94,7 @@ async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Pat
         assert (result.status, result.detail) == ("cancelled", "enough"), result.failure
         await until(lambda: not with_word(word))
         before = len(house.server.log.asked)
-        slow: Script = [[Say(text="All is well.", deltas=10, pause=0.1)]]
+        slow: ModelScript = [[ModelSay(text="All is well.", deltas=10, pause=0.1)]]
         after = await house.play(slow, session, model=MODEL)
         assert after.result.status == "completed", after.result.failure
         later = house.server.log.asked[before:]
@@ -107,13 +107,13 @@ async def test_a_run_waits_for_its_agents_and_leaves_nothing_of_theirs(
 ) -> None:
     word = f"word-{uuid.uuid4().hex}"
     idle = runs(f"tail -f /dev/null; : {word}")
-    short = Call(tool="exec_command", input={"cmd": "true"})
+    short = ModelCall(tool="exec_command", input={"cmd": "true"})
     gate = tmp_path / "gate"
-    last = Say(text="ha", until=str(gate))
-    tasks: dict[str, Script] = {"OUTER": [[idle, SPENT], [short, SPENT], [last, SPENT]]}
+    last = ModelSay(text="ha", until=str(gate))
+    tasks: dict[str, ModelScript] = {"OUTER": [[idle, SPENT], [short, SPENT], [last, SPENT]]}
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session("dangerously_skip_permissions")
-        script: Script = [[calls("OUTER"), SPENT], [Say(text="Mine is done."), SPENT]]
+        script: ModelScript = [[calls("OUTER"), SPENT], [ModelSay(text="Mine is done."), SPENT]]
         run = await house.submit(session, script, model=MODEL)
         await until_event(run, "turn_completed")
         gate.touch()
@@ -143,11 +143,11 @@ async def test_what_an_agent_wants_to_do_is_asked(newest: Path, tmp_path: Path) 
 
     outside = tmp_path / "outside"
     wish = {"cmd": f"touch {outside}", "sandbox_permissions": "require_escalated"}
-    wants = Call(tool="exec_command", input={**wish, "justification": "May I?"})
-    tasks: dict[str, Script] = {"OUTER": [[wants], [Say(text="I was let.")]]}
+    wants = ModelCall(tool="exec_command", input={**wish, "justification": "May I?"})
+    tasks: dict[str, ModelScript] = {"OUTER": [[wants], [ModelSay(text="I was let.")]]}
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session(approve=approve)
-        script: Script = [[calls("OUTER")], [Say(text="done")]]
+        script: ModelScript = [[calls("OUTER")], [ModelSay(text="done")]]
         played = await house.play(script, session, model=MODEL)
         assert played.result.status == "completed", played.result.failure
         assert [each.tool_input for each in asked] == [
@@ -160,11 +160,18 @@ async def test_an_agent_of_an_earlier_run_may_do_no_more_than_the_run_that_it_wo
     newest: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "work" / "file"
-    touches = Call(tool="exec_command", input={"cmd": f"touch {file}"})
-    tasks: dict[str, Script] = {"OUTER": [[Say(text="first")], [touches], [Say(text="second")]]}
+    touches = ModelCall(tool="exec_command", input={"cmd": f"touch {file}"})
+    tasks: dict[str, ModelScript] = {
+        "OUTER": [[ModelSay(text="first")], [touches], [ModelSay(text="second")]]
+    }
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session("dangerously_skip_permissions")
-        script: Script = [[calls("OUTER")], [Say(text="one")], [FURTHER], [Say(text="two")]]
+        script: ModelScript = [
+            [calls("OUTER")],
+            [ModelSay(text="one")],
+            [FURTHER],
+            [ModelSay(text="two")],
+        ]
         assert (await house.play(script, session, model=MODEL)).result.text == "one"
         run = await house.submit(session, "Go on.", model=MODEL, permission_mode="plan")
         events = [event async for event in run]
@@ -177,10 +184,15 @@ async def test_an_agent_of_an_earlier_run_may_do_no_more_than_the_run_that_it_wo
 async def test_an_agent_of_an_earlier_run_is_is_there_for_the_next(
     newest: Path, tmp_path: Path
 ) -> None:
-    tasks: dict[str, Script] = {"OUTER": [[Say(text="first")], [Say(text="second")]]}
+    tasks: dict[str, ModelScript] = {"OUTER": [[ModelSay(text="first")], [ModelSay(text="second")]]}
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session("plan")
-        script: Script = [[calls("OUTER")], [Say(text="one")], [FURTHER], [Say(text="two")]]
+        script: ModelScript = [
+            [calls("OUTER")],
+            [ModelSay(text="one")],
+            [FURTHER],
+            [ModelSay(text="two")],
+        ]
         told: list[list[str]] = []
         for text in ("one", "two"):
             run = await house.submit(session, script if text == "one" else "Go on.", model=MODEL)

@@ -10,7 +10,7 @@ import trio
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server import Call, Say
+from sessionmgr.testing.model_server import ModelCall, ModelSay
 from tests.real.harness import PlayedRun, RealAgentHarness
 
 ASKER: Final = """
@@ -50,23 +50,23 @@ FEATURES: Final[dict[str, Json]] = {
     "features.request_permissions_tool": True,
 }
 # What the model calls; what is asked; the answer; what the model hears of that, and of a refusal.
-CASES: Final[dict[str, tuple[Call, str, Allow, str, str]]] = {
+CASES: Final[dict[str, tuple[ModelCall, str, Allow, str, str]]] = {
     "question": (
-        Call(tool="request_user_input", input={"questions": [QUESTION]}),
+        ModelCall(tool="request_user_input", input={"questions": [QUESTION]}),
         "request_user_input",
         Allow(tool_input={"answers": {"q1": "blue"}}),
         '{"answers":{"q1":{"answers":["blue"]}}}',
         '{"answers":{}}',
     ),
     "permissions": (
-        Call(tool="request_permissions", input={"reason": "I need it.", "permissions": WISH}),
+        ModelCall(tool="request_permissions", input={"reason": "I need it.", "permissions": WISH}),
         "request_permissions",
         Allow(),
         '"network":{"enabled":true}',
         '"network":null',
     ),
     "form": (
-        Call(tool="mcp__asker__ask", input={}),
+        ModelCall(tool="mcp__asker__ask", input={}),
         "mcp__asker",
         Allow(tool_input={"name": "Bob"}),
         '{"action": "accept", "content": {"name": "Bob"}}',
@@ -76,7 +76,7 @@ CASES: Final[dict[str, tuple[Call, str, Allow, str, str]]] = {
 
 
 async def play(
-    house: RealAgentHarness, call: Call, decision: Decision
+    house: RealAgentHarness, call: ModelCall, decision: Decision
 ) -> tuple[PlayedRun, ApprovalRequest, str]:
     """Return what is asked about a call, and what the model hears of the decision."""
     asked: list[ApprovalRequest] = []
@@ -91,7 +91,7 @@ async def play(
     servers: dict[str, Json] = {"asker": {"command": sys.executable, "args": [str(asker)]}}
     options = house.options(config=FEATURES, mcp_servers=servers)
     session = await house.session(approve=approve)
-    played = await house.play([[call], [Say(text="done")]], session, options=options)
+    played = await house.play([[call], [ModelSay(text="done")]], session, options=options)
     assert played.result.status == "completed", played.result.failure
     [request] = asked
     [result] = house.asked(played.result.provider_session_id)[-1].results
@@ -145,9 +145,11 @@ async def command_asked(house: RealAgentHarness, **more: Json) -> ApprovalReques
         return Allow()
 
     wish: dict[str, Json] = {"cmd": "touch made", "justification": "May I?", **more}
-    call = Call(tool="exec_command", input={**wish, "sandbox_permissions": "require_escalated"})
+    call = ModelCall(
+        tool="exec_command", input={**wish, "sandbox_permissions": "require_escalated"}
+    )
     session = await house.session(approve=approve)
-    played = await house.play([[call], [Say(text="done")]], session, options=house.options())
+    played = await house.play([[call], [ModelSay(text="done")]], session, options=house.options())
     assert played.result.status == "completed", played.result.failure
     [request] = asked
     return request

@@ -8,13 +8,13 @@ from typing import Final
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import (
-    Call,
-    Say,
-    Script,
-    Use,
+    ModelCall,
+    ModelSay,
+    ModelScript,
+    ModelUse,
     open_model_server,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.cancel_cases import (
     Case,
     a_text_streams,
@@ -41,7 +41,7 @@ async def a_process_of_its_own_runs(
 async def a_question_is_open(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     wish: dict[str, Json] = {"cmd": f": {word}", "sandbox_permissions": "require_escalated"}
     wish["justification"] = "May I?"
-    return await in_a_question(house, Call(tool="exec_command", input=wish))
+    return await in_a_question(house, ModelCall(tool="exec_command", input=wish))
 
 
 async def the_context_is_shortened(
@@ -49,8 +49,8 @@ async def the_context_is_shortened(
 ) -> tuple[SessionHandle, RunHandle]:
     session = await house.session("full_auto")
     options = house.options(config={"model_auto_compact_token_limit": 20_000})
-    call = Call(tool="shell", input={"command": "true"})
-    script: Script = [[call, Use(input=90_000)], [Say(text=word)]]
+    call = ModelCall(tool="shell", input={"command": "true"})
+    script: ModelScript = [[call, ModelUse(input=90_000)], [ModelSay(text=word)]]
     run = await house.submit(session, script, options=options)
     await until_event(run, "compaction_started")
     return session, run
@@ -72,7 +72,7 @@ ESSENTIAL: Final[tuple[Case, ...]] = (a_text_streams, a_tool_ignores_signals, a_
 
 async def test_a_run_is_cancelled_whatever_it_does(newest: Path, tmp_path: Path) -> None:
     async with open_model_server(compactions_hang) as server:
-        hermitage = Hermitage(tmp_path, server.url)
+        hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = hermitage.codex(retries=10)
         async with open_house(server, newest, hermitage.work, env) as house:
             await cancel_all(house, ALL)

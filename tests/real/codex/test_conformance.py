@@ -17,26 +17,26 @@ from sessionmgr.process.capture import CaptureLauncher
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.mock_sdk import connecting_by
 from sessionmgr.testing.model_server import (
-    Call,
-    Hang,
-    Refuse,
-    Reply,
-    Say,
+    ModelCall,
+    ModelHang,
+    ModelRefuse,
+    ModelReply,
+    ModelSay,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.sdk import CodexConnection, connect_codex
 from tests.real.agent_programs import CODEX, program_of
 from tests.real.codex.contract import contract_of, said_in
 
 
-def play(*script: Reply, text: str | None = None) -> Play:
+def play(*script: ModelReply, text: str | None = None) -> Play:
     return Play(prompt=prompt_with(script), text=text)
 
 
-TOUCH = Call(
+TOUCH = ModelCall(
     tool="exec_command",
     input={"cmd": "touch x", "sandbox_permissions": "require_escalated", "justification": "?"},
 )
@@ -58,10 +58,12 @@ def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
 class TestCodex(AdapterConformance):
     case = AdapterCase(
         adapter=CodexAdapter,
-        answers=play([Say(text="I look.", deltas=2), TOUCH], [Say(text="done")], text="done"),
-        fails=play([Refuse(status=400)]),
-        hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
-        asks=play([TOUCH], [Say(text="done")], text="done"),
+        answers=play(
+            [ModelSay(text="I look.", deltas=2), TOUCH], [ModelSay(text="done")], text="done"
+        ),
+        fails=play([ModelRefuse(status=400)]),
+        hangs=play([ModelSay(text="half", deltas=2), ModelHang()], text="half"),
+        asks=play([TOUCH], [ModelSay(text="done")], text="done"),
         grace=5.0,
     )
 
@@ -74,7 +76,7 @@ class TestCodex(AdapterConformance):
         program = program_of("codex", CODEX[0])
         async with open_model_server() as server:
             with tempfile.TemporaryDirectory() as root:
-                env = Hermitage(Path(root), server.url, path=os.environ["PATH"]).codex()
+                env = IsolatedEnvironment(Path(root), server.url, path=os.environ["PATH"]).codex()
                 talk = place / "talk"
                 case = dataclasses.replace(self.case, adapter=hermetic(env, talk))
                 for name in ("answers", "fails", "hangs", "asks"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr.testing.player import Entry
+from sessionmgr.testing.player import RecordedLine
 from tests.real.codex.contract import contract_of
 
 ASK: Json = {"id": 1, "method": "thread/unsubscribe", "params": {"threadId": "t"}}
@@ -33,7 +33,7 @@ TALKS: list[tuple[list[tuple[str, Json]], str | None]] = [
 async def test_whatever_is_not_as_agreed_is_found_out(codex_program: tuple[str, Path]) -> None:
     contract = await contract_of(codex_program[1])
     for talk, wrong in TALKS:
-        entries = [Entry(t=0.0, dir=who, msg=said) for who, said in talk]  # type: ignore[arg-type]
+        entries = [RecordedLine(t=0.0, dir=who, msg=said) for who, said in talk]  # type: ignore[arg-type]
         faults = contract.faults(entries)
         assert bool(faults) == (wrong is not None), (talk, faults)
         assert wrong is None or any(wrong in each for each in faults), (talk, faults)
@@ -41,13 +41,13 @@ async def test_whatever_is_not_as_agreed_is_found_out(codex_program: tuple[str, 
 
 async def test_a_line_that_is_cut_by_a_signal_is_no_fault(codex_program: tuple[str, Path]) -> None:
     contract = await contract_of(codex_program[1])
-    cut = Entry(t=0.0, dir="<", line='{"meth', note="without a newline")
+    cut = RecordedLine(t=0.0, dir="<", line='{"meth', note="without a newline")
     ends: list[Json] = [{"exit_code": 0, "signal": None}, {"exit_code": None, "signal": 9}]
-    found = [contract.faults([cut, Entry(t=0.0, dir="#", msg=end)]) for end in ends]
+    found = [contract.faults([cut, RecordedLine(t=0.0, dir="#", msg=end)]) for end in ends]
     assert [bool(faults) for faults in found] == [True, False]
 
 
 @pytest.mark.parametrize("line", ["noise", ""])
 async def test_what_is_no_message_is_found_out(codex_program: tuple[str, Path], line: str) -> None:
     contract = await contract_of(codex_program[1])
-    assert contract.faults([Entry(t=0.0, dir="<", line=line)])
+    assert contract.faults([RecordedLine(t=0.0, dir="<", line=line)])

@@ -10,49 +10,64 @@ import trio
 from sessionmgr.manager import Clocks
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.testing.model_server import (
-    Call,
-    Cut,
-    Fault,
-    Hang,
+    ModelCall,
+    ModelCut,
+    ModelFault,
+    ModelHang,
+    ModelRefuse,
+    ModelReply,
     ModelRequest,
+    ModelSay,
+    ModelScript,
     ModelServer,
-    Refuse,
-    Reply,
-    Say,
-    Script,
-    Stop,
-    UsageLimit,
-    Use,
+    ModelStop,
+    ModelUsageLimit,
+    ModelUse,
     open_model_server,
 )
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.codex.harness import open_house
 from tests.real.harness import RealAgentHarness
 
 K = FailureKind
 # What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
-TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
-    "429": ((Refuse(status=429),), K.RATE_LIMITED, True, True),
-    "500": ((Refuse(status=500),), K.PROVIDER_ERROR, True, True),
-    "503": ((Refuse(status=503),), K.OVERLOADED, True, True),
-    "at capacity": ((Refuse(status=503, kind="server_is_overloaded"),), K.OVERLOADED, True, True),
-    "401": ((Refuse(status=401),), K.AUTH_FAILED, False, True),
-    "403": ((Refuse(status=403),), K.AUTH_FAILED, False, True),
-    "404": ((Refuse(status=404),), K.PROVIDER_ERROR, False, True),
-    "400": ((Refuse(status=400),), K.PROVIDER_ERROR, False, True),
-    "always cut": ((Cut(),), K.PROVIDER_ERROR, True, True),
-    "quota": ((Fault(kind="insufficient_quota"),), K.QUOTA_EXHAUSTED, False, True),
-    "context": ((Fault(kind="context_length_exceeded"),), K.CONTEXT_EXCEEDED, False, False),
-    "prompt": ((Fault(kind="invalid_prompt"),), K.PROVIDER_ERROR, False, True),
-    "too long": ((Say(text="x"), Stop(reason="max_tokens")), K.PROVIDER_ERROR, False, True),
-    "once 500": ((Refuse(status=500, times=1), Say(text="well")), None, False, False),
-    "once cut": ((Say(text="ha", whole=False), Cut(times=1), Say(text="well")), None, False, False),
+TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
+    "429": ((ModelRefuse(status=429),), K.RATE_LIMITED, True, True),
+    "500": ((ModelRefuse(status=500),), K.PROVIDER_ERROR, True, True),
+    "503": ((ModelRefuse(status=503),), K.OVERLOADED, True, True),
+    "at capacity": (
+        (ModelRefuse(status=503, kind="server_is_overloaded"),),
+        K.OVERLOADED,
+        True,
+        True,
+    ),
+    "401": ((ModelRefuse(status=401),), K.AUTH_FAILED, False, True),
+    "403": ((ModelRefuse(status=403),), K.AUTH_FAILED, False, True),
+    "404": ((ModelRefuse(status=404),), K.PROVIDER_ERROR, False, True),
+    "400": ((ModelRefuse(status=400),), K.PROVIDER_ERROR, False, True),
+    "always cut": ((ModelCut(),), K.PROVIDER_ERROR, True, True),
+    "quota": ((ModelFault(kind="insufficient_quota"),), K.QUOTA_EXHAUSTED, False, True),
+    "context": ((ModelFault(kind="context_length_exceeded"),), K.CONTEXT_EXCEEDED, False, False),
+    "prompt": ((ModelFault(kind="invalid_prompt"),), K.PROVIDER_ERROR, False, True),
+    "too long": (
+        (ModelSay(text="x"), ModelStop(reason="max_tokens")),
+        K.PROVIDER_ERROR,
+        False,
+        True,
+    ),
+    "once 500": ((ModelRefuse(status=500, times=1), ModelSay(text="well")), None, False, False),
+    "once cut": (
+        (ModelSay(text="ha", whole=False), ModelCut(times=1), ModelSay(text="well")),
+        None,
+        False,
+        False,
+    ),
 }
 # What has a class, and no words of Codex's own that `codex exec` could be understood by.
-CLASSED: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
-    "model": ((Refuse(status=404, kind="model_not_found"),), K.MODEL_NOT_FOUND, False, True),
-    "cyber": ((Fault(kind="cyber_policy"),), K.REFUSED, False, True),
-    "used up": ((UsageLimit(resets_at=1_900_000_000),), K.RATE_LIMITED, True, True),
+CLASSED: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
+    "model": ((ModelRefuse(status=404, kind="model_not_found"),), K.MODEL_NOT_FOUND, False, True),
+    "cyber": ((ModelFault(kind="cyber_policy"),), K.REFUSED, False, True),
+    "used up": ((ModelUsageLimit(resets_at=1_900_000_000),), K.RATE_LIMITED, True, True),
 }
 LAST: list[str] = ["context"]
 """After which a thread cannot go on."""
@@ -77,7 +92,7 @@ async def test_so_it_does_in_a_process_of_its_own(house: RealAgentHarness) -> No
 
 async def fail_one_after_the_other(
     house: RealAgentHarness,
-    table: dict[str, tuple[Reply, FailureKind | None, bool, bool]],
+    table: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]],
     names: list[str],
     **options: Json,
 ) -> None:
@@ -109,10 +124,10 @@ async def test_what_was_tried_again_with_success_explains_no_later_failure(
     """A class that says nothing is retryable only where the turn broke off just before."""
     for once in (False, True):
         session = await house.session("full_auto")
-        works = Call(tool="shell", input={"command": "true"})
-        script: Script = [
-            [Say(text="ha", whole=False), Cut(times=1), works],
-            [Refuse(status=400)],
+        works = ModelCall(tool="shell", input={"command": "true"})
+        script: ModelScript = [
+            [ModelSay(text="ha", whole=False), ModelCut(times=1), works],
+            [ModelRefuse(status=400)],
         ]
         played = await house.play(script, session, options=house.options(exec=once))
         failure = played.result.failure
@@ -123,17 +138,17 @@ async def test_what_was_tried_again_with_success_explains_no_later_failure(
 
 
 async def test_a_context_that_could_not_be_shortened_says_so(newest: Path, tmp_path: Path) -> None:
-    def none_is_made(request: ModelRequest) -> Reply | None:
-        return [Refuse(status=400)] if request.purpose == "compaction" else None
+    def none_is_made(request: ModelRequest) -> ModelReply | None:
+        return [ModelRefuse(status=400)] if request.purpose == "compaction" else None
 
     async with open_model_server(none_is_made) as server:
-        hermitage = Hermitage(tmp_path, server.url)
+        hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = hermitage.codex(retries=1)
         async with open_house(server, newest, hermitage.work, env) as house:
             options = house.options(config={"model_auto_compact_token_limit": 20_000})
-            script: Script = [
-                [Call(tool="shell", input={"command": "true"}), Use(input=90_000)],
-                [Say(text="x")],
+            script: ModelScript = [
+                [ModelCall(tool="shell", input={"command": "true"}), ModelUse(input=90_000)],
+                [ModelSay(text="x")],
             ]
             session = await house.session("full_auto")
             played = await house.play(script, session, options=options)
@@ -143,7 +158,7 @@ async def test_a_context_that_could_not_be_shortened_says_so(newest: Path, tmp_p
 
 
 async def test_a_subscription_that_is_used_up_says_until_when(house: RealAgentHarness) -> None:
-    played = await house.play([[UsageLimit(resets_at=1_900_000_000)]])
+    played = await house.play([[ModelUsageLimit(resets_at=1_900_000_000)]])
     assert played.result.failure is not None
     assert played.result.failure.retry_at == "2030-03-17T17:46:40.000Z"
     assert "rate_limit_updated" in played.types
@@ -166,11 +181,11 @@ async def test_what_cannot_start_says_why(house: RealAgentHarness) -> None:
 
 async def test_a_thread_that_nobody_knows_is_not_found(house: RealAgentHarness) -> None:
     session = await house.session()
-    await house.play([[Say(text="one")]], session, options=house.options(keep=False))
+    await house.play([[ModelSay(text="one")]], session, options=house.options(keep=False))
     for each in (house.work.parent / "codex" / "sessions").rglob("*.jsonl"):
         each.unlink()
     for once in (False, True):
-        played = await house.play([[Say(text="x")]], session, options=house.options(exec=once))
+        played = await house.play([[ModelSay(text="x")]], session, options=house.options(exec=once))
         assert played.result.failure is not None
         assert played.result.failure.kind is K.SESSION_NOT_FOUND, played.result.failure
 
@@ -180,7 +195,7 @@ async def test_an_agent_that_hangs_is_stalled_and_replaced(house: RealAgentHarne
         session, options = await house.session(), house.options(exec=once)
         await house.goes_on(session, options=options)
         clocks = Clocks(model=1.0)
-        played = await house.play([[Hang()]], session, clocks=clocks, options=options)
+        played = await house.play([[ModelHang()]], session, clocks=clocks, options=options)
         assert (played.result.status, played.result.failure and played.result.failure.kind) == (
             RunStatus.TIMED_OUT,
             K.STALLED,
@@ -189,14 +204,14 @@ async def test_an_agent_that_hangs_is_stalled_and_replaced(house: RealAgentHarne
 
 
 async def test_a_server_that_is_not_there_is_not_waited_for(
-    server: ModelServer, hermitage: Hermitage, newest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path
 ) -> None:
     env = hermitage.codex(retries=1)
     config = hermitage.root / "codex" / "config.toml"
     config.write_text(config.read_text().replace(server.url, "http://127.0.0.1:9"))
     async with open_house(server, newest, hermitage.work, env) as house:
         for once in (False, True):
-            played = await house.play([[Say(text="x")]], options=house.options(exec=once))
+            played = await house.play([[ModelSay(text="x")]], options=house.options(exec=once))
             failure = played.result.failure
             assert failure is not None
             assert (failure.kind, failure.retryable) == (K.PROVIDER_ERROR, True), failure

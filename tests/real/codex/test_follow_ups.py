@@ -8,18 +8,26 @@ import trio
 
 from sessionmgr.manager import FollowUp, RunHandle
 from sessionmgr.model import MessageReceived, MessageSent, RunStarted, RunStatus
-from sessionmgr.testing.model_server import Call, ModelRequest, Prompt, Say, Script
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelRequest,
+    ModelSay,
+    ModelScript,
+    UserPrompt,
+)
 from tests.real.harness import RealAgentHarness, until, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
 
-def in_text(gate: Path) -> Script:
+def in_text(gate: Path) -> ModelScript:
     """Be in the middle of a text until there is a file."""
-    return [[Say(text=SLOW, deltas=10, until=str(gate))]]
+    return [[ModelSay(text=SLOW, deltas=10, until=str(gate))]]
 
 
-async def started(house: RealAgentHarness, script: Script, sign: str, **options: str) -> RunHandle:
+async def started(
+    house: RealAgentHarness, script: ModelScript, sign: str, **options: str
+) -> RunHandle:
     session = await house.session("full_auto")
     run = await house.submit(session, script, options=house.options(**options))
     await until_event(run, sign)
@@ -34,7 +42,7 @@ async def asked(house: RealAgentHarness, run: RunHandle) -> list[ModelRequest]:
 async def heard(house: RealAgentHarness, run: RunHandle, text: str) -> int:
     """How often a message stands in the last request."""
     items = (await asked(house, run))[-1].items
-    return sum(text in each.text for each in items if isinstance(each, Prompt))
+    return sum(text in each.text for each in items if isinstance(each, UserPrompt))
 
 
 async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
@@ -62,9 +70,9 @@ async def in_text_it_is_answered_after_that(house: RealAgentHarness) -> None:
 async def in_a_tool_it_is_heard_within_the_turn(house: RealAgentHarness) -> None:
     gate = house.gate()
     waits = f"until [ -e {gate} ]; do sleep 0.05; done"
-    script: Script = [
-        [Call(tool="exec_command", input={"cmd": waits, "yield_time_ms": 30_000})],
-        [Say(text="I heard")],
+    script: ModelScript = [
+        [ModelCall(tool="exec_command", input={"cmd": waits, "yield_time_ms": 30_000})],
+        [ModelSay(text="I heard")],
     ]
     run = await started(house, script, "tool_call_started")
     follow_up = await run.append("use blue")
@@ -112,7 +120,7 @@ async def one_that_is_for_now_ends_what_is_said(house: RealAgentHarness) -> None
 
 async def one_that_comes_at_the_end_is_not_lost(house: RealAgentHarness) -> None:
     for sign in ("message_received", "turn_completed"):
-        run = await started(house, [[Say(text="short")]], sign)
+        run = await started(house, [[ModelSay(text="short")]], sign)
         follow_up = await run.append("late one")
         result = await follow_up.run.result()
         assert result.status is RunStatus.COMPLETED, result.failure

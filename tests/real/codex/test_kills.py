@@ -11,8 +11,15 @@ import trio
 
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
-from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelHang,
+    ModelSay,
+    ModelScript,
+    ModelServer,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.codex import driver
 from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.normalise import normalise
@@ -42,9 +49,11 @@ async def at_work(house: RealAgentHarness, number: int) -> tuple[SessionHandle, 
     """Bring a session to where it is in the middle of something."""
     session = await house.session("full_auto")
     word = f"{house.mark}-{number:02}"
-    shell = Call(tool="shell", input={"command": f"sleep 1000; : {word}"})
+    shell = ModelCall(tool="shell", input={"command": f"sleep 1000; : {word}"})
     # Codex itself waits no more than ten seconds for a command, and then asks its model.
-    script: Script = [[shell], [Hang()]] if number % 2 else [[Say(text="So", deltas=2), Hang()]]
+    script: ModelScript = (
+        [[shell], [ModelHang()]] if number % 2 else [[ModelSay(text="So", deltas=2), ModelHang()]]
+    )
     run = await house.submit(session, prompt_with(script, word))
     await until_event(run, "tool_call_started" if number % 2 else "message_streamed")
     await until(lambda: is_kept(house.work.parent, word))  # else there is nothing to go on with
@@ -99,11 +108,11 @@ async def test_a_run_that_crashes_costs_its_neighbours_nothing(
 
     monkeypatch.setattr(driver, "normalise", crash)
     gate = house.gate()
-    long = Say(text="So", deltas=2, until=str(gate))
+    long = ModelSay(text="So", deltas=2, until=str(gate))
     beside = await house.submit(await house.session(), [[long]])
     await until_event(beside, "message_streamed")
     session = await house.session()
-    played = await house.play([[Say(text=word)]], session)
+    played = await house.play([[ModelSay(text=word)]], session)
     assert played.result.failure is not None
     assert played.result.failure.kind is FailureKind.ADAPTER_CRASHED
     gate.touch()
@@ -113,7 +122,7 @@ async def test_a_run_that_crashes_costs_its_neighbours_nothing(
 
 
 async def test_nothing_outlives_the_program_that_owns_it(
-    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path, tmp_path: Path
 ) -> None:
     env, work, store = hermitage.codex(), hermitage.work, tmp_path / "runs.db"
     await kill_owner("codex", newest, store, work, env)

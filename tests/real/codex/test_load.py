@@ -8,7 +8,7 @@ import trio
 
 from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus, ToolCallCompleted
-from sessionmgr.testing.model_server import Call, Say, Script
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript
 from tests.real.codex.test_kills import app_servers
 from tests.real.harness import RealAgentHarness, see, until_event
 
@@ -41,9 +41,9 @@ async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> 
             # what a command prints just before its end it may then read nothing.
             waits = f"until [ -e {gates[turn]} ] || [ $SECONDS -ge 15 ]; do sleep 0.5; done"
             command = f"echo tool-{name}; sleep 2; {waits}"
-            script: Script = [
-                [Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})],
-                [Say(text=f"text-{name}", deltas=4)],
+            script: ModelScript = [
+                [ModelCall(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})],
+                [ModelSay(text=f"text-{name}", deltas=4)],
             ]
             run = await house.submit(session, script)
             await until_event(run, "tool_call_started")
@@ -62,7 +62,7 @@ async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> 
 
     stuck = await house.session("default", approve=never)
     wish = {"cmd": "true", "sandbox_permissions": "require_escalated", "justification": "May I?"}
-    waits = await house.submit(stuck, [[Call(tool="exec_command", input=dict(wish))]])
+    waits = await house.submit(stuck, [[ModelCall(tool="exec_command", input=dict(wish))]])
     await asked.wait()
     async with trio.open_nursery() as nursery:
         for number in range(AT_ONCE - 1):
@@ -76,7 +76,7 @@ async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> 
 async def test_threads_one_after_the_other_cost_no_memory(house: RealAgentHarness) -> None:
     private: list[int] = []
     for number in range(THREADS):
-        played = await house.play([[Say(text="hello")]])
+        played = await house.play([[ModelSay(text="hello")]])
         assert played.result.status is RunStatus.COMPLETED, played.result.failure
         if number in {WARM, THREADS - 1}:
             [pid] = app_servers(house)
@@ -94,7 +94,10 @@ def memory_of(pid: int) -> int:
 
 async def test_what_a_command_prints_may_be_very_long(house: RealAgentHarness) -> None:
     command = f"head -c {LARGE} /dev/zero | tr '\\0' x"
-    script: Script = [[Call(tool="shell", input={"command": command})], [Say(text="done")]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": command})],
+        [ModelSay(text="done")],
+    ]
     played = await house.play(script, await house.session("full_auto"))
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     [done] = [each for each in played.events if isinstance(each, ToolCallCompleted)]

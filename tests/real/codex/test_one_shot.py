@@ -19,7 +19,13 @@ from sessionmgr.model import (
     RunStarted,
     RunStatus,
 )
-from sessionmgr.testing.model_server import Call, Refuse, Say, Script, Think
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelRefuse,
+    ModelSay,
+    ModelScript,
+    ModelThink,
+)
 from sessionmgr_adapters.codex.exec import driver
 from tests.real.harness import PATIENCE, RealAgentHarness
 
@@ -37,13 +43,13 @@ SCHEMA: Json = {
 
 
 async def a_run_is_told_whole_and_the_next_goes_on(house: RealAgentHarness) -> None:
-    script: Script = [
+    script: ModelScript = [
         [
-            Think(text="I look."),
-            Say(text="Let me look."),
-            Call(tool="shell", input={"command": "echo $((40 + 2)); exit 3"}),
+            ModelThink(text="I look."),
+            ModelSay(text="Let me look."),
+            ModelCall(tool="shell", input={"command": "echo $((40 + 2)); exit 3"}),
         ],
-        [Say(text="It is done.")],
+        [ModelSay(text="It is done.")],
     ]
     session = await house.session("full_auto", cwd=house.place())
     options = house.options(exec=True)
@@ -73,7 +79,7 @@ async def what_is_wished_reaches_the_model(house: RealAgentHarness) -> None:
     (house.work / "pixel.png").write_bytes(PIXEL)
     word = house.word()
     played = await house.play(
-        [[Say(text="seen")]],
+        [[ModelSay(text="seen")]],
         text=word,
         options=house.options(exec=True, base_instructions=f"base {word}"),
         system_prompt=f'system "{word}"\nand more',
@@ -141,7 +147,7 @@ async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_befor
 
 async def test_a_warning_of_its_own_is_no_failure(house: RealAgentHarness) -> None:
     played = await house.play(
-        [[Say(text="well")]], options=house.options(exec=True), model="a-model-of-nobody"
+        [[ModelSay(text="well")]], options=house.options(exec=True), model="a-model-of-nobody"
     )
     assert played.result.text == "well"
     warned = [each for each in played.events if isinstance(each, ErrorOccurred)]
@@ -176,16 +182,16 @@ async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(
 
 async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: RealAgentHarness) -> None:
     (house.work / "a,b.png").write_bytes(PIXEL)
-    complaint = Refuse(status=400, message="bad /home/joe/.codex/auth.json")
+    complaint = ModelRefuse(status=400, message="bad /home/joe/.codex/auth.json")
     for once in (False, True):
         options = house.options(exec=once)
-        shown = await house.play([[Say(text="seen")]], options=options, images=("a,b.png",))
+        shown = await house.play([[ModelSay(text="seen")]], options=options, images=("a,b.png",))
         [asked] = house.asked(shown.result.provider_session_id)
         assert "data:image/png;base64," in str(asked.body), once
         failure = (await house.play([[complaint]], options=options)).result.failure
         assert failure is not None
         assert "bad auth.json" in failure.message, once
-        named = await house.play([[Say(text="x")]], options=options, model="gpt-5.5")
+        named = await house.play([[ModelSay(text="x")]], options=options, model="gpt-5.5")
         [begun] = [each for each in named.events if isinstance(each, RunStarted)]
         assert begun.model == "gpt-5.5", once
 
@@ -214,7 +220,7 @@ async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_
         servers: Json = {"x": {"url": url, "http_headers": {"Authorization": token}}}
         session = await house.session()
         options = house.options(exec=True, mcp_servers=servers)
-        script: Script = [[Say(text="well", deltas=2, until=str(gate))]]
+        script: ModelScript = [[ModelSay(text="well", deltas=2, until=str(gate))]]
         played = await house.play(script, session, options=options)
         nursery.cancel_scope.cancel()
     again = await house.goes_on(session, options=house.options(exec=True))

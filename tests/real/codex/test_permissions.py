@@ -12,8 +12,8 @@ import trio
 
 from sessionmgr.adapter import Approve, MappedMode, PermissionMap
 from sessionmgr.model import FailureKind, Fidelity, Json, PermissionMode
-from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript, ModelServer
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from sessionmgr_adapters.codex.permissions import PERMISSIONS
 from tests.real.codex.harness import open_house
 from tests.real.effect_probes import (
@@ -100,7 +100,7 @@ async def test_an_older_one_does_no_more_either(old_house: RealAgentHarness) -> 
 
 
 async def test_what_the_users_configuration_allows_makes_no_mode_wider(
-    server: ModelServer, hermitage: Hermitage, newest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path
 ) -> None:
     env = hermitage.codex(more=WIDE)
     config = hermitage.root / "codex" / "config.toml"
@@ -136,7 +136,7 @@ async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: RealAge
         "sandbox_permissions": "require_escalated",
         "justification": "May I?",
     }
-    script: Script = [[Call(tool="exec_command", input=wish)], [Say(text="done")]]
+    script: ModelScript = [[ModelCall(tool="exec_command", input=wish)], [ModelSay(text="done")]]
     played = await house.play(script, await house.session())
     assert not (place / "out").exists()
     assert len(played.result.permission_denials) == 1
@@ -157,7 +157,10 @@ env_http_headers = { "x-gate" = "A_HEADER" }
 
 
 async def test_commands_do_not_see_the_key(house: RealAgentHarness) -> None:
-    script: Script = [[Call(tool="shell", input={"command": "env"})], [Say(text="done")]]
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": "env"})],
+        [ModelSay(text="done")],
+    ]
     config = Path(house.env["CODEX_HOME"]) / "config.toml"
     config.write_text(config.read_text() + ANOTHER)
     override: Json = {
@@ -201,9 +204,9 @@ async def nothing_gets_out(house: RealAgentHarness, mode: str) -> None:
     for once in (False, True):
         for ruled in (False, True):
             out = house.place() / "out"
-            script: Script = [
-                [Call(tool="shell", input={"command": f"touch {out}"})],
-                [Say(text="done")],
+            script: ModelScript = [
+                [ModelCall(tool="shell", input={"command": f"touch {out}"})],
+                [ModelSay(text="done")],
             ]
             options = house.options(exec=once, rules=ruled)
             session = await house.session(mode)
@@ -238,7 +241,7 @@ for line in sys.stdin:
 
 
 async def test_a_tool_that_is_allowed_for_good_is_not_used_where_a_run_only_plans(
-    server: ModelServer, hermitage: Hermitage, newest: Path
+    server: ModelServer, hermitage: IsolatedEnvironment, newest: Path
 ) -> None:
     file = hermitage.root / "writer.py"
     more = f"""
@@ -253,10 +256,10 @@ tools.write.approval_mode = "approve"
         for mode, uses in (("plan", False), ("full_auto", True)):
             for once in (False, True):
                 out = house.place() / "out"
-                call = Call(tool="mcp__lab__write", input={"path": str(out)})
+                call = ModelCall(tool="mcp__lab__write", input={"path": str(out)})
                 options = house.options(exec=once)
                 session = await house.session(mode)
-                await house.play([[call], [Say(text="done")]], session, options=options)
+                await house.play([[call], [ModelSay(text="done")]], session, options=options)
                 assert out.exists() is uses, (mode, once)
 
 
@@ -292,10 +295,10 @@ async def test_what_a_trusted_project_configures_makes_no_mode_wider(
             options = house.options(exec=once, config={} if by_config else trusted)
             for mode, uses in (("plan", False), ("full_auto", True)):
                 out = house.place() / "out"
-                script: Script = [
-                    [Call(tool="mcp__lab__write", input={"path": str(out)})],
-                    [Call(tool="shell", input={"command": "env"})],
-                    [Say(text="done")],
+                script: ModelScript = [
+                    [ModelCall(tool="mcp__lab__write", input={"path": str(out)})],
+                    [ModelCall(tool="shell", input={"command": "env"})],
+                    [ModelSay(text="done")],
                 ]
                 session = await house.session(mode, cwd=project / "inner")
                 env = {"PRIVATE": "1", "PUBLIC": "1"}

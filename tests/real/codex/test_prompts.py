@@ -7,8 +7,8 @@ from typing import Any
 
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import FailureKind
-from sessionmgr.testing.model_server import ModelServer, Say
-from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.model_server import ModelSay, ModelServer
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.codex.harness import open_house
 from tests.real.harness import RealAgentHarness
 
@@ -29,7 +29,7 @@ async def say(
     house: RealAgentHarness, session: SessionHandle, word: str, **options: bool
 ) -> list[str]:
     played = await house.play(
-        [[Say(text="a")]],
+        [[ModelSay(text="a")]],
         session,
         system_prompt=f"Always say {word}.",
         options=house.options(**options),
@@ -55,13 +55,13 @@ async def test_a_system_prompt_of_a_later_run_is_heard_after_the_first(
 
 
 async def test_a_process_of_its_own_refuses_one_that_it_would_pass_over(
-    newest: Path, server: ModelServer, hermitage: Hermitage, tmp_path: Path
+    newest: Path, server: ModelServer, hermitage: IsolatedEnvironment, tmp_path: Path
 ) -> None:
     async def refused(house: RealAgentHarness, session: SessionHandle) -> None:
         options = house.options(exec=True)
         before = len(house.server.log.asked)
         played = await house.play(
-            [[Say(text="a")]], session, system_prompt="Always say no.", options=options
+            [[ModelSay(text="a")]], session, system_prompt="Always say no.", options=options
         )
         failure = played.result.failure
         assert failure is not None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from sessionmgr.testing.model_server import Call, Say, Script, Think
+from sessionmgr.testing.model_server import ModelCall, ModelSay, ModelScript, ModelThink
 from tests.real.harness import RealAgentHarness
 
 
 async def test_a_prompt_is_answered_and_the_next_one_too(any_house: RealAgentHarness) -> None:
-    script: Script = [
+    script: ModelScript = [
         [
-            Think(text="I look."),
-            Say(text="Let me look.", deltas=3),
-            Call(tool="shell", input={"command": "echo it is $((40 + 2))"}),
+            ModelThink(text="I look."),
+            ModelSay(text="Let me look.", deltas=3),
+            ModelCall(tool="shell", input={"command": "echo it is $((40 + 2))"}),
         ],
-        [Say(text="It is done.", deltas=3)],
+        [ModelSay(text="It is done.", deltas=3)],
     ]
     session = await any_house.session("full_auto")
     played = await any_house.play(script, session)

@@ -11,8 +11,8 @@ import trio
 from msgspec import structs
 
 from sessionmgr.model import FailureKind, Json, ToolCallCompleted
-from sessionmgr.testing.model_server import Call, Hang, Say, Script
-from sessionmgr.testing.player import Entry
+from sessionmgr.testing.model_server import ModelCall, ModelHang, ModelSay, ModelScript
+from sessionmgr.testing.player import RecordedLine
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
 from sessionmgr_adapters.codex.thread_cache import MAX_IDLE_THREADS
 from tests.real.codex.contract import said_in
@@ -53,9 +53,9 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: RealAgentHarne
 
     async def nothing_is_noted() -> None:
         session = await house.session("full_auto", cwd=project)
-        script: Script = [
-            [Call(tool="shell", input={"command": "env; mktemp"})],
-            [Say(text="done")],
+        script: ModelScript = [
+            [ModelCall(tool="shell", input={"command": "env; mktemp"})],
+            [ModelSay(text="done")],
         ]
         played["env"] = await house.play(script, session)
         assert played["env"].result.status == "completed", played["env"].result
@@ -64,11 +64,11 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: RealAgentHarne
         tool = CodexTool("weather", "Say what the weather is.", weather)
         options = CodexOptions(command=(str(house.program),), tools=(tool,))
         session = await house.session()
-        script: Script = [
-            [Call(tool="weather", input={"city": "Rome"})],
-            [Say(text="It is mild.")],
-            [Call(tool="weather", input={"city": "Oslo"})],
-            [Say(text="There, too.")],
+        script: ModelScript = [
+            [ModelCall(tool="weather", input={"city": "Rome"})],
+            [ModelSay(text="It is mild.")],
+            [ModelCall(tool="weather", input={"city": "Oslo"})],
+            [ModelSay(text="There, too.")],
         ]
         played["function"] = await house.play(script, session, options=options)
         played["again"] = await see(await house.submit(session, "And Oslo?", options=options))
@@ -89,7 +89,7 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: RealAgentHarne
 
     async def a_fork_leaves_the_old_thread_as_it_is() -> None:
         session = await house.session("plan")
-        first = (await house.play([[Say(text="one")], [Say(text="two")]], session)).result
+        first = (await house.play([[ModelSay(text="one")], [ModelSay(text="two")]], session)).result
         forked = await house.submit(session, "And?", options=house.options(fork=True))
         result = await forked.result()
         assert (result.status, result.text) == ("completed", "two"), result
@@ -122,7 +122,7 @@ async def test_functions_are_refused_that_a_thread_was_begun_without(
     mild, wild = (CodexTool(name, "Say how it is.", weather) for name in ("mild", "wild"))
     plain = CodexOptions(command=(str(house.program),))
     options = structs.replace(plain, tools=(mild,))
-    script: Script = [[Say(text="done")]]
+    script: ModelScript = [[ModelSay(text="done")]]
     bare, begun = await house.session("plan"), await house.session("plan")
     await house.goes_on(bare)
     await house.goes_on(begun, options=options)
@@ -171,7 +171,7 @@ async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: RealAgen
     ] == [(1, 2, 3, 4), (0, 1, 1, 1)]
 
 
-def calls_done(entries: Iterable[Entry]) -> Counter[str]:
+def calls_done(entries: Iterable[RecordedLine]) -> Counter[str]:
     """Count our calls by method, without those that were refused.
 
     Codex may still take a thread for closing that it has closed; then it is asked again.
@@ -222,9 +222,9 @@ async def test_what_hides_from_a_cancel_is_found(house: RealAgentHarness) -> Non
         f'setsid sleep 301 & (trap "" TERM; sleep 302) & (setsid setsid sleep 303 &) ; : {word}'
     )
     session = await house.session("dangerously_skip_permissions")
-    script: Script = [
-        [Call(tool="shell", input={"command": f"{hiding}; sleep 304"})],
-        [Hang()],  # after ten seconds Codex itself no longer waits for the command
+    script: ModelScript = [
+        [ModelCall(tool="shell", input={"command": f"{hiding}; sleep 304"})],
+        [ModelHang()],  # after ten seconds Codex itself no longer waits for the command
     ]
     run = await house.submit(session, script)
     await until_event(run, "tool_call_started")

@@ -18,12 +18,12 @@ from sessionmgr.testing.script import (
     Tool,
     write_script,
 )
-from sessionmgr.testing.scripted import scripted
+from sessionmgr.testing.scripted_provider import scripted
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr_adapters.shell import ShellAdapter
 from tests.testing.conformance.echo import Echo
-from tests.testing.toy.dialect import TOY
-from tests.testing.toy.mocked import agent_of_frames
+from tests.testing.toy.mock_agent import agent_of_frames
+from tests.testing.toy.toy_dialect import TOY
 
 
 class TestEcho(AdapterConformance):

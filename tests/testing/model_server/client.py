@@ -12,7 +12,7 @@ from sessionmgr.testing.model_server import ModelServer
 from sessionmgr.wire import ServerEvent, ServerEventDecoder
 
 
-class Answer(msgspec.Struct):
+class HttpAnswer(msgspec.Struct):
     """What came back."""
 
     status: int
@@ -32,7 +32,7 @@ class Answer(msgspec.Struct):
         return [str(each["type"]) for each in self.events()]
 
 
-class Client:
+class HttpClient:
     """One connection, request after request."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
@@ -49,22 +49,22 @@ class Client:
 
     async def ask(
         self, method: str, target: str, body: Json = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> HttpAnswer:
         await self.send(method, target, body, headers)
         return await self.receive(has_body=method != "HEAD")
 
-    async def receive(self, *, has_body: bool = True) -> Answer:
+    async def receive(self, *, has_body: bool = True) -> HttpAnswer:
         """Read one answer, or what there is of it."""
         while b"\r\n\r\n" not in self.held:
             if not await self._more():
-                return Answer(0, {}, bytes(self.held), whole=False)
+                return HttpAnswer(0, {}, bytes(self.held), whole=False)
         head, _, rest = bytes(self.held).partition(b"\r\n\r\n")
         self.held = bytearray(rest)
         first, *lines = head.decode().split("\r\n")
         headers = {
             name.lower(): value for name, _, value in (each.partition(": ") for each in lines)
         }
-        answer = Answer(int(first.split()[1]), headers, b"", whole=True)
+        answer = HttpAnswer(int(first.split()[1]), headers, b"", whole=True)
         if not has_body:
             return answer
         if "content-length" in headers:
@@ -108,10 +108,10 @@ class Client:
 
 
 @asynccontextmanager
-async def client_of(server: ModelServer) -> AsyncGenerator[Client]:
+async def connect_client(server: ModelServer) -> AsyncGenerator[HttpClient]:
     """Connect to a server."""
     async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
-        yield Client(stream)
+        yield HttpClient(stream)
 
 
 TOOLS: Json = [

@@ -10,46 +10,46 @@ import pytest
 import trio
 
 from sessionmgr.testing.model_server import (
-    Call,
-    Cut,
-    Fault,
-    Hang,
-    Headers,
-    Limits,
-    Malformed,
+    ModelCall,
+    ModelCut,
+    ModelFault,
+    ModelHang,
+    ModelHeaders,
+    ModelLimits,
+    ModelMalformed,
+    ModelRefuse,
+    ModelReply,
     ModelRequest,
-    Refuse,
-    Reply,
-    Say,
-    Stop,
-    Think,
-    UsageLimit,
-    Use,
-    Wait,
+    ModelSay,
+    ModelStop,
+    ModelThink,
+    ModelUsageLimit,
+    ModelUse,
+    ModelWait,
     open_model_server,
     prompt_with,
 )
-from sessionmgr.testing.model_server.connection import Connection
+from sessionmgr.testing.model_server.connection import ServerConnection
 from sessionmgr.testing.model_server.http import HttpRequest
-from sessionmgr.testing.model_server.log import KEPT, KEPT_BYTES, Exchange, Log
-from sessionmgr.testing.model_server.performance import Send
-from tests.testing.model_server.client import client_of, message, messages
+from sessionmgr.testing.model_server.request_log import KEPT, KEPT_BYTES, Exchange, RequestLog
+from sessionmgr.testing.model_server.responder import Send
+from tests.testing.model_server.client import connect_client, message, messages
 
 MESSAGES = "/v1/messages?beta=true"
 
 
-def prompt(*moves: Reply) -> str:
+def prompt(*moves: ModelReply) -> str:
     return prompt_with(moves)
 
 
 async def test_a_reply_is_streamed() -> None:
-    reply: Reply = [
-        Think(text="hm", deltas=2),
-        Say(text="hello", deltas=5),
-        Call(tool="shell", input={"command": "ls"}),
-        Use(input=1, cached_input=2, cache_write=3, output=4),
+    reply: ModelReply = [
+        ModelThink(text="hm", deltas=2),
+        ModelSay(text="hello", deltas=5),
+        ModelCall(tool="shell", input={"command": "ls"}),
+        ModelUse(input=1, cached_input=2, cache_write=3, output=4),
     ]
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         answer = await client.ask("POST", MESSAGES, messages(prompt(reply)))
     assert (answer.status, answer.whole) == (200, True)
     assert answer.headers["content-type"] == "text/event-stream"
@@ -73,8 +73,12 @@ async def test_a_reply_is_streamed() -> None:
 
 
 async def test_a_reply_comes_as_a_whole_to_who_does_not_stream() -> None:
-    reply: Reply = [Say(text="hello"), Call(tool="Bash", input={"a": 1}), Stop(reason="max_tokens")]
-    async with open_model_server() as server, client_of(server) as client:
+    reply: ModelReply = [
+        ModelSay(text="hello"),
+        ModelCall(tool="Bash", input={"a": 1}),
+        ModelStop(reason="max_tokens"),
+    ]
+    async with open_model_server() as server, connect_client(server) as client:
         answer = await client.ask("POST", MESSAGES, messages(prompt(reply), stream=False))
     message = answer.json()
     assert [each["type"] for each in message["content"]] == ["text", "tool_use"]
@@ -84,7 +88,7 @@ async def test_a_reply_comes_as_a_whole_to_who_does_not_stream() -> None:
 
 
 async def test_a_connection_is_used_again_and_again() -> None:
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         for number in range(3):
             answer = await client.ask("POST", MESSAGES, messages(str(number)))
             assert f"You said: {number}" in answer.body.decode()
@@ -98,14 +102,14 @@ async def test_a_connection_is_used_again_and_again() -> None:
 
 
 async def test_tokens_are_counted() -> None:
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         counted = await client.ask("POST", "/v1/messages/count_tokens?beta=true", messages("hi"))
     assert counted.json()["input_tokens"] > 0
     assert server.log.asked == []
 
 
 async def test_whoever_wants_somebody_else_is_refused_and_noted() -> None:
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         for method, target, status in [
             ("GET", "/v1/models", 404),
             ("POST", "/v1/messages/batches", 404),
@@ -123,7 +127,7 @@ async def test_whoever_wants_somebody_else_is_refused_and_noted() -> None:
 
 
 async def test_what_is_no_http_is_told_so() -> None:
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         await client.stream.send_all(b"nonsense\r\n\r\n")
         answer = await client.receive()
         assert (answer.status, answer.headers["connection"]) == (400, "close")
@@ -131,7 +135,7 @@ async def test_what_is_no_http_is_told_so() -> None:
 
 
 async def test_a_client_that_waits_for_a_word_gets_it() -> None:
-    async with open_model_server() as server, client_of(server) as client:
+    async with open_model_server() as server, connect_client(server) as client:
         head = b"HEAD / HTTP/1.1\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n"
         await client.stream.send_all(head)
         assert (await client.receive(has_body=False)).status == 100
@@ -142,13 +146,13 @@ async def test_a_client_that_waits_for_a_word_gets_it() -> None:
 @pytest.mark.parametrize(
     ("refusal", "status", "kind", "headers"),
     [
-        (Refuse(status=429), 429, "rate_limit_error", {}),
-        (Refuse(status=429, retry_after=1.5), 429, "rate_limit_error", {"retry-after": "1.5"}),
-        (Refuse(status=529), 529, "overloaded_error", {}),
-        (Refuse(status=500), 500, "api_error", {}),
-        (Refuse(status=400, kind="other", headers={"a": "b"}), 400, "other", {"a": "b"}),
+        (ModelRefuse(status=429), 429, "rate_limit_error", {}),
+        (ModelRefuse(status=429, retry_after=1.5), 429, "rate_limit_error", {"retry-after": "1.5"}),
+        (ModelRefuse(status=529), 529, "overloaded_error", {}),
+        (ModelRefuse(status=500), 500, "api_error", {}),
+        (ModelRefuse(status=400, kind="other", headers={"a": "b"}), 400, "other", {"a": "b"}),
         (
-            UsageLimit(resets_at=12),
+            ModelUsageLimit(resets_at=12),
             429,
             "rate_limit_error",
             {
@@ -160,10 +164,10 @@ async def test_a_client_that_waits_for_a_word_gets_it() -> None:
 )
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_refusal_has_a_status_a_kind_and_headers(
-    refusal: Refuse, status: int, kind: str, headers: dict[str, str], stream: bool
+    refusal: ModelRefuse, status: int, kind: str, headers: dict[str, str], stream: bool
 ) -> None:
-    async with open_model_server() as server, client_of(server) as client:
-        body = messages(prompt([Headers(headers={"x": "y"}), refusal]), stream=stream)
+    async with open_model_server() as server, connect_client(server) as client:
+        body = messages(prompt([ModelHeaders(headers={"x": "y"}), refusal]), stream=stream)
         answer = await client.ask("POST", MESSAGES, body)
     assert (answer.status, answer.json()["error"]["type"]) == (status, kind)
     assert answer.headers.items() >= {**headers, "x": "y"}.items()
@@ -171,8 +175,8 @@ async def test_a_refusal_has_a_status_a_kind_and_headers(
 
 
 async def test_a_failure_passes_after_so_many_attempts() -> None:
-    body = messages(prompt([Refuse(status=529, times=2), Say(text="at last")]))
-    async with open_model_server() as server, client_of(server) as client:
+    body = messages(prompt([ModelRefuse(status=529, times=2), ModelSay(text="at last")]))
+    async with open_model_server() as server, connect_client(server) as client:
         answers = [await client.ask("POST", MESSAGES, body) for _ in range(3)]
         assert [answer.status for answer in answers] == [529, 529, 200]
         # Another session begins anew.
@@ -181,60 +185,65 @@ async def test_a_failure_passes_after_so_many_attempts() -> None:
 
 
 async def test_limits_are_told_in_headers() -> None:
-    limits = Limits(used=0.9, resets_at=12, status="allowed_warning")
-    async with open_model_server() as server, client_of(server) as client:
-        answer = await client.ask("POST", MESSAGES, messages(prompt([limits, Say(text="a")])))
+    limits = ModelLimits(used=0.9, resets_at=12, status="allowed_warning")
+    async with open_model_server() as server, connect_client(server) as client:
+        answer = await client.ask("POST", MESSAGES, messages(prompt([limits, ModelSay(text="a")])))
     assert answer.headers["anthropic-ratelimit-unified-5h-utilization"] == "0.9"
     assert answer.headers["anthropic-ratelimit-unified-status"] == "allowed_warning"
 
 
 async def test_a_stream_may_break_in_every_way() -> None:
     async with open_model_server() as server:
-        async with client_of(server) as client:
-            reply: Reply = [Say(text="half", whole=False), Fault(kind="overloaded_error")]
+        async with connect_client(server) as client:
+            reply: ModelReply = [
+                ModelSay(text="half", whole=False),
+                ModelFault(kind="overloaded_error"),
+            ]
             answer = await client.ask("POST", MESSAGES, messages(prompt(reply)))
             assert (answer.types()[-1], answer.whole) == ("error", True)
             assert "content_block_stop" not in answer.types()
-            late: Reply = [Say(text="half"), Refuse(status=500)]
+            late: ModelReply = [ModelSay(text="half"), ModelRefuse(status=500)]
             answer = await client.ask("POST", MESSAGES, messages(prompt(late)))
             assert (answer.status, answer.types()[-1]) == (200, "error")
-            nonsense: Reply = [Malformed(text="data: {no\n\n"), Say(text="a")]
+            nonsense: ModelReply = [ModelMalformed(text="data: {no\n\n"), ModelSay(text="a")]
             answer = await client.ask("POST", MESSAGES, messages(prompt(nonsense)))
             assert b"data: {no\n\n" in answer.body
-            answer = await client.ask("POST", MESSAGES, messages(prompt([Malformed()])))
+            answer = await client.ask("POST", MESSAGES, messages(prompt([ModelMalformed()])))
             assert b"event: content_block_delta\ndata: {not json\n\n" in answer.body
-            answer = await client.ask("POST", MESSAGES, messages(prompt([Say(text="a"), Cut()])))
+            answer = await client.ask(
+                "POST", MESSAGES, messages(prompt([ModelSay(text="a"), ModelCut()]))
+            )
             assert (answer.status, answer.whole) == (200, False)
-        async with client_of(server) as client:
-            answer = await client.ask("POST", MESSAGES, messages(prompt([Cut()])))
+        async with connect_client(server) as client:
+            answer = await client.ask("POST", MESSAGES, messages(prompt([ModelCut()])))
             assert (answer.status, answer.whole) == (0, False)
     assert [each.ending for each in server.log] == ["whole"] * 4 + ["cut", "cut"]
 
 
 async def test_a_whole_message_may_break_as_well() -> None:
-    async with open_model_server() as server, client_of(server) as client:
-        fault = messages(prompt([Say(text="a"), Fault(kind="k")]), stream=False)
+    async with open_model_server() as server, connect_client(server) as client:
+        fault = messages(prompt([ModelSay(text="a"), ModelFault(kind="k")]), stream=False)
         answer = await client.ask("POST", MESSAGES, fault)
         assert (answer.status, answer.json()["error"]["type"]) == (500, "k")
-        nonsense = messages(prompt([Malformed(text="{no")]), stream=False)
+        nonsense = messages(prompt([ModelMalformed(text="{no")]), stream=False)
         assert (await client.ask("POST", MESSAGES, nonsense)).body == b"{no"
 
 
 async def test_arguments_may_be_no_json() -> None:
-    broken: Reply = [Call(tool="Bash", broken='{"command": ')]
-    async with open_model_server() as server, client_of(server) as client:
+    broken: ModelReply = [ModelCall(tool="Bash", broken='{"command": ')]
+    async with open_model_server() as server, connect_client(server) as client:
         answer = await client.ask("POST", MESSAGES, messages(prompt(broken)))
     deltas = [each["delta"] for each in answer.events() if "delta" in each]
     assert "".join(each.get("partial_json", "") for each in deltas) == '{"command": '
 
 
-@pytest.mark.parametrize("reply", [[Hang()], [Say(text="a"), Hang()]])
-async def test_a_model_that_hangs_is_left_by_its_client(reply: Reply) -> None:
+@pytest.mark.parametrize("reply", [[ModelHang()], [ModelSay(text="a"), ModelHang()]])
+async def test_a_model_that_hangs_is_left_by_its_client(reply: ModelReply) -> None:
     async with open_model_server() as server:
-        async with client_of(server) as client:
+        async with connect_client(server) as client:
             await client.send("POST", MESSAGES, messages(prompt(reply)))
-            await server.log.reached(1)
-        await server.log.settled()
+            await server.log.wait_for_total(1)
+        await server.log.wait_until_idle()
     assert [each.ending for each in server.log] == ["left"]
 
 
@@ -243,38 +252,42 @@ async def test_a_client_has_left_as_well_where_that_is_heard_first_by_writing_to
         await trio.lowlevel.checkpoint()
         raise trio.BrokenResourceError
 
-    log = Log()
+    log = RequestLog()
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
     async with ours, theirs:
         await theirs.send_all(b"HEAD / HTTP/1.1\r\n\r\n")
         with pytest.RaisesGroup(trio.BrokenResourceError):
-            await Connection(ours, log, answer).run()
+            await ServerConnection(ours, log, answer).run()
     assert [each.ending for each in log] == ["left"]
 
 
 async def test_who_goes_at_the_end_that_the_events_tell_has_heard_all() -> None:
     async with open_model_server() as server:
         for _ in range(30):
-            async with client_of(server) as client:
-                await client.send("POST", MESSAGES, messages(prompt([Say(text="a")])))
+            async with connect_client(server) as client:
+                await client.send("POST", MESSAGES, messages(prompt([ModelSay(text="a")])))
                 await client.heard(b"message_stop")
-        await server.log.settled()
+        await server.log.wait_until_idle()
     assert {each.ending for each in server.log} == {"whole"}
 
 
 async def test_a_server_that_ends_says_so_of_what_it_was_at() -> None:
     async with AsyncExitStack() as stack:
         async with open_model_server() as server:
-            client = await stack.enter_async_context(client_of(server))
-            await client.send("POST", MESSAGES, messages(prompt([Hang()])))
-            await server.log.reached(1)
+            client = await stack.enter_async_context(connect_client(server))
+            await client.send("POST", MESSAGES, messages(prompt([ModelHang()])))
+            await server.log.wait_for_total(1)
         [exchange] = server.log
         assert exchange.ending == "shutdown"
 
 
 async def test_pauses_take_their_time() -> None:
-    reply: Reply = [Wait(seconds=0.02), Say(text="abc", deltas=3, pause=0.01), Wait(seconds=0.01)]
-    async with open_model_server() as server, client_of(server) as client:
+    reply: ModelReply = [
+        ModelWait(seconds=0.02),
+        ModelSay(text="abc", deltas=3, pause=0.01),
+        ModelWait(seconds=0.01),
+    ]
+    async with open_model_server() as server, connect_client(server) as client:
         began = trio.current_time()
         await client.ask("POST", MESSAGES, messages(prompt(reply)))
         assert trio.current_time() - began >= 0.06
@@ -282,12 +295,12 @@ async def test_pauses_take_their_time() -> None:
 
 async def test_a_script_goes_on_in_another_server() -> None:
     said = messages(
-        prompt([Call(tool="Bash")], [Say(text="on we go")]),
+        prompt([ModelCall(tool="Bash")], [ModelSay(text="on we go")]),
         message("assistant", {"type": "tool_use", "id": "x", "name": "Bash", "input": {}}),
         message("user", {"type": "tool_result", "tool_use_id": "x", "content": "it ran"}),
     )
     for _ in range(2):
-        async with open_model_server() as server, client_of(server) as client:
+        async with open_model_server() as server, connect_client(server) as client:
             assert b"on we go" in (await client.ask("POST", MESSAGES, said)).body
             assert [each.text for each in server.log.asked[0].results] == ["it ran"]
 
@@ -303,13 +316,13 @@ async def test_what_the_body_raises_leaves_the_block_bare() -> None:
     assert scope.cancelled_caught
 
 
-def fails(request: ModelRequest) -> Reply:
+def fails(request: ModelRequest) -> ModelReply:
     raise LookupError(request.prompt)
 
 
 async def test_what_a_function_raises_that_was_to_reply_leaves_the_block_bare() -> None:
     async def wait() -> None:
-        async with open_model_server(fails) as server, client_of(server) as client:
+        async with open_model_server(fails) as server, connect_client(server) as client:
             await client.send("POST", MESSAGES, messages("hi"))
             await trio.sleep_forever()
 
@@ -321,7 +334,7 @@ async def test_a_body_that_fails_for_such_a_function_says_so() -> None:
     async def fail() -> None:
         async with open_model_server(fails) as server:
             with trio.CancelScope(shield=True):
-                async with client_of(server) as client:
+                async with connect_client(server) as client:
                     await client.ask("POST", MESSAGES, messages("hi"))
             raise AssertionError
 
@@ -331,11 +344,11 @@ async def test_a_body_that_fails_for_such_a_function_says_so() -> None:
 
 
 async def test_an_interrupt_leaves_the_block_bare_whoever_it_strikes() -> None:
-    def interrupted(request: ModelRequest) -> Reply:
+    def interrupted(request: ModelRequest) -> ModelReply:
         raise KeyboardInterrupt
 
     async def ask() -> None:
-        async with open_model_server(interrupted) as server, client_of(server) as client:
+        async with open_model_server(interrupted) as server, connect_client(server) as client:
             await client.send("POST", MESSAGES, messages("hi"))
             await trio.sleep_forever()
 
@@ -344,7 +357,7 @@ async def test_an_interrupt_leaves_the_block_bare_whoever_it_strikes() -> None:
 
 
 def test_the_log_keeps_the_last() -> None:
-    log = Log()
+    log = RequestLog()
     for number in range(KEPT + 5):
         log.begin(HttpRequest("GET", f"/{number}", {}))
     assert (log.total, len(log)) == (KEPT + 5, KEPT)
@@ -352,7 +365,7 @@ def test_the_log_keeps_the_last() -> None:
 
 
 def test_the_log_forgets_what_was_asked_long_ago() -> None:
-    log = Log()
+    log = RequestLog()
     body = bytes(KEPT_BYTES // 3)
     for _ in range(5):
         log.begin(HttpRequest("POST", "/", {}, body)).asked = ModelRequest(

@@ -3,49 +3,51 @@ from collections.abc import Mapping
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr.testing.model_server import Offer
-from sessionmgr.testing.model_server.sample import sample_of
-from sessionmgr.testing.model_server.tools import choose
+from sessionmgr.testing.model_server import ToolOffer
+from sessionmgr.testing.model_server.sample_value import sample_value
+from sessionmgr.testing.model_server.tools import choose_tool
 
 
-def offer(name: str, *fields: str, **more: Json) -> Offer:
+def offer(name: str, *fields: str, **more: Json) -> ToolOffer:
     properties: dict[str, Json] = {each: {"type": "string"} for each in fields}
     for each, kind in more.items():
         properties[each] = {"type": kind}
-    return Offer(name, {"properties": properties, "required": list(properties)})
+    return ToolOffer(name, {"properties": properties, "required": list(properties)})
 
 
 def test_a_tool_is_found_by_what_it_is_for_and_its_fields_are_called_as_there() -> None:
     bash = offer("Bash", "command", limit="integer")
-    chosen = choose("shell", {"command": "ls"}, [offer("Read", "file_path"), bash])
+    chosen = choose_tool("shell", {"command": "ls"}, [offer("Read", "file_path"), bash])
     assert (chosen.name, chosen.input) == ("Bash", {"command": "ls", "limit": 0})
-    chosen = choose("shell", {"command": "ls"}, [offer("exec_command", "cmd")])
+    chosen = choose_tool("shell", {"command": "ls"}, [offer("exec_command", "cmd")])
     assert (chosen.name, chosen.input) == ("exec_command", {"cmd": "ls"})
 
 
 def test_a_tool_that_is_called_by_its_name_gets_what_it_is_given() -> None:
-    chosen = choose("Bash", {"cmd": 1}, [offer("Bash", "command")])
+    chosen = choose_tool("Bash", {"cmd": 1}, [offer("Bash", "command")])
     assert (chosen.name, chosen.input, chosen.text) == ("Bash", {"cmd": 1}, None)
-    assert choose("patch", {"text": "x"}, [Offer("patch")]).text == "x"
+    assert choose_tool("patch", {"text": "x"}, [ToolOffer("patch")]).text == "x"
 
 
 def test_a_tool_that_nobody_offers_is_called_all_the_same() -> None:
-    assert choose("mcp__a__b", {"x": 1}, []).name == "mcp__a__b"
-    assert choose("shell", {"command": "ls"}, []).name == "shell"
-    assert choose("edit", {"path": "a"}, []).name == "edit"
+    assert choose_tool("mcp__a__b", {"x": 1}, []).name == "mcp__a__b"
+    assert choose_tool("shell", {"command": "ls"}, []).name == "shell"
+    assert choose_tool("edit", {"path": "a"}, []).name == "edit"
 
 
 def test_who_cannot_read_or_write_is_told_to_in_another_way() -> None:
     shell = offer("exec_command", "cmd")
-    read = choose("read", {"path": "a b"}, [shell])
+    read = choose_tool("read", {"path": "a b"}, [shell])
     assert (read.name, read.input) == ("exec_command", {"cmd": "cat 'a b'"})
-    write = choose("write", {"path": "a", "content": "it's"}, [shell])
+    write = choose_tool("write", {"path": "a", "content": "it's"}, [shell])
     assert write.input == {"cmd": """printf %s 'it'"'"'s' > a"""}
-    patch = choose("write", {"path": "a", "content": "1\n2\n"}, [shell, Offer("apply_patch")])
+    patch = choose_tool(
+        "write", {"path": "a", "content": "1\n2\n"}, [shell, ToolOffer("apply_patch")]
+    )
     assert patch.text == "*** Begin Patch\n*** Add File: a\n+1\n+2\n*** End Patch"
-    patch = choose("edit", {"path": "a", "old": "1", "new": "2"}, [Offer("apply_patch")])
+    patch = choose_tool("edit", {"path": "a", "old": "1", "new": "2"}, [ToolOffer("apply_patch")])
     assert patch.text == "*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch"
-    program = choose("shell", {"command": "ls"}, [Offer("exec")])
+    program = choose_tool("shell", {"command": "ls"}, [ToolOffer("exec")])
     assert program.text == 'text(await tools.exec_command({"cmd": "ls"}))'
 
 
@@ -93,7 +95,7 @@ SCHEMAS: list[tuple[Mapping[str, Json] | bool, Json]] = [
 def test_a_sample_is_valid_against_its_schema(
     schema: Mapping[str, Json] | bool, value: Json
 ) -> None:
-    assert sample_of(schema) == value
+    assert sample_value(schema) == value
 
 
 def test_a_schema_that_holds_itself_has_a_sample_as_well() -> None:
@@ -102,4 +104,4 @@ def test_a_schema_that_holds_itself_has_a_sample_as_well() -> None:
         "properties": {"next": {"$ref": "#"}},
         "required": ["next"],
     }
-    assert isinstance(sample_of(schema), dict)
+    assert isinstance(sample_value(schema), dict)

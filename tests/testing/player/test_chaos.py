@@ -6,13 +6,21 @@ import msgspec
 import pytest
 import trio
 
-from sessionmgr.testing.player import CHAOS, Chaos, Dialect, Expect, Write, command_of, line
+from sessionmgr.testing.player import (
+    CHAOS,
+    Dialect,
+    ExpectStep,
+    Misbehaviour,
+    WriteStep,
+    command_of,
+    line,
+)
 
 REPLIES = Dialect(
     opening=(
-        Expect({"id": "open"}, free=("id",)),
-        Write(line({"id": "open", "result": "opened"}), reply=True),
-        Expect({"id": "turn"}, free=("id",)),
+        ExpectStep({"id": "open"}, free=("id",)),
+        WriteStep(line({"id": "open", "result": "opened"}), reply=True),
+        ExpectStep({"id": "turn"}, free=("id",)),
     ),
     word=lambda text: line({"text": text}),
     end=line({"id": "turn", "result": "done"}),
@@ -24,7 +32,9 @@ REPLIES = Dialect(
     [each for each in CHAOS if each.name in {"makes noise", "cuts characters anywhere"}],
     ids=str,
 )
-async def test_a_turn_may_end_with_the_reply_to_its_request(chaos: Chaos, tmp_path: Path) -> None:
+async def test_a_turn_may_end_with_the_reply_to_its_request(
+    chaos: Misbehaviour, tmp_path: Path
+) -> None:
     playbook = chaos.playbook(REPLIES, str(tmp_path / "leaked"))
     command = command_of(playbook, tmp_path / "playbook.json")
     asked = line({"id": 7}) + line({"id": "eight"})

@@ -8,7 +8,7 @@ import trio
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json, RunResult, RunStatus
-from sessionmgr.testing.player import Entry, Recording, Write, command_of, recorder_of
+from sessionmgr.testing.player import RecordedLine, Recording, WriteStep, command_of, recorder_of
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr.testing.toy.adapter import AGENT
 
@@ -78,23 +78,23 @@ async def test_an_adapter_that_says_something_else_is_found_out(
 def test_the_pauses_of_a_recording_are_played_if_that_is_asked() -> None:
     recording = Recording(
         (
-            Entry(t=1.0, dir=">", msg={}),
-            Entry(t=1.5, dir="<", msg={}),
-            Entry(t=3.0, dir="!", msg="x"),
-            Entry(t=2.9, dir="<", msg={}),  # two who wrote at once
+            RecordedLine(t=1.0, dir=">", msg={}),
+            RecordedLine(t=1.5, dir="<", msg={}),
+            RecordedLine(t=3.0, dir="!", msg="x"),
+            RecordedLine(t=2.9, dir="<", msg={}),  # two who wrote at once
         )
     )
     steps = recording.playbook(timed=True)
-    assert [each.after for each in steps if isinstance(each, Write)] == [0.5, 1.5, 0]
-    assert [each.after for each in recording.playbook() if isinstance(each, Write)] == [0, 0, 0]
+    assert [each.after for each in steps if isinstance(each, WriteStep)] == [0.5, 1.5, 0]
+    assert [each.after for each in recording.playbook() if isinstance(each, WriteStep)] == [0, 0, 0]
 
 
 async def test_an_id_that_was_recorded_gives_way_to_the_one_that_is_heard(tmp_path: Path) -> None:
     recording = Recording(
         (
-            Entry(t=0, dir=">", msg={"id": 1, "method": "add"}),
-            Entry(t=0, dir="<", msg={"id": 1, "result": 3}),
-            Entry(t=0, dir="<", msg={"id": 1, "method": "ask"}),
+            RecordedLine(t=0, dir=">", msg={"id": 1, "method": "add"}),
+            RecordedLine(t=0, dir="<", msg={"id": 1, "result": 3}),
+            RecordedLine(t=0, dir="<", msg={"id": 1, "method": "ask"}),
         )
     )
     argv = command_of(recording.playbook(free=["id"]), tmp_path / "b.json")

@@ -16,9 +16,16 @@ from sessionmgr.model import (
     encode_event,
 )
 from sessionmgr.testing.faulty_store import Fault, FaultKind, FaultyStore, InjectedError
-from sessionmgr.testing.player import Chaos
-from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import Hang, Say, Script, parse_script, scripted, write_script
+from sessionmgr.testing.player import Misbehaviour
+from sessionmgr.testing.scripted_provider import (
+    Hang,
+    Say,
+    Script,
+    parse_script,
+    scripted,
+    write_script,
+)
+from sessionmgr.testing.seeded_schedule import run_scheduled
 from sessionmgr.testing.strategies import (
     chaos,
     event_of,
@@ -66,7 +73,7 @@ def test_a_fault_is_of_the_kinds_that_are_wanted(fault: Fault) -> None:
 
 
 @given(chaos())
-def test_a_way_to_misbehave_is_one_of_the_table(way: Chaos) -> None:
+def test_a_way_to_misbehave_is_one_of_the_table(way: Misbehaviour) -> None:
     assert way.name
 
 

@@ -13,24 +13,24 @@ from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_R
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import EndReason, FailureKind, RunStatus
-from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation, MockSdk, with_sdk
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockConversation, MockSdk, SentAnswer, with_sdk
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr.testing.toy.frames import (
     Frame,
-    Hello,
-    More,
-    Open,
     Outgoing,
-    Question,
-    Say,
-    Text,
-    TextDelta,
-    Tokens,
-    Took,
-    ToolBegan,
-    ToolEnded,
-    TurnEnded,
-    Withdrawn,
+    ToyHello,
+    ToyMore,
+    ToyOpen,
+    ToyQuestion,
+    ToySay,
+    ToyText,
+    ToyTextDelta,
+    ToyTokens,
+    ToyTook,
+    ToyToolBegan,
+    ToyToolEnded,
+    ToyTurnEnded,
+    ToyWithdrawn,
 )
 from sessionmgr.wire import MalformedFrame, NoFrame, NoiseLine, OversizedFrame, UntypedFrame
 
@@ -51,11 +51,11 @@ async def stage(sdk: Mock, **clocks: float) -> AsyncGenerator[SessionHandle, Non
 
 async def test_a_turn_is_told_from_hello_to_its_end(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        assert it.opening == Open(None)
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"), TextDelta("he", "m1"), TextDelta("llo", "m1"))
-        it.says(ToolBegan("t1", "look", {"at": 1}), ToolEnded("t1", ok=True, output="seen"))
-        it.says(Text("hello", "m1"), Tokens(3, 4), TurnEnded("done"))
+        assert it.opening == ToyOpen(None)
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"), ToyTextDelta("he", "m1"), ToyTextDelta("llo", "m1"))
+        it.says(ToyToolBegan("t1", "look", {"at": 1}), ToyToolEnded("t1", ok=True, output="seen"))
+        it.says(ToyText("hello", "m1"), ToyTokens(3, 4), ToyTurnEnded("done"))
 
     async with stage(MockSdk(script)) as session, session.start("hi") as run:
         kinds = [event.type async for event in run]
@@ -84,14 +84,14 @@ async def test_the_next_run_goes_on_in_the_same_session_on_the_same_connection(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
-        it.says(Hello("s1"), TurnEnded())
+        it.says(ToyHello("s1"), ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session:
         for _ in range(2):
             async with session.start("hi") as run:
                 await run.result()
-        assert [each.opening for each in sdk.conversations] == [Open(None), Open("s1")]
+        assert [each.opening for each in sdk.conversations] == [ToyOpen(None), ToyOpen("s1")]
         assert len(sdk.connections) == 1
         await trio.sleep(301)
         assert sdk.connections[0].is_closed
@@ -101,11 +101,11 @@ async def test_a_cancel_is_an_interrupt_and_the_agent_is_read_to_its_end(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"))
         await it.gate("at work")
         await it.expect(INTERRUPTED)
-        it.says(Text("half of it", "m1"), TurnEnded("cancelled"))
+        it.says(ToyText("half of it", "m1"), ToyTurnEnded("cancelled"))
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session:
@@ -123,8 +123,8 @@ async def test_a_deaf_agent_is_cut_at_the_end_of_the_grace_and_not_used_again(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"), TextDelta("half", "m1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"), ToyTextDelta("half", "m1"))
         await it.gate("at work")
 
     sdk: Mock = MockSdk(script)
@@ -152,13 +152,13 @@ async def test_a_run_cancelled_before_its_turn_says_nothing(autojump_clock: Mock
 
 async def test_a_question_is_answered_beside_the_reading(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"), Question("q1", "rm", {"f": 1}), Question("q2", "ls"))
-        assert await it.heard() == Answered("q2", Allow(reason="harmless"))
-        it.says(Text("still talking", "m1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"), ToyQuestion("q1", "rm", {"f": 1}), ToyQuestion("q2", "ls"))
+        assert await it.heard() == SentAnswer("q2", Allow(reason="harmless"))
+        it.says(ToyText("still talking", "m1"))
         await it.gate("asked")
-        assert await it.heard() == Answered("q1", Deny(reason="no"))
-        it.says(TurnEnded())
+        assert await it.heard() == SentAnswer("q1", Deny(reason="no"))
+        it.says(ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
 
@@ -182,10 +182,10 @@ async def test_a_question_that_is_withdrawn_is_closed_and_not_answered(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"), Question("q1", "rm"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"), ToyQuestion("q1", "rm"))
         await it.gate("thinking")
-        it.says(Withdrawn("q1"), TurnEnded())
+        it.says(ToyWithdrawn("q1"), ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
 
@@ -199,7 +199,7 @@ async def test_a_question_that_is_withdrawn_is_closed_and_not_answered(
         result = await run.result()
     assert kinds[-3:] == ["tool_approval_requested", "tool_approval_denied", "run_completed"]
     assert result.status is RunStatus.COMPLETED
-    assert sdk.conversations[0].heard_so_far == [Say("hi")]
+    assert sdk.conversations[0].heard_so_far == [ToySay("hi")]
 
 
 @pytest.mark.parametrize("taken", [True, False])
@@ -207,19 +207,19 @@ async def test_another_message_goes_into_the_turn_or_becomes_a_run(
     autojump_clock: MockClock, taken: bool
 ) -> None:
     async def script(it: Talk) -> None:
-        if it.opening == Open("s1"):
-            await it.expect(Say("and this"))
-            it.says(Hello("s1"), TurnEnded())
+        if it.opening == ToyOpen("s1"):
+            await it.expect(ToySay("and this"))
+            it.says(ToyHello("s1"), ToyTurnEnded())
             return
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"))
         await it.gate("at work")
         match await it.heard():
-            case More(id=id_, text="and this"):
-                it.says(Took(id_, taken))
+            case ToyMore(id=id_, text="and this"):
+                it.says(ToyTook(id_, taken))
             case other:
                 raise AssertionError(other)
-        it.says(TurnEnded())
+        it.says(ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session, session.start("hi") as run:
@@ -237,8 +237,8 @@ async def test_the_prompt_comes_first_however_early_another_message_is_sent(
 ) -> None:
     async def script(it: Talk) -> None:
         heard = await it.heard()
-        assert isinstance(heard, Say)
-        it.says(Hello("s1"), TurnEnded())
+        assert isinstance(heard, ToySay)
+        it.says(ToyHello("s1"), ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session:
@@ -253,14 +253,14 @@ async def test_the_prompt_comes_first_however_early_another_message_is_sent(
 
 async def test_a_message_to_an_agent_that_goes_is_not_lost(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        if it.opening == Open("s1"):
-            await it.expect(Say("and this"))
-            it.says(Hello("s1"), TurnEnded())
+        if it.opening == ToyOpen("s1"):
+            await it.expect(ToySay("and this"))
+            it.says(ToyHello("s1"), ToyTurnEnded())
             return
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"))
         await it.gate("at work")
-        assert isinstance(await it.heard(), More)
+        assert isinstance(await it.heard(), ToyMore)
         sdk.connections[0].hang_up()
 
     sdk: Mock = MockSdk(script)
@@ -275,7 +275,7 @@ async def test_a_message_to_an_agent_that_goes_is_not_lost(autojump_clock: MockC
 
 async def test_an_end_of_events_in_mid_turn_is_no_success(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        it.says(Hello("s1"), TextDelta("half", "m1"))
+        it.says(ToyHello("s1"), ToyTextDelta("half", "m1"))
         it.ends()
 
     async with stage(MockSdk(script)) as session, session.start("hi") as run:
@@ -287,7 +287,7 @@ async def test_an_end_of_events_in_mid_turn_is_no_success(autojump_clock: MockCl
 
 async def test_an_error_of_the_agent_is_a_failed_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        it.says(Hello("s1"), TurnEnded("error", "no idea"))
+        it.says(ToyHello("s1"), ToyTurnEnded("error", "no idea"))
 
     async with stage(MockSdk(script)) as session, session.start("hi") as run:
         result = await run.result()
@@ -305,9 +305,9 @@ async def test_what_is_no_frame_is_told_and_the_run_goes_on(autojump_clock: Mock
             NoiseLine(b"starting up"),
             MalformedFrame(b'{"type":', "truncated"),
             OversizedFrame(10**9, b'{"type":"text'),
-            ToolEnded("t9", ok=False),
+            ToyToolEnded("t9", ok=False),
         )
-        it.says(TurnEnded())
+        it.says(ToyTurnEnded())
 
     async with stage(MockSdk(script)) as session, session.start("hi") as run:
         kinds = [event.type async for event in run if event.type != "message_sent"]
@@ -325,10 +325,10 @@ async def test_what_is_no_frame_is_told_and_the_run_goes_on(autojump_clock: Mock
 
 async def test_a_silent_agent_is_not_used_again(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
-        it.says(Hello("s1"))
+        await it.expect(ToySay("hi"))
+        it.says(ToyHello("s1"))
         await it.expect(INTERRUPTED)
-        it.says(TurnEnded("cancelled"))
+        it.says(ToyTurnEnded("cancelled"))
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk, model=100.0) as session, session.start("hi") as run:
@@ -340,7 +340,7 @@ async def test_a_silent_agent_is_not_used_again(autojump_clock: MockClock) -> No
 
 async def test_what_a_script_asserts_in_vain_ends_the_test(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("something else"))
+        await it.expect(ToySay("something else"))
 
     with pytest.raises(AssertionError, match="the adapter sent"):
         async with stage(MockSdk(script)) as session, session.start("hi") as run:
@@ -351,19 +351,22 @@ async def test_a_question_too_many_is_denied_and_the_others_are_asked(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
-        await it.expect(Say("hi"))
+        await it.expect(ToySay("hi"))
         it.says(
-            Hello("s1"), *(Question(f"q{number}", "ls") for number in range(MAX_OPEN_REQUESTS + 1))
+            ToyHello("s1"),
+            *(ToyQuestion(f"q{number}", "ls") for number in range(MAX_OPEN_REQUESTS + 1)),
         )
-        assert await it.heard() == Answered(
+        assert await it.heard() == SentAnswer(
             f"q{MAX_OPEN_REQUESTS}", Deny(reason=TOO_MANY_REQUESTS, by="limit")
         )
         sdk.open_gate("refused")
         answered = {(await it.heard()) for _ in range(MAX_OPEN_REQUESTS)}
-        assert answered == {Answered(f"q{number}", Allow()) for number in range(MAX_OPEN_REQUESTS)}
-        it.says(Question("q0", "ls"))  # a name may be used again
-        await it.expect(Answered("q0", Allow()))
-        it.says(TurnEnded())
+        assert answered == {
+            SentAnswer(f"q{number}", Allow()) for number in range(MAX_OPEN_REQUESTS)
+        }
+        it.says(ToyQuestion("q0", "ls"))  # a name may be used again
+        await it.expect(SentAnswer("q0", Allow()))
+        it.says(ToyTurnEnded())
 
     sdk: Mock = MockSdk(script)
 

@@ -1,0 +1,130 @@
+"""Where contestants meet an agent: its real program, and a scripted model that costs nothing.
+
+Needs nothing but the standard library, because one of them has an interpreter of its own. The model
+is served by a process of its own, so that what it costs is nobody's.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SERVED_BY: Final = "SESSIONMGR_BENCHMARKS_PYTHON"
+"""The interpreter that has what the model's server needs."""
+INSTALL: Final = ".ci/agents installs it, or SESSIONMGR_AGENTS says where it is installed"
+HI: Final = "hi"
+PIECES: Final = 3_000
+LAPS: Final = 15
+"""How often a turn is begun with a first event, or cancelled."""
+
+
+def scripted(*moves: dict[str, object]) -> str:
+    """Return a prompt that has the model do this."""
+    return f"<script>{json.dumps([list(moves)])}</script>"
+
+
+def long_text(pieces: int) -> str:
+    """Return a prompt that has a text streamed in so many pieces, as fast as it goes."""
+    return scripted({"do": "say", "text": "word " * pieces, "deltas": pieces})
+
+
+SLOW_TEXT: Final = scripted({"do": "say", "text": "word " * 500, "deltas": 500, "pause": 0.1})
+
+
+def program(name: str) -> Path | None:
+    """Return the newest program of an agent that is installed for tests, if there is one."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    place = Path(os.environ.get("SESSIONMGR_AGENTS") or Path(cache, "sessionmgr", "agents"))
+    found = sorted(place.glob(f"{name}-*/bin/{name}"), key=_version)
+    return found[-1] if found else None
+
+
+def _version(path: Path) -> list[int]:
+    return [int(each) for each in path.parts[-3].partition("-")[2].split(".") if each.isdecimal()]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSetup:
+    """The program, a place to work, and the environment in which it knows the scripted model."""
+
+    program: str
+    work: Path
+    env: dict[str, str]
+
+
+@contextmanager
+def set_up_agent(
+    name: str, environment: Callable[[Path, str], dict[str, str]]
+) -> Generator[AgentSetup]:
+    """Serve a model, and make a home; `environment` fills it, and knows the model by its URL."""
+    found = program(name)
+    if found is None:
+        sys.exit(f"there is no {name}: {INSTALL}")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        root = Path(directory)
+        for each in ("work", "home", "tmp"):
+            (root / each).mkdir()
+        with _model(root) as url:
+            env = {
+                "HOME": str(root / "home"),
+                "TMPDIR": str(root / "tmp"),
+                "PATH": os.environ["PATH"],
+                "SHELL": shutil.which("bash") or "/bin/sh",
+                "LANG": "C.UTF-8",
+                "NO_PROXY": "127.0.0.1",
+                **environment(root, url),
+            }
+            yield AgentSetup(str(found), root / "work", env)
+
+
+@contextmanager
+def _model(root: Path) -> Generator[str]:
+    said = root / "server"
+    python = os.environ.get(SERVED_BY, sys.executable)
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")))
+    command = [python, "-m", "sessionmgr.testing.model_server"]
+    with said.open("wb") as out:
+        server = subprocess.Popen(command, stdout=out, env={**os.environ, "PYTHONPATH": paths})
+    try:
+        while not said.read_text().endswith("\n"):
+            if server.poll() is not None:
+                sys.exit("the model's server did not start")
+            time.sleep(0.02)
+        yield said.read_text().split()[0]
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+
+
+class _Runtime(Protocol):
+    def absence(self) -> str | None: ...
+    def command(self, function: str, arguments: tuple[str, ...]) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WithAgent:
+    """An interpreter, where there is the program of an agent beside it."""
+
+    agent: str
+    python: _Runtime
+
+    def absence(self) -> str | None:
+        """Return how to install what is missing, or None if all is there."""
+        if program(self.agent) is None:
+            return f"there is no {self.agent}: {INSTALL}"
+        return self.python.absence()
+
+    def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
+        """Run it there, and have it know who serves the model."""
+        named = f"{SERVED_BY}={sys.executable}"
+        return ["env", named, *self.python.command(function, arguments)]

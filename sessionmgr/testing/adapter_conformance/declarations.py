@@ -1,0 +1,90 @@
+"""What an adapter declares: it is true, and what is not declared is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.adapter import Options
+from sessionmgr.errors import CapabilityMissing, OptionInvalid, PermissionRefused
+from sessionmgr.model import CAPABILITIES, UNSUPPORTED, PermissionMode
+from sessionmgr.testing.adapter_conformance.behaviour import AdapterBehaviourGroup
+
+if TYPE_CHECKING:
+    from sessionmgr.testing.adapter_conformance.harness import ConformanceHarness
+
+DECLARING: Final = AdapterBehaviourGroup()
+
+
+@DECLARING.law()
+async def it_has_a_name_and_polite_ends_and_steering_only_as_it_says(
+    stage: ConformanceHarness,
+) -> None:
+    adapter = stage.case.adapter
+    assert adapter.name
+    assert adapter.name == adapter.name.strip().lower()
+    offered = adapter.capabilities
+    assert adapter.can_interrupt() == (offered.interrupt != UNSUPPORTED), "interrupt"
+    assert adapter.can_append() == (offered.steer != UNSUPPORTED), "steer"
+
+
+@DECLARING.law()
+async def its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know(
+    stage: ConformanceHarness,
+) -> None:
+    options = stage.case.adapter.options
+    assert issubclass(options, Options)
+    config = options.__struct_config__
+    assert config.frozen
+    assert config.forbid_unknown_fields
+    fields = msgspec.structs.fields(options)
+    assert all(not each.required for each in fields), "each option has a default"
+
+
+@DECLARING.law()
+async def an_unknown_option_is_refused_by_its_name(stage: ConformanceHarness) -> None:
+    session = await stage.session()
+    try:
+        await session.submit("hi", options={**stage.case.answers.options, "no_such_option": 1})
+    except OptionInvalid as error:
+        assert "no_such_option" in str(error)  # noqa: PT017  # there may be no pytest
+    else:
+        raise AssertionError("an option that it does not have was taken")
+    assert not (await stage.store.runs()).rows, "a refused start has left something"
+
+
+@DECLARING.law()
+async def a_capability_that_it_does_not_have_is_refused(stage: ConformanceHarness) -> None:
+    session = await stage.session()
+    for name in CAPABILITIES:
+        if stage.case.adapter.capabilities.support(name) != UNSUPPORTED:
+            continue
+        try:
+            await session.submit("hi", options=stage.case.answers.options, require=[name])
+        except CapabilityMissing as error:
+            assert error.negotiation.missing == (name,)  # noqa: PT017
+        else:
+            raise AssertionError(f"{name} was required, is not there, and a run was started")
+    assert not (await stage.store.runs()).rows
+
+
+@DECLARING.law()
+async def a_permission_mode_is_kept_or_refused_and_the_record_says_which(
+    stage: ConformanceHarness,
+) -> None:
+    for mode in PermissionMode:
+        session = await stage.session(mode)
+        if mode not in stage.case.adapter.permissions.modes:
+            try:
+                await stage.submit(stage.case.answers, session)
+            except PermissionRefused as error:
+                assert error.mode == mode  # noqa: PT017
+                continue
+            raise AssertionError(f"the mode {mode} is not there, and a run was started")
+        played = await stage.run_to_end(stage.case.answers, session)
+        permission = played.result.permission
+        assert permission is not None
+        assert permission.asked == mode
+        mapped = stage.case.adapter.permissions.modes[mode]
+        assert (permission.effective, permission.fidelity) == (mapped.effective, mapped.fidelity)

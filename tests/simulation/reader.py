@@ -1,0 +1,122 @@
+"""Readers: they follow a run or a session at their own pace, and hold it against the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from sessionmgr.errors import StoreError
+from sessionmgr.model import TERMINAL_TYPES, encode_event
+
+if TYPE_CHECKING:
+    from sessionmgr.manager import Manager, RunHandle
+    from sessionmgr.manager.cursor import Cursor
+    from sessionmgr.model import AnyEvent
+    from tests.simulation.rng import SeededRandom
+    from tests.simulation.world import ManagerRunNote, SimulatedWorld
+
+
+class EventChecker:
+    """One who looks at events as they come, each once, in order, and none before it is stored."""
+
+    def __init__(self, world: SimulatedWorld, session_id: str, name: str, after: int) -> None:
+        self._world = world
+        self._session_id = session_id
+        self._name = name
+        self.last = after
+        self.seen: list[int] = []
+
+    async def check(self, event: AnyEvent) -> None:
+        """Look at an event."""
+        await trio.lowlevel.checkpoint()
+        if event.seq <= self.last:
+            self._world.add_violation(f"{self._name} sees number {event.seq} after {self.last}")
+        if not await self._is_stored(event):
+            self._world.add_violation(f"{self._name} sees number {event.seq}, which is not stored")
+        self.last = event.seq
+        self.seen.append(event.seq)
+
+    async def _is_stored(self, event: AnyEvent) -> bool:
+        body, seq = encode_event(event), event.seq
+        if self._world.record.has(self._session_id, seq, body):
+            return True
+        # It may be, and whoever stored it does not know yet.
+        page = await self._world.store.events(self._session_id, after=seq - 1, until=seq)
+        return [row.body for row in page.rows] == [body]
+
+
+async def read_along(
+    world: SimulatedWorld,
+    manager: Manager,
+    shift: ManagerRunNote,
+    run: RunHandle,
+    dice: SeededRandom,
+) -> None:
+    """Read a run to its end, or its session for a while, from anywhere."""
+    slow = dice.choice([0.0, 0.0, 0.05, 1.0])
+    if dice.once_in(2):
+        with trio.CancelScope() as scope:
+            shift.readers.append(scope)
+            await _read_run(world, shift, run, slow)
+    else:
+        await _read_session(world, manager, run, dice, slow)
+
+
+async def _read_run(
+    world: SimulatedWorld, shift: ManagerRunNote, run: RunHandle, slow: float
+) -> None:
+    eye = EventChecker(world, run.session_id, f"a reader of {run.id}", 0)
+    last = ""
+    try:
+        async for event in run:
+            await eye.check(event)
+            last = event.type
+            await trio.sleep(slow)
+    except StoreError:
+        now = trio.current_time()
+        if not shift.weather.had_bad(now - 1, now):
+            raise
+        return
+    # Whose manager has gone, and could not store its end, is read as far as it was stored.
+    unstored = shift.weather.had_bad(shift.closing_at - 60, shift.over_at)
+    if last not in TERMINAL_TYPES and not unstored:
+        world.add_violation(f"a reader of {run.id} comes to an end with {last!r}")
+    _check_all(world, run, eye)
+
+
+def _check_all(world: SimulatedWorld, run: RunHandle, eye: EventChecker) -> None:
+    rows = world.record.sessions.get(run.session_id, [])
+    stored = [each.row.seq for each in rows if each.row.run_id == run.id]
+    wanted = [seq for seq in stored if seq <= eye.last]
+    if eye.seen != wanted:
+        world.add_violation(f"a reader of {run.id} saw {eye.seen}, and stored is {wanted}")
+
+
+async def _read_session(
+    world: SimulatedWorld, manager: Manager, run: RunHandle, dice: SeededRandom, slow: float
+) -> None:
+    stored = len(world.record.sessions.get(run.session_id, []))
+    after = dice.choice([0, dice.randrange(stored + 1), stored])
+    types = dice.choice([None, None, ["message_received", "run_completed", "run_started"]])
+    only = dice.choice([None, None, run.id])
+    cursor = manager.subscribe(run.session_id, after=after, run_id=only, types=types)
+    eye = EventChecker(world, run.session_id, f"a subscriber of {run.session_id}", after)
+    with trio.move_on_after(dice.random() * 40):
+        await _follow(cursor, eye, slow)
+    rows = world.record.sessions.get(run.session_id, [])
+    wanted = [
+        each.row.seq
+        for each in rows
+        if after < each.row.seq <= eye.last
+        and (types is None or each.row.type in types)
+        and only in (None, each.row.run_id)
+    ]
+    if eye.seen != wanted:
+        world.add_violation(f"a subscriber of {run.session_id} saw {eye.seen} instead of {wanted}")
+
+
+async def _follow(cursor: Cursor, eye: EventChecker, slow: float) -> None:
+    async for event in cursor:
+        await eye.check(event)
+        await trio.sleep(slow)

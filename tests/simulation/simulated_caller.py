@@ -1,0 +1,394 @@
+"""Callers: they start runs, meddle with them, read along, and leave when it pleases them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter import Allow, Budget, Deny
+from sessionmgr.errors import (
+    BudgetExhausted,
+    LeaseHeld,
+    ManagerClosing,
+    NotPausable,
+    NotResumable,
+    ProviderDown,
+    SessionBusy,
+    SessionIsClosed,
+    SessionmgrError,
+    StoreError,
+)
+from sessionmgr.manager import Clocks
+from sessionmgr.model import TERMINAL, IdKind, encode_json, new_id
+from sessionmgr.store import Request
+from tests.simulation.reader import read_along
+from tests.simulation.rng import SeededRandom
+from tests.simulation.world import FRAIL, STEADY, RunNote
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
+    from sessionmgr.adapter import ApprovalRequest, Decision
+    from sessionmgr.manager import Manager, RunHandle, SessionHandle
+    from sessionmgr.model import Json, Snapshot
+    from tests.simulation.world import ManagerRunNote, SimulatedWorld
+
+BUDGET: Final = Budget(tokens=1000)
+SPAN: Final = 60.0
+"""Seconds over which callers come."""
+
+
+class CallerError(Exception):
+    """What callers raise in the blocks of their runs."""
+
+
+class SimulatedCaller:
+    """One who works with one session."""
+
+    def __init__(
+        self, world: SimulatedWorld, shift: ManagerRunNote, manager: Manager, number: int
+    ) -> None:
+        self._world: Final = world
+        self._shift: Final = shift
+        self._manager: Final = manager
+        self.name: Final = f"{shift.number}-{number}"
+        self._dice: Final = SeededRandom(world.seed, "caller", self.name)
+        self._provider: Final = self._dice.choice([*STEADY, *STEADY, FRAIL])
+        self._budget = BUDGET if self._dice.once_in(4) else None
+        self._numbers = 0
+        self._session: SessionHandle | None = None
+        self.doing = "nothing"
+
+    @property
+    def session_id(self) -> str | None:
+        """The session it works with, once it has one."""
+        return self._session.id if self._session else None
+
+    # --- its life ----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Come at some time, do some things, and go."""
+        dice = self._dice
+        await trio.sleep(dice.random() * SPAN)
+        await self._choose_session()
+        session = self._session
+        if session is None:
+            return
+        acts: list[tuple[Callable[[SessionHandle], Awaitable[None]], float]] = [
+            (self._submit, 4),
+            (self._use_block, 4),
+            (self._submit_many, 1.5),
+            (self._start_in_haste, 0.7),
+            (self._close, 0.3),
+        ]
+        for _ in range(dice.randrange(1, 4)):
+            await dice.one_of(acts)(session)
+            await trio.sleep(dice.moment(12))
+        self.doing = "nothing"
+
+    async def _choose_session(self) -> None:
+        with self._tolerant("open_session"):
+            self._session = await self._open()
+
+    async def _open(self) -> SessionHandle:
+        dice, manager = self._dice, self._manager
+        approve = dice.one_of([(self._approve, 4.0), (None, 1.0)])
+        if dice.once_in(4) and self._world.record.sessions:
+            self._budget = None
+            id = dice.choice(list(self._world.record.sessions))
+            return await manager.session(id, approve=approve)
+        opened = await manager.open_session(
+            self._provider,
+            permission_mode=dice.choice(["default", "default", "full_auto"]),
+            approve=approve,
+            budget=self._budget,
+        )
+        if self._budget is not None:
+            self._world.limited.add(opened.id)
+        return opened
+
+    def _new_name(self, session: SessionHandle) -> str:
+        self._numbers += 1
+        return f"{session.provider}-{self.name}-{self._numbers}"
+
+    @contextmanager
+    def _tolerant(self, doing: str, prompt: str | None = None) -> Generator[None, None, None]:
+        """Do something that may be refused, if there is a reason for that."""
+        self.doing = doing
+        try:
+            yield
+        except SessionmgrError as error:
+            if not self._may_be(error):
+                self._world.add_violation(f"{self.name} {doing}: {type(error).__name__}: {error}")
+            if prompt is not None and not isinstance(error, StoreError):
+                self._world.refused.add(prompt)
+        except (CallerError, trio.Cancelled):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is a finding
+            self._world.add_violation(f"{self.name} {doing}: unexpected {error!r}")
+
+    def _may_be(self, error: SessionmgrError) -> bool:
+        weather, now = self._shift.weather, trio.current_time()
+        match error:
+            case ManagerClosing():
+                return now >= self._shift.closing_at
+            case ProviderDown():
+                return error.provider == FRAIL
+            case BudgetExhausted():
+                return self._session is not None and self._session.id in self._world.limited
+            case NotPausable() | NotResumable() | SessionIsClosed():
+                return True
+            case SessionBusy() | LeaseHeld():
+                return self._shift.number > 0
+            case StoreError():
+                return weather.had_bad(now - 70, now)
+            case _:
+                return False
+
+    # --- what it does ------------------------------------------------------------------------
+
+    def _note(self, run: RunHandle, prompt: str) -> RunNote:
+        note = RunNote(run.id, run.session_id, prompt, self._shift)
+        note.budget = self._budget is not None
+        self._world.runs[run.id] = note
+        return note
+
+    async def _submit(self, session: SessionHandle) -> None:
+        name = self._new_name(session)
+        with self._tolerant(f"submit {name}", name):
+            run = await session.submit(name)
+            await self._follow_run(run, self._note(run, name))
+
+    async def _submit_many(self, session: SessionHandle) -> None:
+        started: list[tuple[RunHandle, RunNote]] = []
+        for _ in range(self._dice.randrange(2, 5)):
+            name = self._new_name(session)
+            with self._tolerant(f"submit {name}", name):
+                run = await session.submit(name)
+                started.append((run, self._note(run, name)))
+        async with trio.open_nursery() as nursery:
+            for run, note in started:
+                nursery.start_soon(self._follow_run, run, note)
+
+    async def _start_in_haste(self, session: SessionHandle) -> None:
+        """Start a run and not wait for the start."""
+        name = self._new_name(session)
+        self._world.hasty.add(name)
+        with trio.move_on_after(self._dice.moment(0.5)), self._tolerant(f"haste {name}"):
+            run = await session.submit(name)
+            self._note(run, name)
+
+    async def _close(self, session: SessionHandle) -> None:
+        with self._tolerant("close"):
+            await session.close()
+
+    async def _use_block(self, session: SessionHandle) -> None:
+        name = self._new_name(session)
+        how = self._dice.choice(["stay", "stay", "break", "raise", "cancel", "both"])
+        patience = self._dice.moment(10) if how in {"cancel", "both"} else float("inf")
+        if patience < float("inf"):
+            self._world.hasty.add(name)
+        run: RunHandle | None = None
+        note: RunNote | None = None
+        try:
+            with self._tolerant(f"block {name}"), trio.move_on_after(patience):
+                async with session.start(name) as run:
+                    note = self._note(run, name)
+                    try:
+                        await self._in_block(run, note, how)
+                    except BaseException:
+                        note.left = True
+                        raise
+        except CallerError:
+            if how not in {"raise", "both"}:
+                self._world.add_violation(f"{self.name}: Oops from nowhere")
+        if run is None or note is None:
+            return
+        self._check_left(run, note)
+
+    async def _in_block(self, run: RunHandle, note: RunNote, how: str) -> None:
+        if how == "stay":
+            await self._follow_run(run, note)
+            return
+        note.left = True
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._disturb_run, run, note)
+            left = self._dice.randrange(12)
+            reader = trio.CancelScope()
+            self._shift.readers.append(reader)
+            with self._tolerant(f"iterate {note.id}"), reader:
+                async for _ in run:
+                    left -= 1
+                    if left < 0:
+                        break
+            nursery.cancel_scope.cancel()
+        if how == "raise":
+            raise CallerError
+        if how == "both":
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise CallerError  # as somebody's clean-up may
+
+    def _check_left(self, run: RunHandle, note: RunNote) -> None:
+        now, shift = trio.current_time(), self._shift
+        if run.status not in TERMINAL and not shift.weather.had_bad(now - 80, now):
+            self._world.add_violation(f"the block of {note.id} is left, and it is {run.status}")
+
+    async def _follow_run(self, run: RunHandle, note: RunNote) -> None:
+        """Stay with a run until it is over, and meddle with it."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._dice.randrange(3)):
+                nursery.start_soon(self._disturb_run, run, note)
+            self.doing = f"wait for {note.id} ({note.prompt})"
+            note.result = await run.result()
+            self.doing = f"meddle with {note.id} ({note.prompt})"
+
+    # --- how it meddles ----------------------------------------------------------------------
+
+    async def _disturb_run(self, run: RunHandle, note: RunNote) -> None:
+        dice = self._dice
+        deed = dice.one_of(
+            [
+                (self._read, 4.0),
+                (self._append, 3.0),
+                (self._cancel, 2.5),
+                (self._pause, 1.5),
+                (self._request, 1.0),
+            ]
+        )
+        if deed != self._read:
+            if dice.once_in(3):
+                await self._wait_for_the_end(run)
+            await trio.sleep(dice.moment(15))
+        with self._tolerant(f"{deed.__name__} {note.id}"):
+            await deed(run, note)
+
+    async def _wait_for_the_end(self, run: RunHandle) -> None:
+        """Wait until it is just over, or, if that is too long, no longer."""
+        with self._tolerant("listen"), trio.move_on_after(30):
+            async for _ in run:
+                pass
+
+    async def _read(self, run: RunHandle, note: RunNote) -> None:
+        dice = SeededRandom(self._world.seed, "reader", self.name, note.id)
+        await read_along(self._world, self._manager, self._shift, run, dice)
+
+    async def _append(self, run: RunHandle, note: RunNote) -> None:
+        assert self._session is not None
+        world, name = self._world, self._new_name(self._session)
+        world.follow_ups[name] = "lost"
+        follow_up = await run.append(name)
+        world.follow_ups[name] = follow_up.state
+        if name not in world.record.queued:
+            world.add_violation(f"the follow-up {name} is {follow_up.state} and not stored")
+        if follow_up.state == "queued":
+            world.follow_ups[name] = follow_up.run.id
+            later = self._note(follow_up.run, name)
+            if self._dice.once_in(2):
+                later.result = await follow_up.run.result()
+        elif follow_up.state == "accepted" and world.plays.get(name) != ["append"]:
+            world.add_violation(f"the follow-up {name} was accepted: {world.plays.get(name)}")
+
+    async def _cancel(self, run: RunHandle, note: RunNote) -> None:
+        world, now = self._world, trio.current_time()
+        match self._dice.randrange(10):
+            case 0:
+                world.all_cancels.append(now)
+                await self._manager.cancel_all(detail="all")
+            case 1 | 2:
+                world.session_cancels.setdefault(note.session_id, []).append(now)
+                await self._manager.cancel(note.session_id, detail="the session")
+            case 3 | 4:
+                world.session_cancels.setdefault(note.session_id, []).append(now)
+                assert self._session is not None
+                await self._session.cancel()
+            case 5 | 6:
+                if await self._manager.cancel(note.id):
+                    note.cancels.append(now)
+            case _:
+                if run.cancel("by handle"):
+                    note.cancels.append(now)
+                if run.cancel("again"):
+                    world.add_violation(f"{note.id} could be cancelled twice")
+        await trio.lowlevel.checkpoint()
+
+    async def _pause(self, run: RunHandle, note: RunNote) -> None:
+        note.paused = True
+        assert self._session is not None
+        message = self._new_name(self._session) if self._dice.once_in(2) else None
+        snapshot = await run.pause(node="n", state={"a": 1}, message=message)
+        if run.status != "paused":
+            self._world.add_violation(f"{note.id} was paused, and is {run.status}")
+        await trio.sleep(self._dice.moment(20))
+        await self._resume(snapshot)
+
+    async def _resume(self, snapshot: Snapshot) -> None:
+        assert self._session is not None
+        name = None if snapshot.message else self._new_name(self._session)
+        which = snapshot if self._dice.once_in(2) else snapshot.id
+        run = await self._manager.submit_resume(which, name, approve=self._approve)
+        note = self._note(run, name or snapshot.message or "")
+        note.result = await run.result()
+
+    async def _request(self, run: RunHandle, note: RunNote) -> None:
+        """Ask for something as another process would: through the store."""
+        world, store = self._world, self._world.store
+        kind = self._dice.choice(["cancel", "append", "pause", "approve", "nonsense"])
+        name = f"req-{self._new_name(self._session)}" if self._session else "req"
+        body: dict[str, Json] = {"detail": "from elsewhere"}
+        match kind:
+            case "cancel":
+                world.session_cancels.setdefault(note.session_id, []).append(trio.current_time())
+            case "append":
+                assert self._session is not None
+                body["content"] = self._new_name(self._session)
+            case "pause":
+                world.pause_requests.add(note.session_id)
+            case "approve":
+                body["allow"] = self._dice.once_in(2)
+            case _:
+                pass
+        target = self._dice.choice([note.id, note.session_id])
+        request_id = new_id(IdKind.BATCH, world.bits)
+        await store.submit(
+            Request(
+                request_id=request_id,
+                kind=kind,
+                target=target,
+                at=int(world.now() * 1000),
+                body=encode_json(body),
+            )
+        )
+        self.doing = f"request {kind} of {target} as {name}"
+        with trio.move_on_after(100):
+            await store.wait_result(request_id)
+
+    async def _approve(self, request: ApprovalRequest) -> Decision:
+        world = self._world
+        if request.approval_id not in world.record.questions:
+            world.add_violation(f"asked {request.approval_id} before it was stored")
+        dice = SeededRandom(world.seed, "approve", request.approval_id)
+        await trio.sleep(dice.moment(6))
+        match dice.randrange(9):
+            case 0 | 1 | 2:
+                return Allow()
+            case 3:
+                return Allow(tool_input={"command": "changed"})
+            case 4 | 5:
+                return Deny(reason="no")
+            case 6:
+                world.stops.add(request.run_id)
+                return Deny(reason="stop it", stop=True)
+            case 7:
+                raise CallerError
+            case _:
+                await trio.sleep_forever()
+                raise AssertionError
+
+
+CLOCKS: Final = Clocks(
+    start=30, store=20, model=45, idle=45, drain=30, approval=15, close=2, tool_warning=20
+)

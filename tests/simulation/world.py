@@ -1,0 +1,185 @@
+"""What a simulation has in common: its seed, store and providers, and what was seen of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.adapter import RunContext
+from sessionmgr.testing.scripted_provider import ProviderLogEntry, ScriptedProvider, scripted
+from tests.simulation.rng import SeededRandom
+from tests.simulation.store_record import StoreRecord
+from tests.simulation.workload import Workload, make_workload
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter import ApprovalRequest, Decision
+    from sessionmgr.model import RunResult
+    from sessionmgr.store import Store
+    from sessionmgr.testing.script import Script
+    from tests.simulation.store_faults import StoreFaults
+
+SESSIONS: Final = 14
+EPOCH: Final = 1_800_000_000
+STEADY: Final = ("steady", "solid")
+FRAIL: Final = "frail"
+"""The one provider that pieces may bring down."""
+
+
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a simulation is; all else is its seed's."""
+
+    seed: int
+    sessions: int = SESSIONS
+    shifts: int | None = None
+    """How many managers there are, one after the other."""
+
+
+class RunNote:
+    """What callers know of one of their runs."""
+
+    def __init__(self, run_id: str, session_id: str, prompt: str, shift: ManagerRunNote) -> None:
+        self.id: Final = run_id
+        self.session_id: Final = session_id
+        self.prompt: Final = prompt
+        self.shift: Final = shift
+        self.cancels: Final[list[float]] = []
+        """When it was cancelled, and the answer was that this is what ends it."""
+        self.left = False
+        """Whether its block was left early, or its start was not waited for."""
+        self.paused = False
+        self.budget = False
+        self.result: RunResult | None = None
+
+
+class ManagerRunNote:
+    """What is known of one manager's time."""
+
+    def __init__(self, number: int, weather: StoreFaults) -> None:
+        self.number: Final = number
+        self.weather: Final = weather
+        self.began: Final = trio.current_time()
+        self.closing_at = float("inf")
+        self.killed_at = float("inf")
+        self.over_at = float("inf")
+        self.readers: Final[list[trio.CancelScope]] = []
+        """Those who read a run until its end is stored."""
+
+
+class SimulatedWorld:
+    """Everything around the managers."""
+
+    def __init__(self, options: SimulationOptions, store: Store) -> None:
+        self.options: Final = options
+        self.seed: Final = options.seed
+        self.store: Final = store
+        self.record: Final = StoreRecord()
+        self.complaints: Final[list[str]] = []
+        self.runs: Final[dict[str, RunNote]] = {}
+        self.shifts: Final[list[ManagerRunNote]] = []
+        self.session_cancels: Final[dict[str, list[float]]] = {}
+        self.pause_requests: Final[set[str]] = set()
+        """Sessions of which another process wants some run paused."""
+        self.all_cancels: Final[list[float]] = []
+        self.limited: Final[set[str]] = set()
+        """Sessions with a budget, regardless of their manager."""
+        self.stops: Final[set[str]] = set()
+        """Runs of which a question was denied with a stop."""
+        self.refused: Final[set[str]] = set()
+        """Prompts whose start was refused."""
+        self.hasty: Final[set[str]] = set()
+        """Prompts of runs whose start nobody may have waited for."""
+        self.follow_ups: Final[dict[str, str]] = {}
+        """Contents of messages that were appended, and what became of them."""
+        self.plays: Final[dict[str, list[str]]] = {}
+        """What providers were given, by content: as `prompt` or `append`."""
+        self.overs: Final[dict[str, float]] = {}
+        """When the provider was rid of each run."""
+        self.ids: Final = SeededRandom(options.seed, "ids")
+        self._pieces: Final[dict[str, Workload]] = {}
+        self.adapters: Final = {name: self._provider(name) for name in (*STEADY, FRAIL)}
+
+    def now(self) -> float:
+        """Return the wall clock's time."""
+        return EPOCH + trio.current_time()
+
+    def bits(self, number: int) -> int:
+        """Return random bits for ids."""
+        return self.ids.getrandbits(number)
+
+    def add_violation(self, what: str) -> None:
+        """Note that something must not be so."""
+        self.complaints.append(f"at {trio.current_time():.3f}: {what}")
+
+    def workload(self, name: str) -> Workload:
+        """Return the piece that a prompt stands for: always the same one."""
+        if name not in self._pieces:
+            frail = name.startswith(FRAIL)
+            self._pieces[name] = make_workload(
+                SeededRandom(self.seed, "piece", name), name, frail=frail
+            )
+        return self._pieces[name]
+
+    def _provider(self, name: str) -> type[ScriptedProvider]:
+        def script(prompt: str, attempt: int) -> Script:
+            if attempt:
+                self.add_violation(f"{prompt} is played again")
+            return self.workload(prompt).script
+
+        made = scripted(name, scripts=script)
+        made.diary = _CheckedLog(self)
+        return _watched(made, self)
+
+
+class _CheckedRunContext(RunContext):
+    """A run, as its adapter sees it; each answer is looked at when it reaches the provider."""
+
+    __slots__ = ("_world",)
+
+    def __init__(self, run: RunContext, world: SimulatedWorld) -> None:
+        for name in RunContext.__slots__:
+            setattr(self, name, getattr(run, name))
+        self._world = world
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        decision = await super().ask(request)
+        if request.approval_id not in self._world.record.answers:
+            self._world.add_violation(
+                f"the answer to {request.approval_id} came before it was stored"
+            )
+        return decision
+
+
+def _watched(played: type[ScriptedProvider], world: SimulatedWorld) -> type[ScriptedProvider]:
+    async def run(self: ScriptedProvider, run: RunContext) -> None:
+        try:
+            await played.run(self, _CheckedRunContext(run, world))
+        finally:
+            world.overs[run.run_id] = trio.current_time()
+
+    made = type("Watched", (played,), {"run": run, "__doc__": played.__doc__})
+    assert issubclass(made, ScriptedProvider)
+    return made
+
+
+class _CheckedLog(list[ProviderLogEntry]):
+    """What a provider gets to see, held against the record while it does."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        super().__init__()
+        self._world = world
+
+    def append(self, entry: ProviderLogEntry, /) -> None:
+        world = self._world
+        match entry.what:
+            case "prompt":
+                if entry.text not in world.record.sent:
+                    world.add_violation(f"{entry.text} reached the provider before the store")
+                world.plays.setdefault(entry.text, []).append("prompt")
+            case "append":
+                if entry.text not in world.record.queued:
+                    world.add_violation(f"{entry.text} reached the turn before the store")
+                world.plays.setdefault(entry.text, []).append("append")
+            case _:
+                pass

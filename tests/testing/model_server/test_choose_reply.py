@@ -1,0 +1,149 @@
+"""Which reply is given, as a function of what was said."""
+
+from collections.abc import Mapping
+
+from sessionmgr.model import Json
+from sessionmgr.testing.model_server import (
+    ModelCall,
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    ModelSay,
+    ModelScript,
+    ModelToolCall,
+    ModelToolResult,
+    RequestItem,
+    ToolOffer,
+    TruncatedReply,
+    UserInterrupt,
+    UserPrompt,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.choose_reply import STRUCTURED, Scripts, choose_reply
+from sessionmgr.testing.model_server.request import Purpose, call_id, reply_of
+from sessionmgr.testing.model_server.script import ModelRefuse, script_in
+
+A, B, C = ModelSay(text="a"), ModelSay(text="b"), ModelSay(text="c")
+PLAYED = UserPrompt(prompt_with(((A,), (B,), (C,))))
+
+
+def asked(*items: RequestItem, purpose: Purpose = "turn", session: str = "s") -> ModelRequest:
+    return ModelRequest(face="test", model="m", items=items, purpose=purpose, session=session)
+
+
+def reply_to(*items: RequestItem, scripts: Scripts | None = None) -> ModelReply:
+    return choose_reply(asked(*items), scripts).reply
+
+
+def called(reply: int, number: int = 0) -> ModelToolCall:
+    return ModelToolCall(call_id("toolu", asked(PLAYED), reply, number), "Bash")
+
+
+def test_a_prompt_gets_the_replies_of_its_script_one_after_the_other() -> None:
+    assert reply_to(PLAYED) == (A,)
+    assert reply_to(PLAYED, called(0), ModelToolResult("", "")) == (B,)
+    assert reply_to(
+        PLAYED, called(0), called(0, 1), ModelToolResult("", ""), ModelToolResult("", "")
+    ) == (B,)
+    second = (ModelMessage("b"), called(1), ModelToolResult("", ""))
+    assert reply_to(PLAYED, called(0), ModelToolResult("", ""), *second) == (C,)
+
+
+def test_a_text_without_a_call_counts_as_a_reply_as_well() -> None:
+    assert reply_to(PLAYED, ModelMessage("a"), UserPrompt("go on")) == (B,)
+    assert reply_to(PLAYED, ModelMessage("a"), ModelMessage("still a"), UserPrompt("go on")) == (B,)
+
+
+def test_a_call_by_somebody_else_is_counted_as_it_stands() -> None:
+    assert reply_of("toolu_01abc") is None
+    assert reply_to(PLAYED, ModelToolCall("toolu_01abc", "Bash"), ModelToolResult("", "")) == (B,)
+
+
+def test_a_script_that_is_all_said_is_followed_by_an_echo() -> None:
+    said = (
+        ModelMessage("a"),
+        UserPrompt("x"),
+        ModelMessage("b"),
+        UserPrompt("y"),
+        ModelMessage("c"),
+    )
+    assert reply_to(PLAYED, *said, UserPrompt("and now?")) == (ModelSay(text="You said: and now?"),)
+    assert reply_to(UserPrompt(prompt_with(())), ModelMessage("a")) == (ModelSay(text="Done."),)
+
+
+def test_a_prompt_with_a_script_of_its_own_begins_anew() -> None:
+    assert reply_to(PLAYED, ModelMessage("a"), UserPrompt(prompt_with(((C,),)))) == (C,)
+
+
+def test_an_interrupted_script_is_over() -> None:
+    assert reply_to(PLAYED, UserInterrupt(), UserPrompt("hm?")) == (ModelSay(text="You said: hm?"),)
+    assert reply_to(PLAYED, UserInterrupt(), PLAYED) == (A,)
+
+
+def test_what_was_broken_off_is_tried_again() -> None:
+    failing: ModelScript = ((ModelRefuse(status=500, times=1), A), (B,))
+    prompt = UserPrompt(prompt_with(failing))
+    again = choose_reply(asked(prompt, ModelMessage("half"), TruncatedReply()))
+    assert (again.number, again.attempt) == (0, 1)
+    then = choose_reply(
+        asked(prompt, ModelMessage("half"), TruncatedReply(), called(0), ModelToolResult("", ""))
+    )
+    assert (then.number, then.attempt) == (1, 0)
+
+
+def test_a_summary_holds_what_is_left_of_the_script() -> None:
+    request = asked(PLAYED, ModelMessage("a"), UserPrompt("sum it up"), purpose="compaction")
+    [said] = choose_reply(request).reply
+    assert isinstance(said, ModelSay)
+    assert script_in(said.text) == ((B,), (C,))
+    [said] = choose_reply(asked(UserPrompt("hi"), purpose="compaction")).reply
+    assert isinstance(said, ModelSay)
+    assert script_in(said.text) is None
+
+
+def test_a_script_that_cannot_be_read_is_refused_with_the_reason() -> None:
+    [refused] = reply_to(UserPrompt("<script>[[{}]]</script>"))
+    assert isinstance(refused, ModelRefuse)
+    assert (refused.status, "do" in refused.message) == (400, True)
+
+
+def test_a_table_gives_scripts_to_plain_prompts() -> None:
+    table: Scripts = {"fix it": ((A,), (B,))}
+    assert reply_to(UserPrompt(" fix it\n"), scripts=table) == (A,)
+    assert reply_to(UserPrompt("fix it"), called(0), ModelToolResult("", ""), scripts=table) == (B,)
+    assert reply_to(UserPrompt("else"), scripts=table) == (ModelSay(text="You said: else"),)
+
+
+def test_a_function_replies_or_leaves_it_to_the_prompt() -> None:
+    def scripts(request: ModelRequest) -> ModelReply | None:
+        return (C,) if request.results else None
+
+    assert reply_to(PLAYED, scripts=scripts) == (A,)
+    assert reply_to(PLAYED, called(0), ModelToolResult("", ""), scripts=scripts) == (C,)
+
+
+def test_what_has_to_be_valid_is_made_so() -> None:
+    schema: Mapping[str, Json] = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
+    plain = ModelRequest(face="test", model="m", items=(UserPrompt("n?"),), schema=schema)
+    assert choose_reply(plain).reply == (ModelSay(text='{"n":0}'),)
+    offers = (ToolOffer(STRUCTURED, schema),)
+    by_tool = ModelRequest(face="test", model="m", items=(UserPrompt("n?"),), tools=offers)
+    assert choose_reply(by_tool).reply == (ModelCall(tool=STRUCTURED, input={"n": 0}),)
+
+
+def test_the_same_question_has_the_same_ids_in_one_session_alone() -> None:
+    assert call_id("x", asked(PLAYED), 0, 0) == call_id("x", asked(PLAYED), 0, 0)
+    assert call_id("x", asked(PLAYED), 0, 0) != call_id("x", asked(PLAYED, session="t"), 0, 0)
+    assert reply_of(call_id("x", asked(PLAYED), 7, 3)) == 7
+
+
+def test_results_are_those_of_the_last_calls() -> None:
+    one, two = ModelToolResult("1", "one"), ModelToolResult("2", "two")
+    request = asked(PLAYED, called(0), one, ModelMessage("hm"), called(1), two, UserPrompt("wait"))
+    assert request.results == (two,)
+    assert request.prompt == "wait"
+    assert asked().prompt == ""

@@ -36,7 +36,7 @@ class AsyncValue(Generic[T]):
     __slots__ = ("_within",)
 
     def __init__(self, value: T) -> None:
-        self._within = cast("_Value[T]", trio_util.AsyncValue(value))
+        self._within = cast("_AsyncValueProtocol[T]", trio_util.AsyncValue(value))
 
     @property
     def value(self) -> T:
@@ -58,7 +58,7 @@ class RepeatedEvent:
     __slots__ = ("_within",)
 
     def __init__(self) -> None:
-        self._within = cast("_Repeated", trio_util.RepeatedEvent())
+        self._within = cast("_RepeatedEventProtocol", trio_util.RepeatedEvent())
 
     def set(self) -> None:
         """Wake all who wait."""

@@ -30,7 +30,7 @@ Frame_contra = TypeVar("Frame_contra", contravariant=True)
 Conversation_co = TypeVar("Conversation_co", covariant=True)
 Opening_contra = TypeVar("Opening_contra", contravariant=True)
 C = TypeVar("C", bound="Closable")
-Spec = TypeVar("Spec", bound="Keyed", contravariant=True)
+Spec = TypeVar("Spec", bound="KeyedSpec", contravariant=True)
 
 
 class KeyedSpec(Protocol):

@@ -45,7 +45,7 @@ class FollowUpTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     snapshot_id: str | None = None
-    wishes: RunArguments = msgspec.field(default_factory=lambda: cast("Wishes", {}))
+    wishes: RunArguments = msgspec.field(default_factory=lambda: cast("RunArguments", {}))
     secret_options: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     """Options with secrets, which are not stored, found in the job or the settings."""
 
@@ -133,7 +133,7 @@ async def _unrecorded_wishes(
         wish = run_request_for_job(record.job)
         wishes["env"], wishes["budget"] = wish.env, wish.budget
         if asked is None:
-            wishes.update(cast("Wishes", {name: getattr(wish, name) for name in _ASKED}))
+            wishes.update(cast("RunArguments", {name: getattr(wish, name) for name in _ASKED}))
     elif asked is None and of is not None:
         raise CommandLineInvalid(
             f"only the batch's directory records what the job {of.job!r} was allowed: "
@@ -164,7 +164,7 @@ async def start_follow_up(
         if "env" in followed.wishes:
             wishes = {"env": followed.wishes["env"], **wishes}
         return await manager.submit_resume(followed.snapshot_id, message, **wishes)
-    joined = cast("Wishes", {**followed.wishes, **wishes})
+    joined = cast("RunArguments", {**followed.wishes, **wishes})
     return await manager.submit_follow_up(followed.run.id, message, **joined)
 
 
@@ -205,4 +205,4 @@ def wishes_of(configuration: Configuration, provider: str) -> RunArguments:
 
 def wishes_of_flags(wish: RunRequest, given: set[str]) -> RunArguments:
     """Return the fields of a wish that further flags set (`given`)."""
-    return cast("Wishes", {name: getattr(wish, name) for name in given})
+    return cast("RunArguments", {name: getattr(wish, name) for name in given})

@@ -91,7 +91,7 @@ def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise TypeError(f"{call}: there is no argument {name!r}{hint}")
     require_arguments(call, RUN_ARGUMENTS, wishes)
-    return cast("Wishes", {name: _plain(name, value) for name, value in wishes.items()})
+    return cast("RunArguments", {name: _plain(name, value) for name, value in wishes.items()})
 
 
 def _plain(name: str, value: object) -> object:

@@ -148,7 +148,7 @@ class RunStreams:
                         found += self._open.pop(ended).flush(redactor.text)
                     found.append(event)
             else:
-                found += self._redact_stream(key, cast("list[Delta]", list(group)), redactor)
+                found += self._redact_stream(key, cast("list[StreamDelta]", list(group)), redactor)
         return found
 
     def pass_text(

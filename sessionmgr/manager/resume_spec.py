@@ -84,7 +84,7 @@ class ResumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             "clocks": given.get("clocks", self.clocks).over(self.clocks),
             "budget": given.get("budget", self.budget).over(self.budget),
         }
-        return cast("Wishes", {**ours, **given, **joint})
+        return cast("RunArguments", {**ours, **given, **joint})
 
 
 _KEPT: Final = tuple(

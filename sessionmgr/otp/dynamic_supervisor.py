@@ -219,7 +219,7 @@ class DynamicSupervisor(UnorderedSupervisor):
                 del self._due[life]
                 self._start_again(life)
             if self._inbox:
-                life = cast("Life", self._inbox.popleft())
+                life = cast("ChildTask", self._inbox.popleft())
                 if self._children.get(life.id) is life:
                     self._restart(life)
             else:

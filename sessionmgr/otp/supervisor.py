@@ -174,7 +174,7 @@ class Supervisor(BaseSupervisor):
             if item.slot.restarting and self._slots.get(item.slot.id) is item.slot:
                 await self._restart(item.slot, item.reason)
         elif isinstance(item, Caller) and item.waiting:
-            order = cast("Order", item.message)
+            order = cast("SupervisorRequest", item.message)
             await order.do(item)
 
     async def _stop_children(self) -> None:

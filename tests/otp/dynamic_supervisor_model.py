@@ -256,7 +256,7 @@ class DynamicSupervisorModel:
         for entry in list(self._entries.values()):
             if entry.dismissed and entry.expected is not None and self._guess(False):
                 self._remove(entry)
-        verb, plan = cast("tuple[Verb, Plan]", event.data)
+        verb, plan = cast("tuple[Verb, ChildPlan]", event.data)
         if self._stopping:
             self._answers.predict(event.order, SupervisorStopping, SupervisorNotRunning)
         elif verb == "start":

@@ -36,7 +36,7 @@ class Puppet(Actor):
 
     async def handle_call(self, message: object, caller: Caller) -> object:
         assert isinstance(message, RunCall)
-        return await cast("Do[object]", message).deed(self, caller)
+        return await cast("RunCall[object]", message).deed(self, caller)
 
     async def handle_cast(self, message: Cast) -> Continue | None:
         assert isinstance(message, RunCast)

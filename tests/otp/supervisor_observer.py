@@ -161,7 +161,7 @@ class SupervisorObserver:
         elif self.stop or self.stopping:
             self.answers.predict(event.order, SupervisorStopping)
         else:
-            verb, plan = cast("tuple[Verb, Plan]", event.data)
+            verb, plan = cast("tuple[Verb, ChildPlan]", event.data)
             self.inbox.append(PendingRequest(event.order, event.who, verb, plan))
 
     # What cannot be seen.

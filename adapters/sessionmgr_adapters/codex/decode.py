@@ -122,11 +122,11 @@ def _line_decoder() -> msgspec.json.Decoder[_NoticeEnvelope]:
         for method, of in _ITEMS.items()
     ]
     union: object = Union[tuple(envelopes)]  # noqa: UP007  # of as many as there are
-    return cast("msgspec.json.Decoder[_Envelope]", msgspec.json.Decoder(union))
+    return cast("msgspec.json.Decoder[_NoticeEnvelope]", msgspec.json.Decoder(union))
 
 
 _LINE_DECODER: Final = _line_decoder()
-_params: Final = cast("Callable[[_Envelope], Notice]", attrgetter("params"))
+_params: Final = cast("Callable[[_NoticeEnvelope], Notice]", attrgetter("params"))
 
 
 def read_notices(lines: Sequence[Line]) -> list[Notice | None]:

@@ -79,7 +79,7 @@ class FrameRouter:
         notices = read_notices(lines)
         owner = self._single_owner(notices)
         if owner is not None:
-            owner.driver.feed(cast("list[Frame]", notices), read_size(lines))
+            owner.driver.feed(cast("list[CodexFrame]", notices), read_size(lines))
             return
         reads: defaultdict[CodexConversation, list[CodexFrame]] = defaultdict(list)
         thread, streamed = "", None  # of the notices of messages that follow each other

@@ -94,7 +94,7 @@ def find_validator_factory() -> Callable[[Json], _SchemaValidator] | None:
         library = import_module("jsonschema_rs")
     except ImportError:
         return None
-    made = cast("Callable[..., _Validator]", library.validator_for)
+    made = cast("Callable[..., _SchemaValidator]", library.validator_for)
 
     def make(schema: Json) -> _SchemaValidator:
         try:

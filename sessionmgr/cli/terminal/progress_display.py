@@ -142,7 +142,7 @@ def redirect_log(scoreboard: ProgressDisplay, name: str, stream: TextIO | None) 
     diverted: list[logging.StreamHandler[TextIO | LogStream]] = []
     for handler in logging.getLogger(name).handlers:
         if isinstance(handler, logging.StreamHandler):
-            found = cast("logging.StreamHandler[TextIO | Lines]", handler)
+            found = cast("logging.StreamHandler[TextIO | LogStream]", handler)
             if stream is not None and found.stream is stream:
                 found.setStream(LogStream(scoreboard))
                 diverted.append(found)

@@ -33,7 +33,7 @@ from sessionmgr.store.sqlite.error_translation import FATAL, error_code, transla
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    Done: TypeAlias = Callable[[Sequence["Job"]], None]
+    Done: TypeAlias = Callable[[Sequence["DatabaseJob"]], None]
 
 IDLE: Final = 0.2
 """Seconds without work after which there is time for what can wait."""

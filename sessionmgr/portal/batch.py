@@ -116,6 +116,8 @@ class PortalBatch:
                 read.cancel()
 
     async def _next(self, results: ResultCursor) -> JobResult | None:
+        if not self._is_open:
+            return None
         with trio.CancelScope() as read:
             self._reads.add(read)
             try:

@@ -40,6 +40,7 @@ class LoopThread:
         self.manager: Final = manager
         self._thread: Final = threading.Thread(target=self._run, name="sessionmgr-portal")
         self._opened: Final = threading.Event()
+        self._ended: Final = threading.Event()
         self._lock: Final = threading.Lock()
         self._pending: Final[dict[object, tuple[str, Callable[[BaseException], None]]]] = {}
         """Futures without a result: their call, and how to fail them."""
@@ -81,15 +82,17 @@ class LoopThread:
             ManagerDown: The manager gave up before; the cause says why.
         """
         self.require_other_thread(call)
-        self.request_stop()
         interrupt: KeyboardInterrupt | None = None
-        while self._thread.is_alive():
+        while not self._ended.is_set():
             try:
-                self._thread.join()
+                self.request_stop()  # again after an interrupt, which may have struck within it
+                # Not by `join`: Python 3.11 takes a thread for ended if its join is interrupted.
+                self._ended.wait()
             except KeyboardInterrupt as error:
                 if interrupt is not None:
                     raise
                 interrupt = error
+        self._thread.join()
         exit_watch.remove(self)
         failure, self._failure = self._failure, None
         if interrupt is not None:
@@ -188,6 +191,7 @@ class LoopThread:
             log.error("The manager of a portal failed: %s", ended.error)
         self._fail_pending()
         self._opened.set()
+        self._ended.set()
 
     async def _main(self) -> None:
         async with self.manager, trio.open_nursery() as self._calls:

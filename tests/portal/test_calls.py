@@ -155,6 +155,17 @@ def test_leaving_the_block_of_a_batch_cancels_its_jobs() -> None:
         assert list(results) == []
 
 
+def test_a_thread_that_reads_a_batch_ends_with_its_block() -> None:
+    jobs = [Job(id=f"j{n}", prompt=play(Hang()), provider="actor") for n in range(3)]
+    seen: list[str] = []
+    with lawful_portal() as portal:
+        with portal.run_batch(jobs) as results:
+            reader = threading.Thread(target=lambda: seen.extend(each.job for each in results))
+            reader.start()
+        reader.join()
+        assert set(seen) <= {job.id for job in jobs}
+
+
 def test_a_batch_with_invalid_jobs_starts_nothing() -> None:
     job = Job(id="one", prompt="x", provider="acter")
     with lawful_portal() as portal:

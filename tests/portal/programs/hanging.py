@@ -4,6 +4,8 @@ import sys
 import threading
 import time
 
+import trio
+
 from sessionmgr import Clocks, Portal, PortalRun, open_portal
 
 HANGING = "sh -c 'echo $$; exec sleep 100000'"
@@ -36,14 +38,17 @@ def in_sleep(store: str) -> None:
         print("left", [each.name for each in threading.enumerate() if not each.daemon])
 
 
+async def sleep_for_ever(manager: object) -> None:
+    await trio.sleep_forever()
+
+
 def in_closing(store: str) -> None:
     """Close the portal, which takes a second, until another Ctrl-C and beyond."""
     try:
         with open_portal(store=store, clocks=Clocks(close=1)) as portal:
-            try:
-                start(portal, STUBBORN).result()
-            finally:
-                print("closing")
+            waiting = portal.submit_call(sleep_for_ever)
+            waiting.add_done_callback(lambda _: print("closing"))
+            start(portal, STUBBORN).result()
     except KeyboardInterrupt:
         print("left", [each.name for each in threading.enumerate() if not each.daemon])
 

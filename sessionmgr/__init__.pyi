@@ -2,27 +2,24 @@ from sessionmgr.adapter import (
     Allow as Allow,
     ApprovalRequest as ApprovalRequest,
     Budget as Budget,
+    CapabilityMissing as CapabilityMissing,
     Decision as Decision,
     Deny as Deny,
+    PermissionRefused as PermissionRefused,
     ProviderAdapter as ProviderAdapter,
     RunContext as RunContext,
-)
-from sessionmgr.batch import Job as Job, run_batch as run_batch
-from sessionmgr.errors import (
-    CapabilityMissing as CapabilityMissing,
-    ManagerDown as ManagerDown,
-    NotInTrio as NotInTrio,
-    NotPausable as NotPausable,
-    NotResumable as NotResumable,
-    PermissionRefused as PermissionRefused,
-    PortalClosed as PortalClosed,
-    SessionmgrError as SessionmgrError,
     StartRefused as StartRefused,
 )
+from sessionmgr.batch import Job as Job, run_batch as run_batch
+from sessionmgr.errors import SessionmgrError as SessionmgrError
 from sessionmgr.manager import (
     Clocks as Clocks,
     FollowUp as FollowUp,
     Manager as Manager,
+    ManagerDown as ManagerDown,
+    NotInTrio as NotInTrio,
+    NotPausable as NotPausable,
+    NotResumable as NotResumable,
     RunHandle as RunHandle,
     SessionHandle as SessionHandle,
     ask as ask,
@@ -34,7 +31,12 @@ from sessionmgr.model import (
     RunStatus as RunStatus,
     Snapshot as Snapshot,
 )
-from sessionmgr.portal import Portal as Portal, PortalRun as PortalRun, open_portal as open_portal
+from sessionmgr.portal import (
+    Portal as Portal,
+    PortalClosed as PortalClosed,
+    PortalRun as PortalRun,
+    open_portal as open_portal,
+)
 
 __all__ = [
     "Allow",

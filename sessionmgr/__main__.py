@@ -2,7 +2,7 @@
 
 import sys
 
-from sessionmgr.cli.start import start
+from sessionmgr.cli import start
 
 if __name__ == "__main__":
     sys.exit(start())

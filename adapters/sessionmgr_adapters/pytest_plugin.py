@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.manager import Manager
+    from sessionmgr.testing import Scripts
     from sessionmgr.testing.model_server import ModelServer, Scripts as Replies
     from sessionmgr.testing.player import Step
-    from sessionmgr.testing.script import Scripts
 
 # So that what does not hold is shown with its values, as in a test of one's own.
 for each in ("adapter_conformance", "mock_sdk", "store_conformance"):
@@ -50,8 +50,7 @@ def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]
     async def open_scripted(scripts: Scripts | None = None) -> AsyncGenerator[Manager, None]:
         from sessionmgr.manager import open_manager
         from sessionmgr.store import MemoryStore
-        from sessionmgr.testing.invariants import broken_laws
-        from sessionmgr.testing.scripted_provider import scripted
+        from sessionmgr.testing import broken_laws, scripted
 
         store = MemoryStore()
         adapters = {"scripted": scripted("scripted", scripts=scripts)}

@@ -17,10 +17,9 @@ from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.options import Options
 from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
 from sessionmgr.adapter.run_context import RunContext
-from sessionmgr.errors import OtpError, SupervisorStopping
 from sessionmgr.model import Capabilities
-from sessionmgr.otp import NOREPLY, Actor, Call, Cast, TaskHandle
-from sessionmgr.process.environment import EnvironmentSpec
+from sessionmgr.otp import NOREPLY, Actor, Call, Cast, OtpError, SupervisorStopping, TaskHandle
+from sessionmgr.process import EnvironmentSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from sessionmgr.process.command import Command
-from sessionmgr.process.launcher import Launcher
+from sessionmgr.process import Command, Launcher
 
 if TYPE_CHECKING:
     from sessionmgr.adapter.approval import Decision

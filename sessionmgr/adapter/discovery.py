@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.adapter import ProviderAdapter
-from sessionmgr.errors import AdapterBroken, ProviderUnknown
+from sessionmgr.adapter.errors import AdapterBroken, ProviderUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

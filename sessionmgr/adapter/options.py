@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from sessionmgr.errors import OptionInvalid
-from sessionmgr.model.field_error import field_error
+from sessionmgr.adapter.errors import OptionInvalid
+from sessionmgr.model import field_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sessionmgr.errors import PermissionRefused
+from sessionmgr.adapter.errors import PermissionRefused
 from sessionmgr.model import Fidelity, Permission, PermissionMode
 
 if TYPE_CHECKING:

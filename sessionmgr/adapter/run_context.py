@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.approval import ApprovalRequest, Decision
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher
 
 
 LONGEST_MESSAGE: Final = 4000

@@ -86,3 +86,20 @@ __all__ = [
     "spool_jobs",
     "tool_label",
 ]
+from sessionmgr.batch.errors import (
+    BatchBusy as BatchBusy,
+    BatchDown as BatchDown,
+    BatchError as BatchError,
+    HostLost as HostLost,
+    JobsInvalid as JobsInvalid,
+    LedgerUnusable as LedgerUnusable,
+    OutDirectoryTaken as OutDirectoryTaken,
+    OutDirectoryUnusable as OutDirectoryUnusable,
+    ResultsUnwritable as ResultsUnwritable,
+    RulesInvalid as RulesInvalid,
+    StoreMismatch as StoreMismatch,
+)
+from sessionmgr.batch.field_types import DURATIONS as DURATIONS
+from sessionmgr.batch.jobs_file import Jobs as Jobs, JobSource as JobSource
+from sessionmgr.batch.restart import RetryFrom as RetryFrom
+from sessionmgr.batch.rules import Rule as Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import basename
 from typing import TYPE_CHECKING, Final, cast
 
-from sessionmgr.adapter.kit.command_line import (
+from sessionmgr.adapter.kit import (
     GIT_VALUED,
     CommandCall,
     NotSimpleError,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import ApprovalRequest
-    from sessionmgr.adapter.kit.command_line import CommandWords
+    from sessionmgr.adapter.kit import CommandWords
     from sessionmgr.model import Json
 
 # The field with a tool's command, and the field with its separate arguments.

@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from sessionmgr.adapter.kit.paths import resolve_within
+from sessionmgr.adapter.kit import resolve_within
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import ApprovalRequest

@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 import trio
 
 from sessionmgr.batch.file_executor import in_thread
-from sessionmgr.errors import StoreError, UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
-from sessionmgr.process.private_modes import (
-    make_private_directory,
-    unlinked_opener,
-)
+from sessionmgr.process import make_private_directory, unlinked_opener
+from sessionmgr.store import StoreError, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sessionmgr.batch.batch_dir import LEDGER, BatchDirectory
 from sessionmgr.batch.counters import BatchCounters
+from sessionmgr.batch.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.batch.file_executor import FileExecutor
 from sessionmgr.batch.import_jobs import JobImporter
 from sessionmgr.batch.job_warnings import collect_warnings
@@ -30,11 +31,9 @@ from sessionmgr.batch.root_cause import batch_down_error
 from sessionmgr.batch.runner import BatchRunner
 from sessionmgr.batch.scheduler import Scheduler
 from sessionmgr.batch.store_identity import StoreIdentity
-from sessionmgr.errors import JobsInvalid, LedgerUnusable, OtpError
-from sessionmgr.manager.supervision_tree import translate_group
-from sessionmgr.model import Cost, IdKind
-from sessionmgr.model.timestamps import format_timestamp
-from sessionmgr.otp import Supervisor, child
+from sessionmgr.manager import translate_group
+from sessionmgr.model import Cost, IdKind, format_timestamp
+from sessionmgr.otp import OtpError, Supervisor, child
 
 if TYPE_CHECKING:
     from types import TracebackType

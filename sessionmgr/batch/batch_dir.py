@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.errors import BatchBusy, LedgerUnusable, OutDirectoryUnusable
-from sessionmgr.process.private_modes import make_private_directory, unlinked_opener
+from sessionmgr.batch.errors import BatchBusy, LedgerUnusable, OutDirectoryUnusable
+from sessionmgr.process import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
 TRIES: Final = 10

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow, Deny, Health
+from sessionmgr.batch.errors import HostLost
 from sessionmgr.batch.host_messages import (
     ActiveMessage,
     AliveMessage,
@@ -32,7 +33,6 @@ from sessionmgr.batch.host_messages import (
     encode_message,
     from_child,
 )
-from sessionmgr.errors import HostLost
 from sessionmgr.process import StderrTail
 from sessionmgr.trio_util_types import RepeatedEvent
 from sessionmgr.wire import LineDecoder

@@ -11,8 +11,7 @@ from sessionmgr.batch.progress import BatchProgress, PauseStatus, RunningJob
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.scheduler import SEVERAL
 from sessionmgr.batch.usage_totals import may_have_cost
-from sessionmgr.model import Cost, Provenance, Usage, total_cost
-from sessionmgr.model.timestamps import format_timestamp
+from sessionmgr.model import Cost, Provenance, Usage, format_timestamp, total_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from sessionmgr.batch.job import Job
-from sessionmgr.model.duration import EXPECTED as DURATION, seconds_from
-from sessionmgr.model.field_error import field_error
+from sessionmgr.model import EXPECTED as DURATION, field_error, seconds_from
 
 _SPECIAL: Final = {"deadline": DURATION, "budget_usd": "dollars, more than 0"}
 _PUBLIC: Final = ("schema", "metadata")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
+from sessionmgr.batch.errors import LedgerUnusable
 from sessionmgr.batch.progress import WaitStatus
-from sessionmgr.errors import LedgerUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

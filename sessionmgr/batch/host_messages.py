@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.approval import Allow, ApprovalRequest, Deny
+from sessionmgr.adapter import Allow, ApprovalRequest, Deny
 from sessionmgr.batch.host import AttemptActivity, AttemptResult, AttemptSpec
 
 

@@ -9,9 +9,10 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.discovery import installed_adapters
+from sessionmgr.adapter import AdapterBroken, ProviderUnknown, StartRefused, installed_adapters
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.denials import denials_of
+from sessionmgr.batch.errors import JobsInvalid
 from sessionmgr.batch.file_executor import in_thread
 from sessionmgr.batch.job import Job, work_fingerprint
 from sessionmgr.batch.job_changes import describe_change, is_same_work
@@ -24,17 +25,9 @@ from sessionmgr.batch.readiness import ReadinessCheck
 from sessionmgr.batch.restart import StartMode
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.run_request import rejected_field, run_request_for_job
-from sessionmgr.errors import (
-    AdapterBroken,
-    BudgetUnenforceable,
-    JobsInvalid,
-    ProcessError,
-    ProviderUnknown,
-    RunRequestInvalid,
-    StartRefused,
-)
-from sessionmgr.manager import RunGrant
+from sessionmgr.manager import BudgetUnenforceable, RunGrant, RunRequestInvalid
 from sessionmgr.model import PermissionMode, RunStatus
+from sessionmgr.process import ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection

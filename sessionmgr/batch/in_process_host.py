@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter import StartRefused
 from sessionmgr.batch.activity import STOPPING, ActivityTracker
 from sessionmgr.batch.attempt_dir import AttemptDirectory
 from sessionmgr.batch.denials import denials_of
+from sessionmgr.batch.errors import HostLost
 from sessionmgr.batch.host import AttemptActivity, AttemptResult, AttemptSpec
 from sessionmgr.batch.readiness import provider_readiness
 from sessionmgr.batch.run_request import run_request_for_job, start_failure
-from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
-from sessionmgr.manager.resume import resume_message, was_interrupted_unanswered
+from sessionmgr.manager import resume_message, was_interrupted_unanswered
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
+from sessionmgr.process import ProcessError
+from sessionmgr.store import LeaseHeld, StoreError
 from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.bounded_file import (
+from sessionmgr.adapter.kit import (
+    MAX_IMAGE_BYTES as LARGEST_IMAGE,
     FileRefusedError,
     read_bounded_bytes,
     read_bounded_text,
 )
-from sessionmgr.adapter.kit.images import MAX_IMAGE_BYTES as LARGEST_IMAGE
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.problems import Problem
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from sessionmgr.batch.batch_dir import LEDGER, contains_batch, require_unlocked
+from sessionmgr.batch.errors import BatchBusy
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger import UNENDED, Ledger
-from sessionmgr.errors import BatchBusy
 
 
 class JobRecord(msgspec.Struct, frozen=True):

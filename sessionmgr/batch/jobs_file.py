@@ -17,15 +17,15 @@ import msgspec
 import trio
 
 from sessionmgr.batch.duplicate_names import find_duplicate_names
+from sessionmgr.batch.errors import JobsInvalid
 from sessionmgr.batch.field_types import field_type_error, parse_durations
 from sessionmgr.batch.file_format import HEAD, foreign_format_error
 from sessionmgr.batch.job import FIELDS, Job
 from sessionmgr.batch.json_syntax import json_syntax_error
 from sessionmgr.batch.problems import Problem
-from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
-from sessionmgr.model import PermissionMode
-from sessionmgr.model.field_error import describe_value
-from sessionmgr.process.private_modes import make_private_directory, private_opener
+from sessionmgr.manager import ArgumentTypeInvalid
+from sessionmgr.model import PermissionMode, describe_value
+from sessionmgr.process import make_private_directory, private_opener
 
 if TYPE_CHECKING:
     from trio.abc import ReceiveStream

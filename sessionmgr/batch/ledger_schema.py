@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sessionmgr.batch.errors import LedgerUnusable
 from sessionmgr.batch.former_results import FORMER_TABLE, TABLE
-from sessionmgr.errors import LedgerUnusable
-from sessionmgr.process.private_modes import make_private_file
+from sessionmgr.process import make_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

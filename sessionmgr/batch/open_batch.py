@@ -10,8 +10,7 @@ from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process_host import InProcessHost
 from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import BatchSettings, failure_kinds, retry_from
-from sessionmgr.manager import Manager
-from sessionmgr.manager.argument_checks import BATCH_ARGUMENTS, ArgumentKind, require_arguments
+from sessionmgr.manager import BATCH_ARGUMENTS, ArgumentKind, Manager, require_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sessionmgr.errors import OutDirectoryTaken
+from sessionmgr.batch.errors import OutDirectoryTaken
 
 if TYPE_CHECKING:
     from sessionmgr.batch.jobs_file import JobSource

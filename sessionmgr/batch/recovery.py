@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.batch.errors import BatchBusy
 from sessionmgr.batch.host import AttemptResult
 from sessionmgr.batch.in_process_host import is_session_resumable
 from sessionmgr.batch.restart import has_side_effects
-from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
-from sessionmgr.manager.owner import describe_holder
-from sessionmgr.manager.resume import FOLLOWS
+from sessionmgr.manager import FOLLOWS, describe_holder
 from sessionmgr.model import TERMINAL
+from sessionmgr.store import LeaseHeld, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
-from sessionmgr.errors import ResultsUnwritable
+from sessionmgr.batch.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
-from sessionmgr.process.private_modes import unlinked_opener
+from sessionmgr.process import unlinked_opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.batch.restart import lacked_resources, restarts_without_session
-from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.model.timestamps import parse_timestamp
+from sessionmgr.model import FailureKind, RunStatus, parse_timestamp
 
 if TYPE_CHECKING:
     from sessionmgr.batch.host import AttemptResult

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from sessionmgr.errors import BatchDown, OtpError, SessionmgrError
+from sessionmgr.batch.errors import BatchDown
+from sessionmgr.errors import SessionmgrError
+from sessionmgr.otp import OtpError
 
 
 def batch_down_error(error: BaseException) -> BatchDown:

@@ -11,11 +11,15 @@ from typing import Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.kit.bounded_file import FileRefusedError, read_bounded_bytes
-from sessionmgr.adapter.kit.command_line import NotSimpleError, commands_of_line
+from sessionmgr.adapter.kit import (
+    FileRefusedError,
+    NotSimpleError,
+    commands_of_line,
+    read_bounded_bytes,
+)
+from sessionmgr.batch.errors import RulesInvalid
 from sessionmgr.batch.rules import Rule, Rules
-from sessionmgr.errors import RulesInvalid
-from sessionmgr.model.field_error import field_error
+from sessionmgr.model import field_error
 
 
 def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:

@@ -37,8 +37,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow, Deny
-from sessionmgr.adapter.kit.command_line import NotSimpleError, split_argv
-from sessionmgr.adapter.kit.paths import resolve_within
+from sessionmgr.adapter.kit import NotSimpleError, resolve_within, split_argv
 from sessionmgr.batch.approval_commands import begins_with, may_begin_with, requested_commands
 from sessionmgr.batch.approval_paths import is_inside, matches, path_forms, resolve_pattern
 
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessionmgr.adapter import ApprovalRequest, Decision
-    from sessionmgr.adapter.kit.command_line import CommandWords
+    from sessionmgr.adapter.kit import CommandWords
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 

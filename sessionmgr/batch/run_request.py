@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter import Budget
-from sessionmgr.errors import (
+from sessionmgr.adapter import (
     AdapterBroken,
-    BudgetExhausted,
+    Budget,
     CapabilityMissing,
-    DirectoryMissing,
-    EnvironmentVariableInvalid,
-    LeaseHeld,
-    ManagerClosing,
     OptionInvalid,
     PermissionRefused,
-    ProviderDown,
     ProviderUnknown,
+)
+from sessionmgr.manager import (
+    BudgetExhausted,
+    Clocks,
+    DirectoryMissing,
+    ManagerClosing,
+    ProviderDown,
+    RunRequest,
     RunRequestInvalid,
     RunRequestUnsupported,
     SessionBusy,
-    StoreError,
-    UnknownId,
 )
-from sessionmgr.manager import Clocks, RunRequest
 from sessionmgr.model import Failure, FailureKind, PermissionMode
+from sessionmgr.process import EnvironmentVariableInvalid
+from sessionmgr.store import LeaseHeld, StoreError, UnknownId
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.approval import Approve
+    from sessionmgr.adapter import Approve
     from sessionmgr.batch.job import Job
 
 # Which of a job's fields takes a capability by its mere being there.

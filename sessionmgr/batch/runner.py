@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import trio
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.errors import BatchError, HostLost
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, AttemptSpec
 from sessionmgr.batch.recovery import recover_attempt
 from sessionmgr.batch.shared_pauses import SharedPauses
 from sessionmgr.batch.store_identity import unknown_outcome
-from sessionmgr.errors import BatchError, HostLost
 from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import StoreError
 from sessionmgr.manager import ProviderPause
+from sessionmgr.store import StoreError
 
 if TYPE_CHECKING:
     from sessionmgr.batch.scheduler import Scheduler

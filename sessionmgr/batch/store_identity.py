@@ -10,9 +10,9 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.errors import StoreMismatch
 from sessionmgr.batch.host import AttemptResult
 from sessionmgr.batch.restart import RetryFrom, StartMode
-from sessionmgr.errors import StoreMismatch
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:

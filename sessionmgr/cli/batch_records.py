@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.batch import BatchOverview, ended, read_batch
+from sessionmgr.batch import BatchOverview, LedgerUnusable, ended, read_batch
 from sessionmgr.cli.lookup import PAGE, job_of_session
 from sessionmgr.cli.queries import ALIVE, decode_session, live_leases
 from sessionmgr.cli.terminal.stdout import print_note
-from sessionmgr.errors import LedgerUnusable
-from sessionmgr.manager.partial_costs import read_costs
-from sessionmgr.manager.status import usage_and_cost
-from sessionmgr.model import Cost, decode_run, timestamps, total_cost
+from sessionmgr.manager import read_costs, usage_and_cost
+from sessionmgr.model import Cost, decode_run, format_timestamp, total_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -156,8 +154,8 @@ async def _of_sessions(store: Store, batch: _Sessions, held: Mapping[str, Lease]
         jobs=len(batch.jobs),
         **{name: counts[name] for name in ("done", "failed", "cancelled", "running", "waiting")},
         cost=total_cost(usage_and_cost(each).cost for each in costs.values()),
-        started_at=timestamps.format_timestamp(batch.first / 1000),
-        changed_at=timestamps.format_timestamp(changed / 1000),
+        started_at=format_timestamp(batch.first / 1000),
+        changed_at=format_timestamp(changed / 1000),
         pid=owners[0] if owners else None,
     )
 
@@ -198,10 +196,8 @@ def record_of(overview: BatchOverview, cost: Cost, first: int | None = None) -> 
         running=running,
         waiting=jobs - done - failed - cancelled - running,
         cost=cost,
-        started_at=timestamps.format_timestamp(
-            overview.started_at if first is None else first / 1000
-        ),
-        changed_at=timestamps.format_timestamp(overview.changed_at),
+        started_at=format_timestamp(overview.started_at if first is None else first / 1000),
+        changed_at=format_timestamp(overview.changed_at),
         pid=overview.pid,
     )
 

@@ -24,8 +24,7 @@ async def capturing_launcher(directory: Path | None) -> AsyncGenerator[Launcher 
     if directory is None:
         yield None
         return
-    from sessionmgr.process import open_launcher
-    from sessionmgr.process.capture import CaptureLauncher
+    from sessionmgr.process import CaptureLauncher, open_launcher
 
     make_private_directory(directory)
     async with open_launcher() as launcher:

@@ -12,21 +12,30 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.discovery import find_adapter, installed_adapters
-from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.options import resolve_options
+from sessionmgr.adapter import (
+    AdapterBroken,
+    Health,
+    find_adapter,
+    installed_adapters,
+    resolve_options,
+)
 from sessionmgr.cli.check_result import CheckResult
 from sessionmgr.cli.config.paths import find_working_directory, nearest_settings, user_settings
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.parser import did_you_mean
 from sessionmgr.cli.queries import ALIVE, PATIENCE, live_leases
 from sessionmgr.cli.terminal.format import format_duration, pluralize
-from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
-from sessionmgr.process import Command, open_launcher, open_tree
-from sessionmgr.process.descriptor_limits import PER_CHILD, RESERVE
-from sessionmgr.process.environment import build_environment
-from sessionmgr.process.linux.launcher import SpawnerLauncher
-from sessionmgr.store import StoreError, open_sqlite_store
-from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
+from sessionmgr.errors import SessionmgrError
+from sessionmgr.process import (
+    PER_CHILD,
+    RESERVE,
+    Command,
+    SpawnerLauncher,
+    build_environment,
+    open_launcher,
+    open_tree,
+)
+from sessionmgr.store import SCHEMA_VERSION, StoreError, open_sqlite_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import Job
-from sessionmgr.testing.script import Ask, Crash, Hang, Say, Think, Tool, Use, Wait
+from sessionmgr.testing import Ask, Crash, Hang, Say, Think, Tool, Use, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.testing.script import Step
+    from sessionmgr.testing import Step
 
 AGENT: Final = "agent"
 INTRODUCTION: Final = """\

@@ -9,6 +9,7 @@ import msgspec
 from sessionmgr.adapter import Budget
 from sessionmgr.batch import read_job_record, run_request_for_job
 from sessionmgr.cli.config.approval_rules import load_approver
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.lookup import job_of_session, resolve_id
 from sessionmgr.cli.queries import (
     ALIVE,
@@ -20,10 +21,7 @@ from sessionmgr.cli.queries import (
 )
 from sessionmgr.cli.terminal.approval_prompt import ApprovalPrompt, open_terminal
 from sessionmgr.cli.terminal.stdout import print_note
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.manager import Clocks
-from sessionmgr.manager.resume import recorded_resume_spec
-from sessionmgr.manager.resume_spec import ResumeSpec, restore_options
+from sessionmgr.manager import Clocks, ResumeSpec, recorded_resume_spec, restore_options
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import JobRecord
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.cli.lookup import JobReference
-    from sessionmgr.manager import Manager, RunHandle, RunRequest
-    from sessionmgr.manager.run_plan import RunArguments
+    from sessionmgr.manager import Manager, RunArguments, RunHandle, RunRequest
     from sessionmgr.model import Run
     from sessionmgr.store import Store, StoredRun
 

@@ -21,8 +21,16 @@ from sessionmgr.batch import (
 from sessionmgr.cli.batch_records import last_run
 from sessionmgr.cli.queries import ALIVE
 from sessionmgr.cli.terminal.render_events import end_reason
-from sessionmgr.manager.store_queries import read_provider_pauses
-from sessionmgr.model import Cost, Usage, decode_event, decode_run, timestamps, total_cost
+from sessionmgr.manager import read_provider_pauses
+from sessionmgr.model import (
+    Cost,
+    Usage,
+    decode_event,
+    decode_run,
+    format_timestamp,
+    parse_timestamp,
+    total_cost,
+)
 
 if TYPE_CHECKING:
     from sessionmgr.batch import Attempt, BatchOverview
@@ -93,8 +101,8 @@ async def batch_state(store: Store | None, overview: BatchOverview) -> BatchStat
         out=str(overview.out),
         pid=overview.pid,
         holder=overview.holder,
-        started_at=timestamps.format_timestamp(overview.started_at),
-        changed_at=timestamps.format_timestamp(overview.changed_at),
+        started_at=format_timestamp(overview.started_at),
+        changed_at=format_timestamp(overview.changed_at),
         store=None if overview.store is None else str(overview.store),
         interrupted=len(overview.running) if overview.holder is None else 0,
         progress=await _progress(store, overview, running, now),
@@ -133,7 +141,7 @@ async def _progress(
         pauses={
             provider: PauseStatus(
                 seconds=pause.until - now,
-                until=timestamps.format_timestamp(pause.until),
+                until=format_timestamp(pause.until),
                 why=pause.why,
             )
             for provider, pause in paused.items()
@@ -156,9 +164,9 @@ async def _running(
         usage, began = record.usage, record.started_at
         cost = record.cost if record.cost.usd is not None else None
         if began is not None:
-            doing.since = timestamps.parse_timestamp(began)
+            doing.since = parse_timestamp(began)
         await _see_last(store, run, doing)
-    age = 0.0 if began is None else max(now - timestamps.parse_timestamp(began), 0.0)
+    age = 0.0 if began is None else max(now - parse_timestamp(began), 0.0)
     job = RunningJob(
         job=attempt.job.id,
         provider=attempt.job.provider or "",
@@ -187,4 +195,4 @@ async def _see_last(store: Store, run: StoredRun, doing: ActivityTracker) -> Non
     rows += (await store.events(run.session_id, after=tail, run_id=run.run_id)).rows
     for row in rows:
         event = decode_event(row.body)
-        doing.update([event], timestamps.parse_timestamp(event.at) if event.at else doing.since)
+        doing.update([event], parse_timestamp(event.at) if event.at else doing.since)

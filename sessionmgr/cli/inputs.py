@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from sessionmgr.adapter.kit import bounded_file
-from sessionmgr.adapter.kit.bounded_file import LARGEST_TEXT, FileRefusedError
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model.json_codec import UnreadableJson, parse_json
+from sessionmgr.adapter.kit import LARGEST_TEXT, FileRefusedError, read_bounded_text
+from sessionmgr.cli.errors import CommandLineInvalid
+from sessionmgr.model import UnreadableJson, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +26,7 @@ def read_text_file(flag: str, path: str) -> str:
         CommandLineInvalid: It is unreadable, too large, or not UTF-8.
     """
     try:
-        return bounded_file.read_bounded_text(
-            Path(path), regular=False
-        )  # it may be a pipe: <(command)
+        return read_bounded_text(Path(path), regular=False)  # it may be a pipe: <(command)
     except FileRefusedError as error:
         raise CommandLineInvalid(f"{flag}: {error}") from None
 

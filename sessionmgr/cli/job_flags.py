@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sessionmgr.batch import Job
 from sessionmgr.cli.config.configuration import add_setting_flags
 from sessionmgr.cli.config.provider_defaults import add_set_flag
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import read_env, read_options, read_schema, read_text_file
-from sessionmgr.errors import BudgetUnenforceable, CommandLineInvalid
+from sessionmgr.manager import BudgetUnenforceable
 
 if TYPE_CHECKING:
     import argparse

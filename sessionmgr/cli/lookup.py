@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.errors import CommandLineInvalid, NameAmbiguous
 from sessionmgr.cli.queries import (
     ALIVE,
     decode_session,
@@ -18,16 +19,15 @@ from sessionmgr.cli.queries import (
 )
 from sessionmgr.cli.terminal.format_time import format_ago
 from sessionmgr.cli.terminal.safe_text import one_line, truncate
-from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NameAmbiguous, UnknownId
-from sessionmgr.model import timestamps
+from sessionmgr.model import format_timestamp
+from sessionmgr.store import AmbiguousId, UnknownId
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from sessionmgr.model import Session
-    from sessionmgr.store import Store, StoredRun, StoredSession
-    from sessionmgr.store.contract import Kind
+    from sessionmgr.store import Kind, Store, StoredRun, StoredSession
 
 PAGE: Final = 500
 WORDS: Final = 40
@@ -194,6 +194,6 @@ def _status(run: StoredRun, *, held: bool) -> str:
 
 
 def _line(id: str, kind: str, status: str, at: int | None, prompt: str | None) -> str:
-    when = "" if at is None else format_ago(timestamps.format_timestamp(at / 1000), time.time())
+    when = "" if at is None else format_ago(format_timestamp(at / 1000), time.time())
     words = "" if not prompt else f'"{truncate(one_line(prompt), WORDS)}"'
     return f"{id}: {', '.join(filter(None, (kind, status, when, words)))}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.parser import (
     EXIT_CODES,
     PROGRAM,
@@ -23,7 +24,6 @@ from sessionmgr.cli.terminal.stdout import (
     set_quiet,
 )
 from sessionmgr.cli.verb_table import VERBS, load_verb
-from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     import argparse

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.lookup import job_of_session
 from sessionmgr.cli.queries import ALIVE, decode_session, live_leases, waits_for_answer
 from sessionmgr.cli.terminal.event_line import command_text
 from sessionmgr.cli.terminal.safe_text import escape_controls
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model import Json, ToolApprovalRequested, decode_event, decode_run, timestamps
-from sessionmgr.model.run import Run
+from sessionmgr.model import (
+    Json,
+    Run,
+    ToolApprovalRequested,
+    decode_event,
+    decode_run,
+    format_timestamp,
+    parse_timestamp,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -104,7 +111,7 @@ def what_it_wants(event: ToolApprovalRequested) -> str:
 
 def expiry_of(event: ToolApprovalRequested) -> float | None:
     """Return when a request is denied if it has no answer, in seconds since 1970."""
-    return None if event.timeout is None else timestamps.parse_timestamp(event.at) + event.timeout
+    return None if event.timeout is None else parse_timestamp(event.at) + event.timeout
 
 
 async def _questions_of(store: Store, stored: StoredRun) -> list[OpenQuestion]:
@@ -130,8 +137,8 @@ async def _questions_of(store: Store, stored: StoredRun) -> list[OpenQuestion]:
                 wants=what_it_wants(event),
                 reason=event.reason,
                 asked_at=event.at,
-                waits=round(max(now - timestamps.parse_timestamp(event.at), 0.0), 3),
-                until=None if until is None else timestamps.format_timestamp(until),
+                waits=round(max(now - parse_timestamp(event.at), 0.0), 3),
+                until=None if until is None else format_timestamp(until),
             )
         )
     return questions

@@ -6,8 +6,8 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.terminal.stdout import print_line
-from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.cli.terminal.signals import run_verb
-from sessionmgr.errors import CommandLineInvalid, StoreEmpty
-from sessionmgr.manager.owner import is_lease_valid, is_owner_alive
-from sessionmgr.manager.store_queries import (
+from sessionmgr.manager import (
     fold_run as fold_run,
+    is_lease_valid,
+    is_owner_alive,
     read_session_runs as read_session_runs,
 )
-from sessionmgr.model import MessageSent, Session, decode_event, decode_run
-from sessionmgr.model.value import without_unknown
+from sessionmgr.model import MessageSent, Session, decode_event, decode_run, without_unknown
 from sessionmgr.store import open_sqlite_store
 
 if TYPE_CHECKING:

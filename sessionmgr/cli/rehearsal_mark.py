@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import contains_batch
-from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.cli.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     from pathlib import Path

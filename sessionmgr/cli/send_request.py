@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.cli.errors import RemoteRequestFailed, RunNotManaged
 from sessionmgr.cli.lookup import resolve_id
 from sessionmgr.cli.queries import ALIVE, live_leases, owner_name
 from sessionmgr.cli.terminal.safe_text import one_line
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
-from sessionmgr.errors import RemoteRequestFailed, RunNotManaged
-from sessionmgr.manager.owner import ManagerOwner
-from sessionmgr.model import Json, encode_json, new_id
-from sessionmgr.model.ids import IdKind as IdKind
+from sessionmgr.manager import ManagerOwner
+from sessionmgr.model import IdKind as IdKind, Json, encode_json, new_id
 from sessionmgr.store import Request
 
 if TYPE_CHECKING:

@@ -38,3 +38,58 @@ __all__ = [
     "ask",
     "open_manager",
 ]
+from sessionmgr.manager.argument_checks import (
+    BATCH_ARGUMENTS as BATCH_ARGUMENTS,
+    SESSION_ARGUMENTS as SESSION_ARGUMENTS,
+    ArgumentKind as ArgumentKind,
+    request_of_arguments as request_of_arguments,
+    require_arguments as require_arguments,
+)
+from sessionmgr.manager.clocks import DEFAULT_CLOCKS as DEFAULT_CLOCKS
+from sessionmgr.manager.errors import (
+    ArgumentTypeInvalid as ArgumentTypeInvalid,
+    ArgumentValueInvalid as ArgumentValueInvalid,
+    BudgetExhausted as BudgetExhausted,
+    BudgetUnenforceable as BudgetUnenforceable,
+    DirectoryMissing as DirectoryMissing,
+    InboxFull as InboxFull,
+    ManagerClosing as ManagerClosing,
+    ManagerDown as ManagerDown,
+    NotInTrio as NotInTrio,
+    NotPausable as NotPausable,
+    NotResumable as NotResumable,
+    ProviderDown as ProviderDown,
+    ProviderNotReady as ProviderNotReady,
+    RecorderUnavailable as RecorderUnavailable,
+    RunRequestInvalid as RunRequestInvalid,
+    RunRequestUnsupported as RunRequestUnsupported,
+    SessionBusy as SessionBusy,
+    SessionIsClosed as SessionIsClosed,
+)
+from sessionmgr.manager.owner import (
+    ManagerOwner as ManagerOwner,
+    describe_holder as describe_holder,
+    is_lease_valid as is_lease_valid,
+    is_owner_alive as is_owner_alive,
+)
+from sessionmgr.manager.partial_costs import CostGaps as CostGaps, read_costs as read_costs
+from sessionmgr.manager.resume import (
+    CONTINUE as CONTINUE,
+    FOLLOWS as FOLLOWS,
+    recorded_resume_spec as recorded_resume_spec,
+    resume_message as resume_message,
+    was_interrupted_unanswered as was_interrupted_unanswered,
+)
+from sessionmgr.manager.resume_spec import (
+    ResumeSpec as ResumeSpec,
+    restore_options as restore_options,
+)
+from sessionmgr.manager.run_plan import CommonWishes as CommonWishes, RunArguments as RunArguments
+from sessionmgr.manager.session_handle import RunBlock as RunBlock
+from sessionmgr.manager.status import usage_and_cost as usage_and_cost
+from sessionmgr.manager.store_queries import (
+    fold_run as fold_run,
+    read_provider_pauses as read_provider_pauses,
+    read_session_runs as read_session_runs,
+)
+from sessionmgr.manager.supervision_tree import translate_group as translate_group

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.run_context import StopReason
+from sessionmgr.adapter import StopReason
 from sessionmgr.manager.terminal_events import PROVIDER_CAUSES, late_end_event, terminal_event
 from sessionmgr.model import (
     EVENT_TYPES,
+    STATUS_EVENTS,
     TERMINAL,
     TRANSITIONS,
     EndCause,
@@ -33,15 +34,14 @@ from sessionmgr.model import (
     reduce_all,
     stamp,
 )
-from sessionmgr.model.status import STATUS_EVENTS
-from sessionmgr.store.rows import EventRow, LedgerRow
+from sessionmgr.store import EventRow, LedgerRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Run
-    from sessionmgr.store.redaction import Redactor
+    from sessionmgr.store import Redactor
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

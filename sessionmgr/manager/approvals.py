@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.approval import Allow, Deny
-from sessionmgr.errors import InboxFull
+from sessionmgr.adapter import Allow, Deny
+from sessionmgr.manager.errors import InboxFull
 from sessionmgr.manager.inbox import MOST_QUESTIONS
 from sessionmgr.manager.validate_events import round_trip
 from sessionmgr.model import (
@@ -28,7 +28,7 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessionmgr.adapter.approval import ApprovalRequest, Approve, Decision
+    from sessionmgr.adapter import ApprovalRequest, Approve, Decision
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
-from sessionmgr.adapter.run_context import Budget
-from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
+from sessionmgr.adapter import Budget
 from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.errors import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.manager.run_plan import RunRequest, permission_mode_hint
 from sessionmgr.model import PermissionMode, Snapshot
 

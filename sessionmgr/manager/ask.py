@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Unpack
 
-from sessionmgr.errors import ArgumentValueInvalid
 from sessionmgr.manager.argument_checks import ArgumentKind, require_arguments
+from sessionmgr.manager.errors import ArgumentValueInvalid
 from sessionmgr.manager.manager import Manager, open_manager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.manager.run_plan import RunArguments
     from sessionmgr.model import RunResult
     from sessionmgr.store import Store

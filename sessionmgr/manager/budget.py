@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget
+from sessionmgr.adapter import UNLIMITED_BUDGET, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_plan import RunRequest
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run, Usage
-    from sessionmgr.store.rows import CostTotals
+    from sessionmgr.store import CostTotals
 
 _NANO: Final = 10**9
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from sessionmgr.adapter.run_context import is_valid_amount
+from sessionmgr.adapter import is_valid_amount
 
 if TYPE_CHECKING:
     from sessionmgr.model import Run

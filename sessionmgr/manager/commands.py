@@ -17,7 +17,7 @@ from sessionmgr.manager.transitions import RecordTransitions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.adapter.approval import Decision
+    from sessionmgr.adapter import Decision
     from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import LazyEvent

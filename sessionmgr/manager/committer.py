@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
-from sessionmgr.errors import StoreClosed, StoreUnusable
 from sessionmgr.manager.inbox import CommitUrgency
+from sessionmgr.store import StoreClosed, StoreUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.recorder import Recorder
     from sessionmgr.otp import TaskSupervisor
-    from sessionmgr.store.rows import Append, AppendResult
+    from sessionmgr.store import Append, AppendResult
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import StoreError, StoreTimeout
 from sessionmgr.model import (
     TERMINAL_TYPES,
     AnyEvent,
@@ -19,6 +18,7 @@ from sessionmgr.model import (
     UnknownEvent,
     decode_event,
 )
+from sessionmgr.store import StoreError, StoreTimeout
 from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.store.rows import EventPage
+    from sessionmgr.store import EventPage
 
 PAGE: Final = 256
 # An event of one of these types may be the last.

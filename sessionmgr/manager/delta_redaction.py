@@ -27,12 +27,12 @@ from sessionmgr.model import (
     ToolCallUpdated,
     TurnCompleted,
 )
-from sessionmgr.store.redaction import StreamRedaction
+from sessionmgr.store import StreamRedaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from sessionmgr.store.redaction import Redactor, TextPatterns
+    from sessionmgr.store import Redactor, TextPatterns
 
 StreamDelta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated | OutputReceived
 StreamKey: TypeAlias = tuple[type[Event], str | None, str | None]

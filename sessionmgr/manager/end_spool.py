@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable
     from pathlib import Path
 
-    from sessionmgr.store.redaction import Redactor
+    from sessionmgr.store import Redactor
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

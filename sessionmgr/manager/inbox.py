@@ -14,8 +14,8 @@ import msgspec
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.run_context import RunControl
-from sessionmgr.errors import InboxFull
+from sessionmgr.adapter import RunControl
+from sessionmgr.manager.errors import InboxFull
 from sessionmgr.manager.validate_events import validate_blobs, validate_events
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import LauncherFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessionmgr.process.command import Command
-    from sessionmgr.process.launcher import ChildTree, Launcher
+    from sessionmgr.process import ChildTree, Command, Launcher
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -66,7 +65,7 @@ class LazyLauncher:
 
     async def _open(self) -> None:
         """Return the launcher, which stays until the end."""
-        from sessionmgr.process.launcher_factory import open_launcher  # not everybody needs it
+        from sessionmgr.process import open_launcher
 
         async with open_launcher(state_dir=self._state_dir) as launcher:
             self._launcher = launcher

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import trio
 
-from sessionmgr.adapter.run_context import Budget, StopReason
-from sessionmgr.errors import (
-    IdTaken,
-    LeaseHeld,
-    NotResumable,
-    StoreTimeout,
-    UnknownId,
-)
+from sessionmgr.adapter import Budget, StopReason
 from sessionmgr.manager.argument_checks import (
     MANAGER_ARGUMENTS,
     MESSAGES,
@@ -29,6 +22,7 @@ from sessionmgr.manager.argument_checks import (
 )
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.end_spool import EndSpool
+from sessionmgr.manager.errors import NotResumable
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
 from sessionmgr.manager.owner import ManagerOwner
@@ -58,17 +52,17 @@ from sessionmgr.model import (
     decode_run,
     new_id,
 )
+from sessionmgr.store import IdTaken, LeaseHeld, StoreTimeout, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.approval import Approve
+    from sessionmgr.adapter import Approve, ProviderAdapter
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json, PermissionModeName
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher
     from sessionmgr.store import Store
 
 

@@ -11,23 +11,20 @@ from weakref import WeakValueDictionary
 
 import trio
 
-from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.budget import UsageAccount
 from sessionmgr.manager.clocks import DEFAULT_CLOCKS, Clocks
+from sessionmgr.manager.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.shutdown import ManagerLifetime
 from sessionmgr.manager.timeouts import TimeoutScheduler
-from sessionmgr.model import IdKind, new_id
-from sessionmgr.model.timestamps import format_timestamp
+from sessionmgr.model import IdKind, format_timestamp, new_id
 from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.approval import Approve
-    from sessionmgr.adapter.run_context import Budget
+    from sessionmgr.adapter import Approve, Budget, ProviderAdapter
     from sessionmgr.manager.commands import MessageFate
     from sessionmgr.manager.lazy_launcher import LazyLauncher
     from sessionmgr.manager.owner import ManagerOwner
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Json, Session
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 
 FRESH: Final = 65_536

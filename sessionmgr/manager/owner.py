@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.process import procfs
-from sessionmgr.store import is_lease_held
-from sessionmgr.store.rows import LeaseOwner
+from sessionmgr.process import boot_id, is_running, pid_namespace, start_time
+from sessionmgr.store import LeaseOwner, is_lease_held
 
 if TYPE_CHECKING:
-    from sessionmgr.store.rows import Lease
+    from sessionmgr.store import Lease
 
 # The open managers of this process. A forked copy of the process has none of them.
 _HERE: Final[set[tuple[int, str]]] = set()
@@ -42,7 +41,7 @@ class ManagerOwner:
         self.owner: Final = LeaseOwner(
             boot_id=process_scope().boot_id,
             pid=pid,
-            start=procfs.start_time(pid),
+            start=start_time(pid),
             name=name,
             namespace=process_scope().namespace,
         )
@@ -63,7 +62,7 @@ def process_scope() -> ProcessScope:
     """
     pid = os.getpid()
     if pid not in _VIEWS:
-        seen = ProcessScope(procfs.boot_id(), procfs.pid_namespace())
+        seen = ProcessScope(boot_id(), pid_namespace())
         if not (seen.boot_id and seen.namespace):
             return seen
         _VIEWS.clear()  # the parent's entries, after a fork
@@ -113,6 +112,6 @@ def owner_liveness(owner: LeaseOwner, seen: ProcessScope) -> bool | None:
         return False
     if not owner.namespace or owner.namespace != seen.namespace:
         return None
-    if owner.pid == os.getpid() and owner.start == procfs.start_time(owner.pid):
+    if owner.pid == os.getpid() and owner.start == start_time(owner.pid):
         return False  # a closed manager of this process
-    return procfs.is_running(owner.pid, owner.start)
+    return is_running(owner.pid, owner.start)

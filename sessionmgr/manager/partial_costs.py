@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.discovery import find_adapter
-from sessionmgr.errors import AdapterBroken, ProviderUnknown, UnknownId
-from sessionmgr.model import TERMINAL, UNSUPPORTED, Provenance, RunStatus, decode_run
-from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED
-from sessionmgr.store.rows import CostTotals
+from sessionmgr.adapter import AdapterBroken, ProviderUnknown, find_adapter
+from sessionmgr.model import (
+    NOTHING_SAID,
+    NOTHING_USED,
+    TERMINAL,
+    UNSUPPORTED,
+    Provenance,
+    RunStatus,
+    decode_run,
+)
+from sessionmgr.store import CostTotals, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from sessionmgr.adapter import ProviderAdapter
-    from sessionmgr.store import Store
-    from sessionmgr.store.rows import StoredRun
+    from sessionmgr.store import Store, StoredRun
 
 NO_COSTS: Final = CostTotals(**dict.fromkeys(CostTotals.__struct_fields__, 0))
 

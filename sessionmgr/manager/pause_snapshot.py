@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sessionmgr.model import Snapshot as SnapshotValue, encode_json
-from sessionmgr.store.rows import SnapshotRow
+from sessionmgr.store import SnapshotRow
 
 if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState

@@ -18,37 +18,40 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.adapter import (
+from sessionmgr.adapter import (
     AppendMessage,
     AskHealth,
+    CapabilityMissing,
     ProviderAdapter,
     ReleaseSession,
+    RunContext,
     StartRun,
+    StopReason,
 )
-from sessionmgr.adapter.run_context import RunContext, StopReason
-from sessionmgr.errors import (
-    CapabilityMissing,
-    MailboxFull,
-    OtpError,
-    ProviderDown,
-    SupervisorNotRunning,
-)
+from sessionmgr.manager.errors import ProviderDown
 from sessionmgr.manager.run_plan import negotiate_request
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, EndCause
-from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
-from sessionmgr.process.environment import build_environment, secret_values
+from sessionmgr.otp import (
+    DynamicSupervisor,
+    MailboxFull,
+    OtpError,
+    Supervisor,
+    SupervisorNotRunning,
+    TaskSupervisor,
+    child,
+)
+from sessionmgr.process import build_environment, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sessionmgr.adapter.health import Health
-    from sessionmgr.adapter.options import Options
+    from sessionmgr.adapter import Health, Options
     from sessionmgr.manager.commands import MessageFate
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

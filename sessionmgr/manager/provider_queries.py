@@ -6,22 +6,19 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sessionmgr.adapter.discovery import installed_adapters
-from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.options import resolve_options
-from sessionmgr.errors import (
+from sessionmgr.adapter import (
     AdapterBroken,
-    CallTimeout,
-    ManagerClosing,
+    Health,
     OptionInvalid,
-    OtpError,
-    ProviderDown,
+    installed_adapters,
+    resolve_options,
 )
 from sessionmgr.manager.argument_checks import (
     PROVIDERS,
     RUN_ARGUMENTS,
     require_arguments as require_kinds,
 )
+from sessionmgr.manager.errors import ManagerClosing, ProviderDown
 from sessionmgr.manager.run_plan import (
     RunGrant,
     RunRequest,
@@ -30,6 +27,7 @@ from sessionmgr.manager.run_plan import (
     run_readiness,
 )
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
+from sessionmgr.otp import CallTimeout, OtpError
 
 if TYPE_CHECKING:
     from collections.abc import Collection

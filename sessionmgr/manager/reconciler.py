@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.errors import LeaseHeld, UnknownId
+from sessionmgr.adapter import StopReason
 from sessionmgr.manager.end_spool import redacted_end
 from sessionmgr.manager.owner import is_owner_alive, is_owner_gone
 from sessionmgr.manager.store_queries import KEY_REDACTOR, fold_run, read_run, read_session_runs
@@ -38,13 +37,13 @@ from sessionmgr.model import (
     encode_json,
     reduce,
 )
-from sessionmgr.store.rows import Append, EventRow, RunRow
+from sessionmgr.store import Append, EventRow, LeaseHeld, RunRow, UnknownId
 
 if TYPE_CHECKING:
     from sessionmgr.manager.end_spool import EndSpool
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.store.rows import Lease, StoredRun
+    from sessionmgr.store import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

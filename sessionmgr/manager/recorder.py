@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.approval import Deny
-from sessionmgr.adapter.run_context import StopReason
+from sessionmgr.adapter import Deny, StopReason
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approvals import decide_approval
 from sessionmgr.manager.budget import remaining_budget, spent_budget_reason
@@ -27,12 +26,12 @@ from sessionmgr.manager.shutdown import limit_task_end
 from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import EndCause, encode_json
 from sessionmgr.otp import TaskHandle as Task
-from sessionmgr.store.rows import Append, NewSession, RunRow
+from sessionmgr.store import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.adapter.approval import Decision
+    from sessionmgr.adapter import Decision
     from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.commands import MessageFate, TurnMessage
     from sessionmgr.manager.committer import Committer
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run
-    from sessionmgr.store.rows import Lease
+    from sessionmgr.store import Lease
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.approval import Allow, Deny
-from sessionmgr.errors import SessionmgrError, StoreClosed, StoreError, StoreUnusable
+from sessionmgr.adapter import Allow, Deny
+from sessionmgr.errors import SessionmgrError
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Json, encode_json
+from sessionmgr.store import StoreClosed, StoreError, StoreUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
-    from sessionmgr.store.rows import Request, StoredRequest
+    from sessionmgr.store import Request, StoredRequest
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

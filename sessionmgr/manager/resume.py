@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.errors import NotResumable
+from sessionmgr.manager.errors import NotResumable
 from sessionmgr.manager.resume_spec import ResumeSpec, read_resume_spec, restore_options
 from sessionmgr.manager.run_plan import RunRequest
 from sessionmgr.model import (
@@ -22,8 +22,8 @@ from sessionmgr.model import (
     Snapshot,
     Usage,
     decode_event,
+    without_unknown,
 )
-from sessionmgr.model.value import without_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import msgspec
 from msgspec.structs import fields
 
-from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget
-from sessionmgr.errors import NotResumable
+from sessionmgr.adapter import UNLIMITED_BUDGET, Budget
 from sessionmgr.manager.clocks import UNSET_CLOCKS, Clocks
-from sessionmgr.model import Json, UnreadableJson, parse_json
-from sessionmgr.model.value import without_unknown
-from sessionmgr.process.environment import is_secret_value, url_passwords
-from sessionmgr.process.secret_names import is_secret_name
-from sessionmgr.store.redaction import REDACTED, Redactor
+from sessionmgr.manager.errors import NotResumable
+from sessionmgr.model import Json, UnreadableJson, parse_json, without_unknown
+from sessionmgr.process import is_secret_name, is_secret_value, url_passwords
+from sessionmgr.store import REDACTED, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

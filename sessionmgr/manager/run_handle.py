@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.errors import NotPausable, StoreTimeout
+from sessionmgr.adapter import StopReason
 from sessionmgr.manager.argument_checks import MESSAGES, require_arguments
 from sessionmgr.manager.commands import TurnMessage
 from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.errors import NotPausable
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.pause_snapshot import PauseOrder
 from sessionmgr.manager.resume_spec import storable_options
@@ -26,6 +26,7 @@ from sessionmgr.model import (
     Snapshot,
     encode_json,
 )
+from sessionmgr.store import StoreTimeout
 
 if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
-from sessionmgr.adapter.kit.structured_output import schema_fault
-from sessionmgr.adapter.options import resolve_options
-from sessionmgr.adapter.run_context import UNLIMITED_BUDGET, Budget, RunSpec
-from sessionmgr.errors import (
+from sessionmgr.adapter import UNLIMITED_BUDGET, Budget, CapabilityMissing, RunSpec, resolve_options
+from sessionmgr.adapter.kit import schema_fault
+from sessionmgr.manager.budget import minimum_budget
+from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.errors import (
     BudgetUnenforceable,
-    CapabilityMissing,
     DirectoryMissing,
     ManagerClosing,
     RunRequestInvalid,
     RunRequestUnsupported,
 )
-from sessionmgr.manager.budget import minimum_budget
-from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.resume_spec import option_secrets, resume_spec_of
 from sessionmgr.model import (
     UNSUPPORTED,
@@ -37,10 +35,7 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.approval import Approve
-    from sessionmgr.adapter.health import Health
-    from sessionmgr.adapter.options import Options
+    from sessionmgr.adapter import Approve, Health, Options, ProviderAdapter
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.model import Capabilities, PermissionModeName, Session
 

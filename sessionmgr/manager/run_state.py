@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.errors import IllegalTransition
+from sessionmgr.adapter import StopReason
 from sessionmgr.manager import approvals, shutdown
 from sessionmgr.manager.delta_redaction import RunStreams
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
-from sessionmgr.model import TERMINAL, EndCause, Run, StallSuspected, reduce_all
+from sessionmgr.model import TERMINAL, EndCause, IllegalTransition, Run, StallSuspected, reduce_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import ProviderAdapter, RunContext
     from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.pause_snapshot import PauseOrder

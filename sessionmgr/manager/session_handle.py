@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.errors import (
+from sessionmgr.adapter import StopReason
+from sessionmgr.manager.argument_checks import request_of_arguments
+from sessionmgr.manager.budget import spent_budget_reason
+from sessionmgr.manager.errors import (
     BudgetExhausted,
     InboxFull,
     ManagerClosing,
@@ -17,8 +19,6 @@ from sessionmgr.errors import (
     RecorderUnavailable,
     SessionIsClosed,
 )
-from sessionmgr.manager.argument_checks import request_of_arguments
-from sessionmgr.manager.budget import spent_budget_reason
 from sessionmgr.manager.inbox import MOST_RUNS
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.run_handle import RunHandle
@@ -36,8 +36,7 @@ from sessionmgr.model import EndCause, IdKind
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from sessionmgr.adapter.approval import Approve
-    from sessionmgr.adapter.run_context import Budget
+    from sessionmgr.adapter import Approve, Budget
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
     from sessionmgr.manager.run_plan import RunGrant

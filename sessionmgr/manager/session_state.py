@@ -11,7 +11,7 @@ from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_resch
 from sessionmgr.manager.budget import UsageAccount
 from sessionmgr.manager.commands import RecorderCommands
 from sessionmgr.manager.inbox import Inbox
-from sessionmgr.store.redaction import Redactor
+from sessionmgr.store import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,38 +10,33 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.discovery import find_adapter
-from sessionmgr.errors import (
-    LeaseHeld,
-    LeaseLost,
-    ManagerClosing,
-    OtpError,
-    ProviderDown,
-    RecorderUnavailable,
-    SessionBusy,
-    StartFailed,
-    StoreClosed,
-    StoreError,
-    StoreUnusable,
-    SupervisorNotRunning,
-    SupervisorStopping,
-    UnknownId,
-)
+from sessionmgr.adapter import find_adapter
 from sessionmgr.manager.committer import Committer
+from sessionmgr.manager.errors import ManagerClosing, ProviderDown, RecorderUnavailable, SessionBusy
 from sessionmgr.manager.owner import describe_holder
 from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.manager.recorder import Recorder
 from sessionmgr.manager.session_state import SessionState
-from sessionmgr.model import Session
-from sessionmgr.model.value import without_unknown
-from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskHandle as Task, TaskSupervisor, child
+from sessionmgr.model import Session, without_unknown
+from sessionmgr.otp import (
+    DynamicSupervisor,
+    OtpError,
+    StartFailed,
+    Supervisor,
+    SupervisorNotRunning,
+    SupervisorStopping,
+    TaskHandle as Task,
+    TaskSupervisor,
+    child,
+)
+from sessionmgr.store import LeaseHeld, LeaseLost, StoreClosed, StoreError, StoreUnusable, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.store.rows import Lease
+    from sessionmgr.store import Lease
 
 log: Final = logging.getLogger("sessionmgr.manager")
 T = TypeVar("T")

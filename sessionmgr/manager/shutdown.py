@@ -24,17 +24,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
-from sessionmgr.adapter.adapter import InterruptRun
-from sessionmgr.adapter.run_context import StopReason
-from sessionmgr.errors import MailboxFull, OtpError, TaskCancelled, TaskCrashed
+from sessionmgr.adapter import InterruptRun, StopReason
 from sessionmgr.model import EndCause
-from sessionmgr.otp import TaskHandle
+from sessionmgr.otp import MailboxFull, OtpError, TaskCancelled, TaskCrashed, TaskHandle
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import ProviderAdapter, RunContext
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.otp import TaskSupervisor

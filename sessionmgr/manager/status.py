@@ -14,7 +14,7 @@ from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.store.rows import CostTotals
+    from sessionmgr.store import CostTotals
 
 _NANO: Final = 10**9
 

@@ -10,7 +10,6 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import StoreBusy, UnknownId
 from sessionmgr.manager.argument_checks import RECORDS, require_arguments
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.partial_costs import read_costs
@@ -24,9 +23,9 @@ from sessionmgr.model import (
     decode_event,
     decode_run,
     reduce_all,
+    without_unknown,
 )
-from sessionmgr.model.value import without_unknown
-from sessionmgr.store.redaction import Redactor
+from sessionmgr.store import Redactor, StoreBusy, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.store import Store
-    from sessionmgr.store.rows import StoredRun, StoredSession
+    from sessionmgr.store import Store, StoredRun, StoredSession
 
 
 RETRY: Final = 0.1

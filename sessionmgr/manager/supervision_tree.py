@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import ManagerDown, OtpError, StoreError
+from sessionmgr.manager.errors import ManagerDown
 from sessionmgr.manager.shutdown import end_all_runs
 from sessionmgr.manager.sigint_guard import install_interrupt_guard, remove_interrupt_guard
-from sessionmgr.otp import Supervisor, child
-from sessionmgr.store import MemoryStore, Store, open_sqlite_store
+from sessionmgr.otp import OtpError, Supervisor, child
+from sessionmgr.store import MemoryStore, Store, StoreError, open_sqlite_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

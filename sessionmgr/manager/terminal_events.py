@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_context import StopReason
+from sessionmgr.adapter import StopReason
 from sessionmgr.model import (
+    OUTCOMES,
     TERMINAL_TYPES,
     Cost,
     EndCause,
@@ -22,7 +23,6 @@ from sessionmgr.model import (
     RunTimedOut,
     TurnCompleted,
 )
-from sessionmgr.model.outcome import OUTCOMES
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Run, RunEnded

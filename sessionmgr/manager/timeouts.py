@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.run_context import StopReason
+from sessionmgr.adapter import StopReason
 from sessionmgr.manager import shutdown
 from sessionmgr.manager.clocks import ActiveTimeout, active_timeout
 from sessionmgr.manager.run_state import RunState

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.adapter.approval import Allow, Deny
-from sessionmgr.adapter.run_context import StopReason
+from sessionmgr.adapter import Allow, Deny, StopReason
 from sessionmgr.manager.append_batch import complete_run_started
 from sessionmgr.manager.terminal_events import crash_failure
 from sessionmgr.model import (
@@ -33,7 +32,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.approval import Decision
+    from sessionmgr.adapter import Decision
     from sessionmgr.manager.append_batch import AppendBatch
     from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.commands import MessageFate, TurnMessage

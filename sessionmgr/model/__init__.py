@@ -252,3 +252,24 @@ __all__ = [
     "tool_summary",
     "total_cost",
 ]
+from sessionmgr.model.capability import describe_capability as describe_capability
+from sessionmgr.model.duration import (
+    EXPECTED as EXPECTED,
+    PATTERN as PATTERN,
+    parse_duration as parse_duration,
+    seconds_from as seconds_from,
+)
+from sessionmgr.model.errors import IllegalTransition as IllegalTransition, ModelError as ModelError
+from sessionmgr.model.field_error import (
+    describe_value as describe_value,
+    field_error as field_error,
+)
+from sessionmgr.model.json_schema import DIALECT as DIALECT
+from sessionmgr.model.status import STATUS_EVENTS as STATUS_EVENTS
+from sessionmgr.model.timestamps import (
+    format_optional_timestamp as format_optional_timestamp,
+    format_timestamp as format_timestamp,
+    parse_timestamp as parse_timestamp,
+)
+from sessionmgr.model.usage import NOTHING_SAID as NOTHING_SAID, NOTHING_USED as NOTHING_USED
+from sessionmgr.model.value import without_unknown as without_unknown

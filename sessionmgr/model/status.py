@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from sessionmgr.errors import IllegalTransition
+from sessionmgr.model.errors import IllegalTransition
 
 
 class RunStatus(StrEnum):

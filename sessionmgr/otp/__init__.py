@@ -5,7 +5,12 @@ crash into data; what to do about it is plain policy; and giving up is an ordina
 that leaves the block. Nothing here knows about agents.
 """
 
-from sessionmgr.errors import (
+from sessionmgr.otp.actor import Actor as Actor
+from sessionmgr.otp.caller import Caller as Caller
+from sessionmgr.otp.child import child as child
+from sessionmgr.otp.child_spec import Backoff as Backoff, ChildSpec as ChildSpec
+from sessionmgr.otp.dynamic_supervisor import DynamicSupervisor as DynamicSupervisor
+from sessionmgr.otp.errors import (
     ActorDown as ActorDown,
     AlreadyRegistered as AlreadyRegistered,
     AlreadyReplied as AlreadyReplied,
@@ -26,11 +31,6 @@ from sessionmgr.errors import (
     TaskCrashed as TaskCrashed,
     UnknownChild as UnknownChild,
 )
-from sessionmgr.otp.actor import Actor as Actor
-from sessionmgr.otp.caller import Caller as Caller
-from sessionmgr.otp.child import child as child
-from sessionmgr.otp.child_spec import Backoff as Backoff, ChildSpec as ChildSpec
-from sessionmgr.otp.dynamic_supervisor import DynamicSupervisor as DynamicSupervisor
 from sessionmgr.otp.exit_reason import (
     Crashed as Crashed,
     ExitReason as ExitReason,

@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, Self, TypeVar, overload
 import trio
 from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
-from sessionmgr.errors import (
+from sessionmgr.otp import report
+from sessionmgr.otp.call_deadlines import DeadlineTable
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.context import CURRENT_CHILD
+from sessionmgr.otp.crash_boundary import run_child
+from sessionmgr.otp.errors import (
     OtpError,
     RestartIntensityExceeded,
     StartFailed,
@@ -29,11 +34,6 @@ from sessionmgr.errors import (
     SupervisorStopping,
     UnknownChild,
 )
-from sessionmgr.otp import report
-from sessionmgr.otp.call_deadlines import DeadlineTable
-from sessionmgr.otp.child_task import ChildTask
-from sessionmgr.otp.context import CURRENT_CHILD
-from sessionmgr.otp.crash_boundary import run_child
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed
 from sessionmgr.otp.root_nursery import RootNursery, unwrap_group
 from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from outcome import Error, Outcome, Value
 from trio.lowlevel import Abort, Task, current_task, enable_ki_protection, reschedule
 
-from sessionmgr.errors import ActorDown, AlreadyReplied, CallCycle, CallTimeout
 from sessionmgr.otp.context import current_child
+from sessionmgr.otp.errors import ActorDown, AlreadyReplied, CallCycle, CallTimeout
 from sessionmgr.otp.exit_reason import ExitReason, cause_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trio.lowlevel import Task, current_task
 
-from sessionmgr.errors import NotInActor
+from sessionmgr.otp.errors import NotInActor
 
 if TYPE_CHECKING:
     from sessionmgr.otp.child_task import ChildTask

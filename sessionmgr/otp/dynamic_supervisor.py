@@ -27,18 +27,18 @@ from trio.lowlevel import (
     wait_task_rescheduled,
 )
 
-from sessionmgr.errors import (
+from sessionmgr.otp import report
+from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.child_spec import ChildSpec
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.context import current_child
+from sessionmgr.otp.errors import (
     DuplicateChild,
     RestartIntensityExceeded,
     StartFailed,
     SupervisorStopping,
     UnknownChild,
 )
-from sessionmgr.otp import report
-from sessionmgr.otp.child import as_spec
-from sessionmgr.otp.child_spec import ChildSpec
-from sessionmgr.otp.child_task import ChildTask
-from sessionmgr.otp.context import current_child
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed, ExitReason, cause_of
 from sessionmgr.otp.restart_intensity import RestartWindow, check_limits
 from sessionmgr.otp.restart_policy import wants_restart

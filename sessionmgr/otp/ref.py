@@ -15,9 +15,9 @@ from trio.lowlevel import (
     wait_task_rescheduled,
 )
 
-from sessionmgr.errors import ActorDown, MailboxFull, NotAnActor
 from sessionmgr.otp.caller import actor_down, check_call_cycle, open_call
 from sessionmgr.otp.context import current_child, require_child
+from sessionmgr.otp.errors import ActorDown, MailboxFull, NotAnActor
 from sessionmgr.otp.exit_reason import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
 from sessionmgr.otp.mailbox import InfoMessage, Mailbox, SendWaiter
 from sessionmgr.otp.message import Call, Cast, Down

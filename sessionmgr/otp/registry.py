@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 import msgspec
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import AlreadyRegistered, MailboxFull
 from sessionmgr.otp.context import require_child
+from sessionmgr.otp.errors import AlreadyRegistered, MailboxFull
 from sessionmgr.otp.message import Cast
 from sessionmgr.otp.ref import Ref, Via
 from sessionmgr.otp.statistics import RegistryStatistics

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.otp.exit_reason import Crashed, cause_of
 
 if TYPE_CHECKING:
-    from sessionmgr.errors import RestartIntensityExceeded
     from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.errors import RestartIntensityExceeded
     from sessionmgr.otp.exit_reason import ExitReason
 
 log: Final = logging.getLogger("sessionmgr.otp")

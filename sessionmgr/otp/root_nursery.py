@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 import trio
 from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
 
-from sessionmgr.errors import SupervisorNotRunning
 from sessionmgr.otp.call_deadlines import DeadlineTable
 from sessionmgr.otp.child_spec import ChildSpec
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.crash_boundary import run_child
+from sessionmgr.otp.errors import SupervisorNotRunning
 from sessionmgr.otp.exit_reason import SHUTDOWN, cause_of
 
 if TYPE_CHECKING:

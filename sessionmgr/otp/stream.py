@@ -10,7 +10,7 @@ import trio
 from outcome import Error
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
-from sessionmgr.errors import TaskCrashed
+from sessionmgr.otp.errors import TaskCrashed
 from sessionmgr.otp.task_handle import TaskHandle
 
 if TYPE_CHECKING:

@@ -28,7 +28,13 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import trio
 from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
-from sessionmgr.errors import (
+from sessionmgr.otp import report
+from sessionmgr.otp.base_supervisor import BaseSupervisor
+from sessionmgr.otp.caller import Caller, open_call
+from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.child_entry import ChildEntry, StartRetry, SupervisorRequest
+from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.errors import (
     ChildRunning,
     DuplicateChild,
     RestartIntensityExceeded,
@@ -36,12 +42,6 @@ from sessionmgr.errors import (
     SupervisorStopping,
     UnknownChild,
 )
-from sessionmgr.otp import report
-from sessionmgr.otp.base_supervisor import BaseSupervisor
-from sessionmgr.otp.caller import Caller, open_call
-from sessionmgr.otp.child import as_spec
-from sessionmgr.otp.child_entry import ChildEntry, StartRetry, SupervisorRequest
-from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.exit_reason import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
 from sessionmgr.otp.restart_intensity import RestartWindow, check_limits
 from sessionmgr.otp.restart_policy import (

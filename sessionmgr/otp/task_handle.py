@@ -18,8 +18,8 @@ from trio.lowlevel import (
     wait_task_rescheduled,
 )
 
-from sessionmgr.errors import TaskCancelled, TaskCrashed
 from sessionmgr.otp.context import current_child
+from sessionmgr.otp.errors import TaskCancelled, TaskCrashed
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed, ExitReason, cause_of
 from sessionmgr.otp.mailbox import InfoMessage
 from sessionmgr.otp.message import Down, TaskDone

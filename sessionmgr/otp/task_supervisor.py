@@ -24,9 +24,9 @@ from sessionmgr.otp.task_handle import TaskHandle, run_task
 from sessionmgr.otp.unordered_supervisor import UnorderedSupervisor
 
 if TYPE_CHECKING:
-    from sessionmgr.errors import TaskCrashed
     from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.child_task import ChildTask
+    from sessionmgr.otp.errors import TaskCrashed
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import MaxChildren
 from sessionmgr.otp.base_supervisor import BaseSupervisor
 from sessionmgr.otp.child_task import ChildTask
+from sessionmgr.otp.errors import MaxChildren
 from sessionmgr.otp.exit_reason import SHUTDOWN
 from sessionmgr.otp.statistics import ChildRow
 

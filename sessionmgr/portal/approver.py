@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import trio
 
-from sessionmgr.adapter.approval import ApprovalRequest, Decision, Deny
-from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
+from sessionmgr.adapter import ApprovalRequest, Decision, Deny
+from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from sessionmgr.adapter.approval import Approve
+    from sessionmgr.adapter import Approve
 
 T = TypeVar("T")
 

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve
-    from sessionmgr.batch import Batch, BatchOptions, JobResult, Summary
-    from sessionmgr.batch.batch import ResultCursor
-    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch import Batch, BatchOptions, JobResult, Jobs, ResultCursor, Summary
     from sessionmgr.portal.approver import WaitingRoom
     from sessionmgr.portal.loop_thread import LoopThread
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import outcome
 import trio
 
-from sessionmgr.errors import PortalClosed, PortalDeadlock
 from sessionmgr.portal import exit_watch
+from sessionmgr.portal.errors import PortalClosed, PortalDeadlock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

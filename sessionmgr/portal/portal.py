@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 
 import trio
 
-from sessionmgr.errors import ArgumentTypeInvalid
-from sessionmgr.manager import open_manager
-from sessionmgr.manager.argument_checks import (
+from sessionmgr.manager import (
     SESSION_ARGUMENTS,
+    ArgumentTypeInvalid,
+    open_manager,
     request_of_arguments,
     require_arguments,
 )
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve, Budget, ProviderAdapter
-    from sessionmgr.batch import BatchOptions
-    from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.manager import Clocks, Manager, RunHandle
-    from sessionmgr.manager.run_plan import CommonWishes, RunArguments
+    from sessionmgr.batch import BatchOptions, Jobs
+    from sessionmgr.manager import Clocks, CommonWishes, Manager, RunArguments, RunHandle
     from sessionmgr.model import RunResult
     from sessionmgr.portal.approver import CallApprove, PortalApprove, WaitingRoom
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher
     from sessionmgr.store import Store
 
 T = TypeVar("T")

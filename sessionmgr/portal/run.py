@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid, PortalClosed
+from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.model import TERMINAL_TYPES, AnyEvent, Event, RunResult, RunStatus, UnknownEvent
 from sessionmgr.portal.approver import NO_THREAD
+from sessionmgr.portal.errors import PortalClosed
 from sessionmgr.portal.text_pieces import TextPieces
 
 if TYPE_CHECKING:

@@ -73,3 +73,44 @@ __all__ = [
     "secret_values",
     "validate_session_id",
 ]
+from sessionmgr.process.capture import CaptureLauncher as CaptureLauncher
+from sessionmgr.process.descriptor_limits import PER_CHILD as PER_CHILD, RESERVE as RESERVE
+from sessionmgr.process.environment import (
+    is_secret_value as is_secret_value,
+    url_passwords as url_passwords,
+)
+from sessionmgr.process.errors import (
+    CommandInvalid as CommandInvalid,
+    DescriptorsExhausted as DescriptorsExhausted,
+    EnvironmentVariableInvalid as EnvironmentVariableInvalid,
+    InputFull as InputFull,
+    LauncherFailed as LauncherFailed,
+    NoSuchDirectory as NoSuchDirectory,
+    NotExecutable as NotExecutable,
+    ProcessError as ProcessError,
+    ProgramNotFound as ProgramNotFound,
+    SessionIdInvalid as SessionIdInvalid,
+    SpawnerKilled as SpawnerKilled,
+    SpawnFailed as SpawnFailed,
+)
+from sessionmgr.process.kill_by_env import kill_processes_with_env as kill_processes_with_env
+from sessionmgr.process.linux.launcher import SpawnerLauncher as SpawnerLauncher
+from sessionmgr.process.private_files import LARGEST_ARGUMENT as LARGEST_ARGUMENT
+from sessionmgr.process.private_modes import (
+    DIRECTORY_MODE as DIRECTORY_MODE,
+    make_private_directory as make_private_directory,
+    make_private_file as make_private_file,
+    private_opener as private_opener,
+    unlinked_opener as unlinked_opener,
+)
+from sessionmgr.process.procfs import (
+    boot_id as boot_id,
+    is_running as is_running,
+    pid_namespace as pid_namespace,
+    start_time as start_time,
+)
+from sessionmgr.process.program import (
+    NotStartedError as NotStartedError,
+    find_program as find_program,
+)
+from sessionmgr.process.secret_names import is_secret_name as is_secret_name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sessionmgr.errors import CommandInvalid
+from sessionmgr.process.errors import CommandInvalid
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from sessionmgr.errors import DescriptorsExhausted
+from sessionmgr.process.errors import DescriptorsExhausted
 
 CAP: Final = 65_536
 """As far as the limit is raised: room for some ten thousand children."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sessionmgr.errors import EnvironmentVariableInvalid
+from sessionmgr.process.errors import EnvironmentVariableInvalid
 from sessionmgr.process.secret_names import is_secret_name
 
 BASE: Final = (

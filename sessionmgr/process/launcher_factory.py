@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import launcher_registry, tree_tag
 from sessionmgr.process.descriptor_limits import LimitChange, raise_limit
+from sessionmgr.process.errors import LauncherFailed
 from sessionmgr.process.launcher import Launcher
 from sessionmgr.process.launcher_registry import BootReport
 from sessionmgr.process.resource_shortage import is_transient_shortage, retry_on_shortage

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import procfs, tree_tag
+from sessionmgr.process.errors import LauncherFailed
 from sessionmgr.process.exit_report import LeftRunning
 from sessionmgr.process.kill_tagged import TaggedProcessKiller
 from sessionmgr.process.private_modes import make_private_directory

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import InputFull
+from sessionmgr.process.errors import InputFull
 
 if TYPE_CHECKING:
     from trio.abc import SendStream

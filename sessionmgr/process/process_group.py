@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import tree_tag
 from sessionmgr.process.descriptor_limits import DescriptorBudget
+from sessionmgr.process.errors import LauncherFailed
 from sessionmgr.process.exit_report import EmptyProof, LeftRunning
 from sessionmgr.process.exit_state import ExitState
 from sessionmgr.process.program import NotStartedError, find_program

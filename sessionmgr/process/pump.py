@@ -22,7 +22,7 @@ import trio
 
 from sessionmgr.process.outbox import Outbox
 from sessionmgr.process.stderr_tail import StderrTail
-from sessionmgr.wire.lines import Line, LineDecoder
+from sessionmgr.wire import Line, LineDecoder
 
 if TYPE_CHECKING:
     from trio.abc import ReceiveStream, SendStream

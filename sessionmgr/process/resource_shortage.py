@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-from sessionmgr.errors import DescriptorsExhausted
+from sessionmgr.process.errors import DescriptorsExhausted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from sessionmgr.errors import SessionIdInvalid
+from sessionmgr.process.errors import SessionIdInvalid
 
 LONGEST: Final = 1024
 # Control, format (among them what turns the direction of writing), surrogate, line and paragraph.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from sessionmgr.errors import NoSuchDirectory, NotExecutable, ProgramNotFound, SpawnFailed
+from sessionmgr.process.errors import NoSuchDirectory, NotExecutable, ProgramNotFound, SpawnFailed
 
 _MEANING: Final = {
     b"program": (ProgramNotFound, "there is no such program"),

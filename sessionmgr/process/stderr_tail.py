@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.wire.terminal_escapes import strip_escapes
+from sessionmgr.wire import strip_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

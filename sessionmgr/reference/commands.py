@@ -6,14 +6,18 @@ import argparse
 from inspect import signature
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.batch.job import Job
-from sessionmgr.batch.open_batch import BatchOptions
-from sessionmgr.cli.config.configuration import Configuration
-from sessionmgr.cli.config.settings import SETTINGS
-from sessionmgr.cli.parser import EXIT_CODES, PROGRAM, Parser, add_global_flags
-from sessionmgr.cli.verb_table import VERBS, load_verb
-from sessionmgr.manager import Manager
-from sessionmgr.manager.run_plan import RunArguments
+from sessionmgr.batch import BatchOptions, Job
+from sessionmgr.cli import (
+    EXIT_CODES,
+    PROGRAM,
+    SETTINGS,
+    VERBS,
+    Configuration,
+    Parser,
+    add_global_flags,
+    load_verb,
+)
+from sessionmgr.manager import Manager, RunArguments
 from sessionmgr.reference.markdown import code, section, table
 
 if TYPE_CHECKING:

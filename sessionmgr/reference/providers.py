@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter.discovery import find_adapter, installed_adapters
+from sessionmgr.adapter import find_adapter, installed_adapters
 from sessionmgr.field_docs import field_docs
 from sessionmgr.model import Capabilities, PermissionMode
 from sessionmgr.reference.fields import field_table

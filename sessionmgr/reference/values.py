@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Deny
-from sessionmgr.batch.job import Job
-from sessionmgr.batch.open_batch import BatchOptions
-from sessionmgr.batch.progress import BatchProgress
-from sessionmgr.batch.results import JobResult, Summary
-from sessionmgr.batch.rules import Rule
+from sessionmgr.batch import BatchOptions, BatchProgress, Job, JobResult, Rule, Summary
 from sessionmgr.field_docs import field_docs, structs_in, summary
-from sessionmgr.manager import Clocks
-from sessionmgr.manager.clocks import DEFAULT_CLOCKS
-from sessionmgr.manager.run_plan import RunArguments
-from sessionmgr.model import Event
-from sessionmgr.model.event.codec import EVENT_TYPES
-from sessionmgr.model.outcome import OUTCOMES
-from sessionmgr.model.run import RunResult
+from sessionmgr.manager import DEFAULT_CLOCKS, Clocks, RunArguments
+from sessionmgr.model import EVENT_TYPES, OUTCOMES, Event, RunResult
 from sessionmgr.reference.fields import argument_table, field_table, member_table
 from sessionmgr.reference.markdown import code, section, table
 

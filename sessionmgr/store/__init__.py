@@ -1,6 +1,8 @@
 """Where events are kept: the contract, and the stores that fulfil it."""
 
-from sessionmgr.errors import (
+from sessionmgr.store.append_checks import is_lease_held as is_lease_held
+from sessionmgr.store.contract import Store as Store
+from sessionmgr.store.errors import (
     AlreadyEnded as AlreadyEnded,
     AmbiguousId as AmbiguousId,
     AppendInvalid as AppendInvalid,
@@ -24,8 +26,6 @@ from sessionmgr.errors import (
     StoreUnusable as StoreUnusable,
     UnknownId as UnknownId,
 )
-from sessionmgr.store.append_checks import is_lease_held as is_lease_held
-from sessionmgr.store.contract import Store as Store
 from sessionmgr.store.memory import (
     MemoryStore as MemoryStore,
     open_memory_store as open_memory_store,
@@ -109,3 +109,15 @@ __all__ = [
     "open_memory_store",
     "open_sqlite_store",
 ]
+from sessionmgr.store.contract import Kind as Kind
+from sessionmgr.store.errors import StoreTimeout as StoreTimeout
+from sessionmgr.store.redaction import (
+    REDACTED as REDACTED,
+    StreamRedaction as StreamRedaction,
+    TextPatterns as TextPatterns,
+)
+from sessionmgr.store.sqlite.retention import (
+    RewriteResult as RewriteResult,
+    rewrite_file as rewrite_file,
+)
+from sessionmgr.store.sqlite.schema import SCHEMA_VERSION as SCHEMA_VERSION

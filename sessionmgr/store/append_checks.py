@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessionmgr.errors import (
-    AlreadyEnded,
-    AppendInvalid,
-    NumberGap,
-    NumberTaken,
-    StaleFence,
-)
-from sessionmgr.model.status import TERMINAL, TERMINAL_TYPES, RunStatus
+from sessionmgr.model import TERMINAL, TERMINAL_TYPES, RunStatus
+from sessionmgr.store.errors import AlreadyEnded, AppendInvalid, NumberGap, NumberTaken, StaleFence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

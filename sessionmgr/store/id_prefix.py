@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import AmbiguousId, UnknownId
+from sessionmgr.store.errors import AmbiguousId, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

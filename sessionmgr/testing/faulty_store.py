@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.errors import StoreClosed
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

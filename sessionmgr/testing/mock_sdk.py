@@ -35,18 +35,15 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
-from sessionmgr.adapter.approval import Decision
-from sessionmgr.adapter.health import Health
+from sessionmgr.adapter import Decision, Health
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from types import TracebackType
     from typing import Self
 
-    from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.connections import Driver
-    from sessionmgr.adapter.options import Options
-    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.adapter import Driver, Options, ProviderAdapter
+    from sessionmgr.process import ExitReport
 
 Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch import InProcessHost, Job, Problem
-from sessionmgr.batch.jobs_file import JobSource
+from sessionmgr.batch import InProcessHost, Job, JobSource, Problem
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import Health
-    from sessionmgr.batch import AttemptSpec
-    from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
+    from sessionmgr.batch import AttemptSpec, Jobs
+    from sessionmgr.testing.model_server import IsolatedEnvironment
 
 
 class ProviderOverrides(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.approval import Effect
+from sessionmgr.adapter import Effect
 from sessionmgr.model import FailureKind, Json, KnownEvent, Provenance
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UnsetType
 
-from sessionmgr.adapter.approval import Allow, ApprovalRequest
+from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -35,8 +35,7 @@ from sessionmgr.trio_util_types import RepeatedEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sessionmgr.adapter.approval import Decision
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import Decision, RunContext
     from sessionmgr.testing.script import Script, Step
 
 SLOW: Final = 10.0

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 import trio
 
-from sessionmgr.adapter.adapter import ProviderAdapter
-from sessionmgr.adapter.options import Options
-from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
+from sessionmgr.adapter import HARMLESS, Options, PermissionMap, ProviderAdapter
 from sessionmgr.model import EMULATED, NATIVE, UNSUPPORTED, Capabilities, PermissionMode
 from sessionmgr.otp import Cast
 from sessionmgr.testing.script import (
@@ -62,7 +60,7 @@ from sessionmgr.testing.script import (
 from sessionmgr.testing.script_runner import ScriptedCrash as ScriptedCrash, ScriptRunner
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import RunContext
     from sessionmgr.otp import Continue
 
 ALL_IT_DOES = Capabilities(

@@ -49,3 +49,6 @@ __all__ = [
     "decode_frames",
     "strip_wrapping",
 ]
+from sessionmgr.wire.json_rpc import decode_rpc as decode_rpc, encode_rpc as encode_rpc
+from sessionmgr.wire.oversized import LIMIT as LIMIT
+from sessionmgr.wire.terminal_escapes import strip_escapes as strip_escapes

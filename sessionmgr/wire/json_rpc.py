@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from sessionmgr.model.json_codec import UnreadableJson, encode_json, parse_json
+from sessionmgr.model import UnreadableJson, encode_json, parse_json
 from sessionmgr.wire.lines import Line
 from sessionmgr.wire.noise import MalformedFrame, NoiseLine, strip_wrapping
 from sessionmgr.wire.oversized import OversizedFrame

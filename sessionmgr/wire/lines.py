@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from sessionmgr.model.json_codec import Json, UnreadableJson, encode_json, parse_json
+from sessionmgr.model import Json, UnreadableJson, encode_json, parse_json
 from sessionmgr.wire.noise import MalformedFrame, NoiseLine, strip_wrapping
 from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from sessionmgr import run_batch
-from sessionmgr.batch import attempt_dir, tool_label
+from sessionmgr.batch import LedgerUnusable, ResultsUnwritable, attempt_dir, tool_label
 from sessionmgr.batch.activity import ActivityTracker
 from sessionmgr.batch.attempt_dir import directory_name
-from sessionmgr.errors import LedgerUnusable, ResultsUnwritable
 from sessionmgr.model import (
     AnyEvent,
     ImageReceived,

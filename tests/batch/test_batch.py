@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import JobsInvalid
 from sessionmgr.model import EndReason, FailureKind, RunStatus
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Use, Wait, scripted
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of

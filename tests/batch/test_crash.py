@@ -8,9 +8,15 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.batch import AttemptSpec, Batch, InProcessHost
+from sessionmgr.batch import (
+    AttemptSpec,
+    Batch,
+    BatchDown,
+    InProcessHost,
+    LedgerUnusable,
+    ResultsUnwritable,
+)
 from sessionmgr.batch.results import ResultsFile
-from sessionmgr.errors import BatchDown, LedgerUnusable, ResultsUnwritable
 from sessionmgr.testing.scripted_provider import Hang, Say, Wait
 from tests.batch.open_batch import job, open_batch_setup, results_of
 

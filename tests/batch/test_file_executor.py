@@ -12,9 +12,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_batch
-from sessionmgr.batch import Batch, InProcessHost, file_executor
+from sessionmgr.batch import Batch, BatchDown, InProcessHost, LedgerUnusable, file_executor
 from sessionmgr.batch.file_executor import BOUND, STEPS, FileExecutor
-from sessionmgr.errors import BatchDown, LedgerUnusable
 from sessionmgr.testing.scripted_provider import Ask, Hang, Say, ScriptedProvider, Step, scripted
 from tests.batch.open_batch import job, results_of
 from tests.batch.test_identity import statuses

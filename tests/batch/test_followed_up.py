@@ -7,8 +7,7 @@ from trio.testing import MockClock
 
 from sessionmgr import Manager, open_manager, run_batch
 from sessionmgr.batch.recovery import recover_attempt
-from sessionmgr.errors import SessionBusy
-from sessionmgr.manager import RunHandle
+from sessionmgr.manager import RunHandle, SessionBusy
 from sessionmgr.model import IdKind, RunStatus
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, scripted
 from tests.batch.open_batch import job, open_batch_setup

@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from sessionmgr import Manager, open_manager, run_batch
-from sessionmgr.batch import AttemptSpec, InProcessHost
-from sessionmgr.errors import BatchDown, HostLost
+from sessionmgr.batch import AttemptSpec, BatchDown, HostLost, InProcessHost
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.rows import Page, StoredRun

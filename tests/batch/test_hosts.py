@@ -17,6 +17,7 @@ from sessionmgr.batch import (
     AttemptResult,
     AttemptSpec,
     Batch,
+    BatchDown,
     ChildHost,
     Host,
     InProcessHost,
@@ -24,7 +25,6 @@ from sessionmgr.batch import (
     Report,
 )
 from sessionmgr.batch.host import LEASE
-from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.invariants import broken_laws

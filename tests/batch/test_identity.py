@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sessionmgr import Job, PermissionMode, run_batch
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import JobsInvalid
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Step, Use, Wait
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of

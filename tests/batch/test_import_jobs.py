@@ -10,9 +10,8 @@ import trio.testing
 from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.adapter import NATIVE, Capabilities, PermissionMap
 from sessionmgr.adapter.permission_map import MappedMode
-from sessionmgr.batch import spool_jobs
+from sessionmgr.batch import JobsInvalid, LedgerUnusable, spool_jobs
 from sessionmgr.batch.denials import NO_RULES
-from sessionmgr.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.model import UNSUPPORTED, Json
 from sessionmgr.testing.scripted_provider import ALL_IT_DOES, Say, scripted
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of

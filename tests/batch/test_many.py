@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from sessionmgr import Job, open_manager, run_batch
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import JobsInvalid
 from sessionmgr.testing.scripted_provider import scripted
 
 

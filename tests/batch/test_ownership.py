@@ -7,8 +7,7 @@ import pytest
 import trio.testing
 
 from sessionmgr import run_batch
-from sessionmgr.batch import dry_run, spool_jobs
-from sessionmgr.errors import JobsInvalid, OutDirectoryTaken
+from sessionmgr.batch import JobsInvalid, OutDirectoryTaken, dry_run, spool_jobs
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 

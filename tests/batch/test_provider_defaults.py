@@ -3,7 +3,8 @@
 import pytest
 
 from sessionmgr import Job, PermissionMode, run_batch
-from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
+from sessionmgr.batch import JobsInvalid
+from sessionmgr.manager import ArgumentTypeInvalid
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.scripted_provider import scripted
 from tests.batch.open_batch import collect, job, open_batch_setup

@@ -7,8 +7,7 @@ import pytest
 
 from sessionmgr import run_batch
 from sessionmgr.adapter import Health, Options
-from sessionmgr.batch import dry_run
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import JobsInvalid, dry_run
 from sessionmgr.testing.scripted_provider import ScriptedProvider
 from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 

@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from sessionmgr import Job, run_batch
-from sessionmgr.batch import BatchOptions, dry_run
-from sessionmgr.errors import BatchBusy, JobsInvalid
+from sessionmgr.batch import BatchBusy, BatchOptions, JobsInvalid, dry_run
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Step, Wait
 from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, results_of
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from sessionmgr import run_batch
-from sessionmgr.batch import results
+from sessionmgr.batch import BatchBusy, JobsInvalid, OutDirectoryUnusable, results
 from sessionmgr.batch.batch_dir import BatchDirectory
 from sessionmgr.batch.results import ResultsFile
-from sessionmgr.errors import BatchBusy, JobsInvalid, OutDirectoryUnusable
 from tests.batch.open_batch import collect, job, open_batch_setup
 
 

@@ -18,8 +18,7 @@ import trio
 from hypothesis import given, settings, strategies as st
 
 from sessionmgr import Job, run_batch
-from sessionmgr.batch import Batch, Summary
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import Batch, JobsInvalid, Summary
 from sessionmgr.testing.scripted_provider import Fail, Hang, ProviderLogEntry, Say, Step, Wait
 from sessionmgr.testing.seeded_schedule import run_scheduled
 from tests.batch.open_batch import BatchSetup, open_batch_setup

@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from sessionmgr import run_batch
-from sessionmgr.batch import BatchOptions, JobResult
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.batch import BatchOptions, JobResult, JobsInvalid
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.testing.scripted_provider import (

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter import Allow, ApprovalRequest
-from sessionmgr.batch import read_rules
+from sessionmgr.batch import RulesInvalid, read_rules
 from sessionmgr.batch.approval_paths import matches
-from sessionmgr.errors import RulesInvalid
 from sessionmgr.model import Json
 
 

@@ -7,10 +7,9 @@ from trio.testing import MockClock
 
 from sessionmgr import run_batch
 from sessionmgr.batch import JobResult
-from sessionmgr.errors import StoreBusy
 from sessionmgr.manager import ProviderPause
 from sessionmgr.model import RunStatus
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, StoreBusy
 from sessionmgr.testing.scripted_provider import RateLimited, Say, Step, Wait
 from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, virtual_now
 

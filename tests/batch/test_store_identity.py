@@ -10,10 +10,9 @@ import pytest
 import trio
 
 from sessionmgr import Job, run_batch
-from sessionmgr.batch import Batch, BatchOptions, JobResult
-from sessionmgr.errors import StoreBusy, StoreMismatch
+from sessionmgr.batch import Batch, BatchOptions, JobResult, StoreMismatch
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, StoreBusy
 from sessionmgr.testing.scripted_provider import Hang, Say, Step, Tool
 from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup
 

@@ -7,8 +7,8 @@ from typing import Any
 from trio.testing import MockClock
 
 from sessionmgr import run_batch
-from sessionmgr.errors import StoreUnusable
 from sessionmgr.model import FailureKind, ImageReceived, RunStatus
+from sessionmgr.store import StoreUnusable
 from sessionmgr.testing.faulty_store import FaultyStore, InjectedError
 from sessionmgr.testing.scripted_provider import Emit, Fail, Say, Tool
 from tests.batch.open_batch import collect, job, open_batch_setup

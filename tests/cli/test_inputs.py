@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.cli import CommandLineInvalid
 from sessionmgr.cli.inputs import read_env, read_options, read_prompt, read_schema
-from sessionmgr.errors import CommandLineInvalid
 
 
 def stdin_of(data: bytes) -> io.TextIOWrapper:

@@ -13,8 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.cli.terminal.store_wait import FIRST, StoreWaitReporter, run_reporting_waits
-from sessionmgr.errors import StoreFull
-from sessionmgr.store import is_locked
+from sessionmgr.store import StoreFull, is_locked
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted_provider import Say
 from tests.cli.command import COMMAND, environment, run_command

@@ -6,10 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import StoreTimeout
 from sessionmgr.manager import Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
-from sessionmgr.store import MemoryStore, SnapshotRow
+from sessionmgr.store import MemoryStore, SnapshotRow, StoreTimeout
 from sessionmgr.store.rows import EventPage
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted_provider import Finish, Hang, Say

@@ -10,13 +10,8 @@ from trio.testing import MockClock
 
 from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.adapter import Allow
-from sessionmgr.errors import (
-    ArgumentTypeInvalid,
-    ArgumentValueInvalid,
-    JobsInvalid,
-    ManagerClosing,
-    NotInTrio,
-)
+from sessionmgr.batch import JobsInvalid
+from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid, ManagerClosing, NotInTrio
 from sessionmgr.testing.scripted_provider import scripted
 from tests.manager.harness import open_harness
 

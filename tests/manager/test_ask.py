@@ -8,13 +8,8 @@ import trio
 from trio.testing import MockClock
 
 import sessionmgr
-from sessionmgr.errors import (
-    ArgumentTypeInvalid,
-    ArgumentValueInvalid,
-    ManagerClosing,
-    NotInTrio,
-    ProviderUnknown,
-)
+from sessionmgr.adapter import ProviderUnknown
+from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid, ManagerClosing, NotInTrio
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, scripted
 from tests.manager.harness import open_harness, run_scripted
 

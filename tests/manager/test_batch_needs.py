@@ -7,12 +7,12 @@ import trio
 import trio.testing
 
 from sessionmgr import PermissionMode
-from sessionmgr.adapter import PermissionMap
+from sessionmgr.adapter import PermissionMap, PermissionRefused
 from sessionmgr.adapter.permission_map import MappedMode
-from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
-from sessionmgr.manager import RunRequest
+from sessionmgr.manager import DirectoryMissing, RunRequest, SessionIsClosed
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import IdKind, RunStatus
+from sessionmgr.store import UnknownId
 from sessionmgr.testing.scripted_provider import Hang, Say, scripted
 from tests.manager.harness import open_harness, run_scripted
 

@@ -7,10 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import ManagerDown, OtpError, StoreClosed, StoreError
-from sessionmgr.manager import RunHandle, open_manager
+from sessionmgr.manager import ManagerDown, RunHandle, open_manager
 from sessionmgr.model import TERMINAL
-from sessionmgr.store import MemoryStore, Page, StoredRun
+from sessionmgr.otp import OtpError
+from sessionmgr.store import MemoryStore, Page, StoreClosed, StoredRun, StoreError
 from sessionmgr.testing.scripted_provider import Hang, Say, Wait, scripted
 from tests.manager.harness import open_harness, run_scripted, virtual_now
 

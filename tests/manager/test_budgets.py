@@ -5,7 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import UNSUPPORTED, Budget
-from sessionmgr.errors import BudgetExhausted, BudgetUnenforceable
+from sessionmgr.manager import BudgetExhausted, BudgetUnenforceable
 from sessionmgr.model import FailureKind, RunResult
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted_provider import ALL_IT_DOES, Hang, Say, Use, Wait, scripted

@@ -7,7 +7,6 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import ApprovalRequest, Decision, Deny
-from sessionmgr.errors import UnknownId
 from sessionmgr.manager import Clocks, RunHandle, SessionHandle
 from sessionmgr.model import (
     NATIVE,
@@ -19,7 +18,7 @@ from sessionmgr.model import (
     RunStatus,
     Usage,
 )
-from sessionmgr.store import Append, AppendResult, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore, UnknownId
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,

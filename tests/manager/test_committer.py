@@ -10,8 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
-from sessionmgr.errors import InboxFull, StoreClosed
-from sessionmgr.manager import RunHandle
+from sessionmgr.manager import InboxFull, RunHandle
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.commands import RecorderCommand
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
@@ -30,7 +29,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.otp import Continue
-from sessionmgr.store import Append, AppendResult, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore, StoreClosed
 from sessionmgr.testing.scripted_provider import Finish, Hang, Say, Wait
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, types
 

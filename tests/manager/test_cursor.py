@@ -7,10 +7,9 @@ import trio
 from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
-from sessionmgr.errors import StoreUnusable, UnknownId
 from sessionmgr.manager import Clocks, Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
-from sessionmgr.store import EventPage, MemoryStore
+from sessionmgr.store import EventPage, MemoryStore, StoreUnusable, UnknownId
 from sessionmgr.testing.scripted_provider import Deaf, Flood, Hang, Repeat, Say, Wait
 from tests.manager.harness import ManagerHarness, collect, open_harness, run_scripted, stored, types
 

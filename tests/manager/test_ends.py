@@ -5,8 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Budget
-from sessionmgr.errors import ManagerClosing
-from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.manager import Clocks, ManagerClosing, RunHandle
 from sessionmgr.model import (
     EndReason,
     Failure,

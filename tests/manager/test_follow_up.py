@@ -8,8 +8,14 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import ApprovalRequest, Decision, Deny, RunContext
-from sessionmgr.errors import ManagerClosing, SessionIsClosed
-from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
+from sessionmgr.manager import (
+    Clocks,
+    FollowUp,
+    ManagerClosing,
+    RunHandle,
+    SessionHandle,
+    SessionIsClosed,
+)
 from sessionmgr.model import NATIVE, Capabilities, EndReason, MessageSent, RunStatus
 from sessionmgr.store import Append, AppendResult, MemoryStore
 from sessionmgr.testing.scripted_provider import (

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Budget, Options, RunContext
-from sessionmgr.errors import NotResumable
-from sessionmgr.manager import Clocks
+from sessionmgr.manager import Clocks, NotResumable
 from sessionmgr.model import EMULATED, NATIVE, UNSUPPORTED, RunStarted, RunStatus
 from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,

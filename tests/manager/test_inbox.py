@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.run_context import RunControl
-from sessionmgr.errors import InboxFull
+from sessionmgr.manager import InboxFull
 from sessionmgr.manager.inbox import MOST_ITEMS, EventBatch, Inbox
 from sessionmgr.manager.validate_events import validate_events
 from sessionmgr.model import (

@@ -9,10 +9,9 @@ import pytest
 import trio
 
 import sessionmgr
-from sessionmgr.errors import LauncherFailed
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.model import FailureKind, RunResult, RunStatus
-from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
+from sessionmgr.process import Command, LauncherFailed, LauncherKind, open_launcher, open_tree
 from sessionmgr.testing.scripted_provider import Say, Wait
 from tests.manager.harness import ManagerHarness, open_harness
 

@@ -8,12 +8,12 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from sessionmgr.batch import BatchBusy
 from sessionmgr.batch.recovery import recover_attempt
-from sessionmgr.errors import BatchBusy, SessionBusy, StoreFailed
-from sessionmgr.manager import open_manager
+from sessionmgr.manager import SessionBusy, open_manager
 from sessionmgr.manager.owner import ManagerOwner, process_scope
 from sessionmgr.model import RunStatus
-from sessionmgr.store import LeaseOwner, MemoryStore
+from sessionmgr.store import LeaseOwner, MemoryStore, StoreFailed
 from sessionmgr.store.rows import CostTotals, Lease
 from sessionmgr.testing.scripted_provider import Say, Wait, scripted
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, virtual_now

@@ -8,8 +8,8 @@ import trio
 from msgspec import structs
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Options, RunContext
-from sessionmgr.errors import CapabilityMissing, NotPausable
+from sessionmgr.adapter import CapabilityMissing, Options, RunContext
+from sessionmgr.manager import NotPausable
 from sessionmgr.model import (
     EMULATED,
     NATIVE,

@@ -16,8 +16,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Allow, ApprovalRequest, Decision
-from sessionmgr.errors import StartRefused
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, StartRefused
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import TERMINAL, PlanUpdated, encode_json
 from sessionmgr.otp.child_task import ChildTask

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.errors import SessionBusy
-from sessionmgr.manager import open_manager
+from sessionmgr.manager import SessionBusy, open_manager
 from sessionmgr.model import TERMINAL, FailureKind, RunStatus
 from sessionmgr.testing.scripted_provider import Say, scripted
 from tests.manager.harness import run_scripted

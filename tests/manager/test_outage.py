@@ -4,10 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import StoreClosed
 from sessionmgr.manager import Clocks
 from sessionmgr.model import FailureKind, RunResult, RunStatus
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, StoreClosed
 from sessionmgr.store.rows import Lease, LeaseOwner
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted_provider import Hang, Say, Wait

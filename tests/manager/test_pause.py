@@ -16,18 +16,19 @@ from sessionmgr.adapter import (
     Decision,
     MappedMode,
     PermissionMap,
+    PermissionRefused,
     ProviderAdapter,
     RunContext,
 )
-from sessionmgr.errors import (
+from sessionmgr.manager import (
     BudgetExhausted,
+    Clocks,
     NotPausable,
     NotResumable,
-    PermissionRefused,
+    RunHandle,
     RunRequestUnsupported,
-    UnknownId,
+    open_manager,
 )
-from sessionmgr.manager import Clocks, RunHandle, open_manager
 from sessionmgr.manager.resume_spec import read_resume_spec
 from sessionmgr.model import (
     NATIVE,
@@ -42,7 +43,7 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
 )
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, UnknownId
 from sessionmgr.testing.scripted_provider import (
     ALL_IT_DOES,
     Ask,

@@ -8,10 +8,10 @@ import msgspec
 import trio
 from hypothesis import Phase, given, settings, strategies as st
 
-from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
-from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClosed
-from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny, StartRefused
+from sessionmgr.manager import Clocks, FollowUp, NotPausable, NotResumable, RunHandle, SessionHandle
 from sessionmgr.model import TERMINAL, Snapshot
+from sessionmgr.store import StoreClosed
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted_provider import Script, write_script
 from sessionmgr.testing.seeded_schedule import run_scheduled

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import SessionIsClosed
+from sessionmgr.manager import SessionIsClosed
 from sessionmgr.model import AnyEvent
 from sessionmgr.testing.scripted_provider import Flood, Hang, Say
 from tests.manager.harness import collect, open_harness, run_scripted, stored

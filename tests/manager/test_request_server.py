@@ -6,10 +6,9 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
-from sessionmgr.errors import StoreClosed, StoreError, UnknownId
 from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, MessageSent, RunStatus, Usage
-from sessionmgr.store import MemoryStore, Request
+from sessionmgr.store import MemoryStore, Request, StoreClosed, StoreError, UnknownId
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted_provider import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 
 import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, StopReason
-from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks, shutdown
 from sessionmgr.manager.commands import RecorderCommand
 from sessionmgr.manager.run_handle import RunHandle
@@ -27,6 +26,7 @@ from sessionmgr.model import (
     TERMINAL_TYPES,
     EndCause,
     Fidelity,
+    IllegalTransition,
     Negotiation,
     Permission,
     PermissionMode,

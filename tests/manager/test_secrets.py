@@ -8,7 +8,6 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
-from sessionmgr.errors import EnvironmentVariableInvalid
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.delta_redaction import RunStreams, StreamKey, stream_key
 from sessionmgr.model import (
@@ -25,6 +24,7 @@ from sessionmgr.model import (
     ToolCallUpdated,
     TurnCompleted,
 )
+from sessionmgr.process import EnvironmentVariableInvalid
 from sessionmgr.store.redaction import REDACTED, Redactor
 from sessionmgr.testing.scripted_provider import Fail, Hang, Say, Tool
 from tests.manager.harness import ManagerHarness, events, open_harness, run_scripted

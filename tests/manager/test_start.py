@@ -10,22 +10,18 @@ from trio.testing import MockClock
 
 from sessionmgr.adapter import (
     Budget,
+    CapabilityMissing,
     MappedMode,
+    OptionInvalid,
     Options,
     PermissionMap,
-    ProviderAdapter,
-    RunContext,
-)
-from sessionmgr.errors import (
-    CapabilityMissing,
-    DirectoryMissing,
-    ManagerClosing,
-    OptionInvalid,
     PermissionRefused,
+    ProviderAdapter,
     ProviderUnknown,
-    RunRequestUnsupported,
+    RunContext,
     StartRefused,
 )
+from sessionmgr.manager import DirectoryMissing, ManagerClosing, RunRequestUnsupported
 from sessionmgr.model import (
     EMULATED,
     NATIVE,

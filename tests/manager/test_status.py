@@ -7,9 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Health, Options
-from sessionmgr.errors import ProviderDown, ProviderUnknown
-from sessionmgr.manager import ProviderStatus, StoreStatus, open_manager
+from sessionmgr.adapter import Health, Options, ProviderUnknown
+from sessionmgr.manager import ProviderDown, ProviderStatus, StoreStatus, open_manager
 from sessionmgr.model import RunStatus
 from sessionmgr.otp import Continue
 from sessionmgr.testing.faulty_store import FaultyStore

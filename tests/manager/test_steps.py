@@ -9,12 +9,11 @@ import trio
 import trio.lowlevel
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Allow, ApprovalRequest, Decision
-from sessionmgr.errors import StartRefused, StoreClosed
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, StartRefused
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.inbox import ROOM
 from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
-from sessionmgr.store import Append, AppendResult, MemoryStore
+from sessionmgr.store import Append, AppendResult, MemoryStore, StoreClosed
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted_provider import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
 from tests.manager.harness import ManagerHarness, open_harness, run_scripted, stored

@@ -5,17 +5,8 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sessionmgr.adapter import ProviderAdapter, RunContext
-from sessionmgr.errors import (
-    IdTaken,
-    ProviderDown,
-    RecorderUnavailable,
-    SessionBusy,
-    StartRefused,
-    StoreClosed,
-    StoreFull,
-)
-from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.adapter import ProviderAdapter, RunContext, StartRefused
+from sessionmgr.manager import Clocks, ProviderDown, RecorderUnavailable, RunHandle, SessionBusy
 from sessionmgr.model import (
     AnyEvent,
     Cost,
@@ -35,7 +26,7 @@ from sessionmgr.model import (
     stamp,
 )
 from sessionmgr.otp import Continue
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import IdTaken, MemoryStore, StoreClosed, StoreFull
 from sessionmgr.store.rows import (
     Append,
     EventRow,

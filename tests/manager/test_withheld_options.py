@@ -9,8 +9,7 @@ from msgspec import field
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Options, RunContext
-from sessionmgr.errors import NotResumable
-from sessionmgr.manager import open_manager
+from sessionmgr.manager import NotResumable, open_manager
 from sessionmgr.manager.resume_spec import option_secrets, redact_options, restore_options
 from sessionmgr.model import Json, RunStatus, Snapshot
 from sessionmgr.process.environment import is_secret_value

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import IllegalTransition
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
@@ -17,6 +16,7 @@ from sessionmgr.model import (
     Cost,
     EndReason,
     Event,
+    IllegalTransition,
     ImageReceived,
     MessageReceived,
     MessageSent,

@@ -12,14 +12,9 @@ import pytest
 import sessionmgr.portal.portal
 import sessionmgr.portal.run
 from sessionmgr import Allow, ApprovalRequest, Decision, Deny, Job, Portal, open_portal
-from sessionmgr.errors import (
-    ArgumentTypeInvalid,
-    ArgumentValueInvalid,
-    JobsInvalid,
-    OptionInvalid,
-    ProviderUnknown,
-    StartRefused,
-)
+from sessionmgr.adapter import OptionInvalid, ProviderUnknown, StartRefused
+from sessionmgr.batch import JobsInvalid
+from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.scripted_provider import Ask, Fail, Flood, Hang, Hear, Say
 from tests.portal.actors import SHORTLY, lawful_portal, play, types, until_started

@@ -16,9 +16,8 @@ from sessionmgr import (
     open_manager,
     open_portal,
 )
-from sessionmgr.errors import NotAStore, StoreError
 from sessionmgr.model import RunStatus
-from sessionmgr.store import MemoryStore
+from sessionmgr.store import MemoryStore, NotAStore, StoreError
 from sessionmgr.testing.scripted_provider import Hang, scripted
 from tests.portal.actors import SHORTLY, lawful_portal, play, until_started
 

@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Manager, RunResult
-from sessionmgr.errors import PortalDeadlock
 from sessionmgr.model import AnyEvent, RunStatus
+from sessionmgr.portal import PortalDeadlock
 from sessionmgr.portal.approver import AsyncApprove
 from sessionmgr.testing.scripted_provider import Ask, Flood, Hang, Say
 from tests.portal.actors import SHORTLY, lawful_portal, play, until_started

@@ -14,8 +14,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
-from sessionmgr.errors import ProgramNotFound
-from sessionmgr.process import Command, capture, open_launcher, open_tree
+from sessionmgr.process import Command, ProgramNotFound, capture, open_launcher, open_tree
 from sessionmgr.process.capture import LONGEST, CaptureFile, CaptureLauncher
 from sessionmgr.testing.player import Recording
 

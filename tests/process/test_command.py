@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessionmgr.errors import CommandInvalid, ProcessError
+from sessionmgr.process import CommandInvalid, ProcessError
 from sessionmgr.process.command import Command
 
 

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from sessionmgr.errors import DescriptorsExhausted, ProcessError
+from sessionmgr.process import DescriptorsExhausted, ProcessError
 from sessionmgr.process.descriptor_limits import DescriptorBudget, count_descriptors
 
 START = """

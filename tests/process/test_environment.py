@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import EnvironmentVariableInvalid, ProcessError
+from sessionmgr.process import EnvironmentVariableInvalid, ProcessError
 from sessionmgr.process.environment import (
     NESTING,
     ConditionalNames,

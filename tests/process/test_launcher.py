@@ -12,15 +12,17 @@ import pytest
 import trio
 import trio.testing
 
-from sessionmgr.errors import (
+from sessionmgr.process import (
     DescriptorsExhausted,
     LauncherFailed,
     NoSuchDirectory,
     NotExecutable,
     ProgramNotFound,
     SpawnFailed,
+    process_group,
+    procfs,
+    resource_shortage,
 )
-from sessionmgr.process import process_group, procfs, resource_shortage
 from sessionmgr.process.command import Command
 from sessionmgr.process.escalation import Escalation, open_tree
 from sessionmgr.process.exit_report import EmptyProof, ExitKind, ProgramExit

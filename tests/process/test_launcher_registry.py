@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.errors import LauncherFailed
-from sessionmgr.process import launcher_registry, procfs, tree_tag
+from sessionmgr.process import LauncherFailed, launcher_registry, procfs, tree_tag
 from sessionmgr.process.kill_tagged import TaggedProcessKiller
 from sessionmgr.process.launcher_factory import open_launcher
 from sessionmgr.process.linux.launcher import (

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import memory_stream_one_way_pair, wait_all_tasks_blocked
 
-from sessionmgr.errors import InputFull, ProcessError
+from sessionmgr.process import InputFull, ProcessError
 from sessionmgr.process.outbox import Outbox
 
 

@@ -10,15 +10,15 @@ import pytest
 import trio
 
 from sessionmgr.adapter.kit.run_end import start_failure
-from sessionmgr.errors import (
+from sessionmgr.process import (
     DescriptorsExhausted,
     LauncherFailed,
     ProcessError,
     ProgramNotFound,
     SpawnerKilled,
     SpawnFailed,
+    is_transient_shortage,
 )
-from sessionmgr.process import is_transient_shortage
 from sessionmgr.process.resource_shortage import RETRY_FOR, retry_on_shortage
 
 FULL = DescriptorsExhausted(100, 90, 8, 32)

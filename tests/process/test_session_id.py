@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import ProcessError, SessionIdInvalid
+from sessionmgr.process import ProcessError, SessionIdInvalid
 from sessionmgr.process.session_id import validate_session_id
 
 

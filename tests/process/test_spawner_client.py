@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.errors import LauncherFailed
-from sessionmgr.process import Command, open_launcher, open_tree
+from sessionmgr.process import Command, LauncherFailed, open_launcher, open_tree
 
 
 def interpreter(place: Path, strikes: int, number: str) -> str:

@@ -6,7 +6,8 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from sessionmgr.errors import RestartIntensityExceeded, StoreError
+from sessionmgr.otp import RestartIntensityExceeded
+from sessionmgr.store import StoreError
 from sessionmgr.testing.script_runner import ScriptedCrash
 from tests.simulation.store_faults import InjectedFault
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sessionmgr.errors import StoreError
 from sessionmgr.model import TERMINAL_TYPES, encode_event
+from sessionmgr.store import StoreError
 
 if TYPE_CHECKING:
     from sessionmgr.manager import Manager, RunHandle

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter import Allow, Budget, Deny
-from sessionmgr.errors import (
+from sessionmgr.errors import SessionmgrError
+from sessionmgr.manager import (
     BudgetExhausted,
-    LeaseHeld,
+    Clocks,
     ManagerClosing,
     NotPausable,
     NotResumable,
     ProviderDown,
     SessionBusy,
     SessionIsClosed,
-    SessionmgrError,
-    StoreError,
 )
-from sessionmgr.manager import Clocks
 from sessionmgr.model import TERMINAL, IdKind, encode_json, new_id
-from sessionmgr.store import Request
+from sessionmgr.store import LeaseHeld, Request, StoreError
 from tests.simulation.reader import read_along
 from tests.simulation.rng import SeededRandom
 from tests.simulation.world import FRAIL, STEADY, RunNote

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import trio
 
-from sessionmgr.errors import StoreBusy, StoreClosed
+from sessionmgr.store import StoreBusy, StoreClosed
 from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:

@@ -12,8 +12,14 @@ from functools import partial
 import outcome
 import trio
 
-from sessionmgr.errors import NumberTaken
-from sessionmgr.store import Append, EventRow, NewSession, SqliteStore, open_sqlite_store
+from sessionmgr.store import (
+    Append,
+    EventRow,
+    NewSession,
+    NumberTaken,
+    SqliteStore,
+    open_sqlite_store,
+)
 
 SHARED = "ses_shared"
 

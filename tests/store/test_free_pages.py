@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sessionmgr.errors import StoreFull
-from sessionmgr.store import EventRow, SqliteStore, open_sqlite_store
+from sessionmgr.store import EventRow, SqliteStore, StoreFull, open_sqlite_store
 from sessionmgr.store.rows import LeaseOwner
 from sessionmgr.store.sqlite import connection as opening
 from sessionmgr.store.sqlite.retention import RewriteResult, rewrite_file

@@ -8,7 +8,6 @@ import trio
 from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec.structs import replace
 
-from sessionmgr.errors import StoreError
 from sessionmgr.store import (
     LeaseOwner,
     LedgerRow,
@@ -18,6 +17,7 @@ from sessionmgr.store import (
     RunRow,
     SnapshotRow,
     Store,
+    StoreError,
     open_sqlite_store,
 )
 from sessionmgr.testing.store_conformance.sample_records import batch, put_snapshot

@@ -14,7 +14,8 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import (
+from sessionmgr.store import (
+    EventRow,
     NotAStore,
     StoreBusy,
     StoreClosed,
@@ -25,8 +26,8 @@ from sessionmgr.errors import (
     StoreReadOnly,
     StoreTooNew,
     StoreUnusable,
+    open_sqlite_store,
 )
-from sessionmgr.store import EventRow, open_sqlite_store
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_reader
 from sessionmgr.store.sqlite.error_translation import translate_error
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION

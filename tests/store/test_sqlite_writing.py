@@ -12,8 +12,16 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
-from sessionmgr.errors import NumberGap, StoreBusy, StoreError
-from sessionmgr.store import Append, EventRow, NewSession, SqliteStore, open_sqlite_store
+from sessionmgr.store import (
+    Append,
+    EventRow,
+    NewSession,
+    NumberGap,
+    SqliteStore,
+    StoreBusy,
+    StoreError,
+    open_sqlite_store,
+)
 from sessionmgr.store.sqlite import store as sqlite_store
 from sessionmgr.store.sqlite.blobs import put_blob
 from sessionmgr.store.sqlite.connection import SqliteOptions

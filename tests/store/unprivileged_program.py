@@ -10,8 +10,7 @@ from pathlib import Path
 
 import trio
 
-from sessionmgr.errors import StoreError
-from sessionmgr.store import Append, EventRow, NewSession, open_sqlite_store
+from sessionmgr.store import Append, EventRow, NewSession, StoreError, open_sqlite_store
 
 NOBODY = 65534
 

@@ -20,19 +20,18 @@ from sessionmgr.adapter import (
     RunContext,
     RunSpec,
 )
-from sessionmgr.adapter.kit.images import ImageRefusedError
-from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import (
+from sessionmgr.adapter.kit import (
+    ImageRefusedError,
+    RunAdapter,
+    SessionPool,
     config_failure,
     connection_failure,
     finish_with_output,
     process_exit_event,
     start_failure,
 )
-from sessionmgr.adapter.kit.session_pool import SessionPool
-from sessionmgr.errors import ProcessError
-from sessionmgr.model import PermissionMode
-from sessionmgr.model.permission import Fidelity
+from sessionmgr.model import Fidelity, PermissionMode
+from sessionmgr.process import ProcessError
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.claude_process import ClaudeProcess
 from sessionmgr_adapters.claude.driver import ClaudeDriver
@@ -62,9 +61,8 @@ from sessionmgr_adapters.claude.tool_access import WorkspaceInvalidError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from sessionmgr.adapter import Options
-    from sessionmgr.adapter.connections import Connect
-    from sessionmgr.adapter.kit.connection_pool import ConnectionLease
+    from sessionmgr.adapter import Connect, Options
+    from sessionmgr.adapter.kit import ConnectionLease
     from sessionmgr.model import Failure, Json
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 

@@ -11,7 +11,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.program_version import outdated_failure, read_version
+from sessionmgr.adapter.kit import outdated_failure, read_version
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.outgoing import ControlRefusedError, prompt_syntax_failure
 from sessionmgr_adapters.claude.plan_mode import enforce_plan_mode

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
-from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
-from sessionmgr.adapter.kit.future import Future
-from sessionmgr.adapter.kit.request_handler import RequestHandler
+from sessionmgr.adapter.kit import Future, PhasedConversationRun, RequestHandler
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind, MessageStreamed, PolicyViolation
-from sessionmgr.wire import NoFrame
-from sessionmgr.wire.noise import NoiseLine
+from sessionmgr.wire import NoFrame, NoiseLine
 from sessionmgr_adapters.claude.claude_process import configure, mode_failure
 from sessionmgr_adapters.claude.frames import (
     ClaudeFrame,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import Failure, FailureKind, timestamps
+from sessionmgr.model import Failure, FailureKind, format_optional_timestamp
 from sessionmgr_adapters.claude.frames import AssistantFrame, ClaudeMessage
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def failure_of(
         or status >= _SERVERS_FAULT
         or (not status and kind is FailureKind.PROVIDER_ERROR and code in _UNREACHABLE),
         resumable=kind not in _UNRESUMABLE,
-        retry_at=timestamps.format_optional_timestamp(resets_at),
+        retry_at=format_optional_timestamp(resets_at),
         provider_code=code,
         phase="turn",
     )

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.program_version import read_version
-from sessionmgr.adapter.kit.run_end import config_failure, exit_failure
+from sessionmgr.adapter.kit import ChildRun, config_failure, exit_failure, read_version
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -29,8 +27,7 @@ from sessionmgr.model import (
     PermissionMode,
     RunStarted,
 )
-from sessionmgr.process import PrivateFiles
-from sessionmgr.process.escalation import Escalation
+from sessionmgr.process import Escalation, PrivateFiles
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import stderr_failure_kind
 from sessionmgr_adapters.claude.outgoing import special_meaning
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.process import ExitReport
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.launch import ClaudeSpec

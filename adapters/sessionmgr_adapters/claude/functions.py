@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, serve_mcp_message
+from sessionmgr.adapter.kit import FunctionTool, FunctionTools, serve_mcp_message
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter.kit.structured_output import schema_fault
+from sessionmgr.adapter.kit import schema_fault
 from sessionmgr.model import Json, PermissionMode, encode_json
-from sessionmgr.process import Command, ConditionalNames, EnvironmentSpec, validate_session_id
-from sessionmgr.process.private_files import LARGEST_ARGUMENT
+from sessionmgr.process import (
+    LARGEST_ARGUMENT,
+    Command,
+    ConditionalNames,
+    EnvironmentSpec,
+    validate_session_id,
+)
 from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX, FUNCTION_SERVER, ClaudeFunctions
 from sessionmgr_adapters.claude.tool_access import (
     mcp_server_prefix,
@@ -26,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sessionmgr.adapter import RunContext, RunSpec
-    from sessionmgr.process import PrivateFiles
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher, PrivateFiles
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.tool_access import WorkspacePermissions
 

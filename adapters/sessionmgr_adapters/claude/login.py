@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.kit.bounded_file import FileRefusedError, read_json_object
-from sessionmgr.adapter.kit.program_version import missing_program_reason
-from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
+from sessionmgr.adapter import Health
+from sessionmgr.adapter.kit import FileRefusedError, missing_program_reason, read_json_object
+from sessionmgr.model import Json, UnreadableJson, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

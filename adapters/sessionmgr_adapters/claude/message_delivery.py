@@ -18,7 +18,7 @@ from uuid import UUID, uuid4, uuid5
 
 import trio
 
-from sessionmgr.adapter.kit.follow_ups import FollowUps
+from sessionmgr.adapter.kit import FollowUps
 from sessionmgr_adapters.claude.outgoing import ClaudeUserMessage, is_slash_command
 
 if TYPE_CHECKING:

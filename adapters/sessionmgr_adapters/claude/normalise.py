@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from sessionmgr.adapter.kit.undecoded import undecoded_event
+from sessionmgr.adapter.kit import undecoded_event
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,
@@ -34,7 +34,7 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
     TurnCompleted,
-    timestamps,
+    format_optional_timestamp,
 )
 from sessionmgr_adapters.claude.failures import failure_of, retry_failure
 from sessionmgr_adapters.claude.frames import (
@@ -103,7 +103,7 @@ def _events(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> Iterable[Event]
                 RateLimitUpdated(
                     bucket=info.rate_limit_type or "unknown",
                     state=info.status,
-                    resets_at=timestamps.format_optional_timestamp(info.resets_at),
+                    resets_at=format_optional_timestamp(info.resets_at),
                     utilisation=info.utilization,
                 )
             ]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from sessionmgr.adapter import Options
-from sessionmgr.adapter.kit.function_tools import AnyTool
+from sessionmgr.adapter.kit import AnyTool
 from sessionmgr.model import Json
 from sessionmgr_adapters.claude.functions import HookParameter
 

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.images import read_images
-from sessionmgr.adapter.kit.program_version import version_numbers
-from sessionmgr.adapter.kit.run_end import config_failure
+from sessionmgr.adapter.kit import config_failure, read_images, version_numbers
 from sessionmgr.model import Json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.kit.images import PromptImage
+    from sessionmgr.adapter.kit import PromptImage
     from sessionmgr.model import Failure
 
 LITERAL_SINCE: Final = (2, 1, 248)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.kit.program_version import version_numbers
+from sessionmgr.adapter.kit import version_numbers
 from sessionmgr.model import FailureKind
 from sessionmgr_adapters.claude.functions import denial_reply
 from sessionmgr_adapters.claude.tool_access import HARMLESS_TOOLS, tool_effect

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.adapter import ApprovalRequest
-from sessionmgr.adapter.approval import Allow
-from sessionmgr.adapter.kit.paths import is_protected, resolve_within
-from sessionmgr.adapter.kit.request_handler import TOO_MANY_REQUESTS
+from sessionmgr.adapter import Allow, ApprovalRequest
+from sessionmgr.adapter.kit import TOO_MANY_REQUESTS, is_protected, resolve_within
 from sessionmgr_adapters.claude.functions import PLAN_MODE_HOOK
 from sessionmgr_adapters.claude.outgoing import ControlResponse
 from sessionmgr_adapters.claude.plan_mode import is_hook_needed, plan_verdict

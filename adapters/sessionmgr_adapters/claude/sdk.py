@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from sessionmgr.adapter.approval import Allow
-from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
+from sessionmgr.adapter import Allow
+from sessionmgr.adapter.kit import StdioConnection, StdioConversation
 from sessionmgr.process import PrivateFiles
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import ClaudeFrame, HostRequest, SystemFrame, decode_lines
@@ -28,8 +28,7 @@ from sessionmgr_adapters.claude.outgoing import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from sessionmgr.adapter.approval import Decision
-    from sessionmgr.adapter.connections import Driver
+    from sessionmgr.adapter import Decision, Driver
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.launch import ClaudeSpec
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.file_follower import MEGABYTE, GrowingFile
-from sessionmgr.model.timestamps import format_timestamp
+from sessionmgr.adapter.kit import MEGABYTE, GrowingFile
+from sessionmgr.model import format_timestamp
 from sessionmgr_adapters.claude.frames import (
     AssistantFrame,
     ToolResult,

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from sessionmgr.adapter.kit.images import ImageCollector
-from sessionmgr.model import Provenance, TokenUsageUpdated, Usage
-from sessionmgr.model.usage_ledger import UsageLedger, UsageReport
+from sessionmgr.adapter.kit import ImageCollector
+from sessionmgr.model import Provenance, TokenUsageUpdated, Usage, UsageLedger, UsageReport
 from sessionmgr_adapters.claude.frames import ModelUsage
 
 if TYPE_CHECKING:

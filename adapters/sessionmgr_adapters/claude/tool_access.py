@@ -23,7 +23,7 @@ import msgspec
 from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.approval import Effect
+    from sessionmgr.adapter import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 HARMLESS_TOOLS: Final = (

@@ -16,13 +16,18 @@ from sessionmgr.adapter import (
     Health,
     RunContext,
 )
-from sessionmgr.adapter.kit.connection_pool import ConnectionPool
-from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
-from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import config_failure, exit_failure, start_failure
-from sessionmgr.adapter.kit.structured_output import schema_fault
-from sessionmgr.errors import ProcessError
+from sessionmgr.adapter.kit import (
+    ConnectionPool,
+    ImageRefusedError,
+    RunAdapter,
+    config_failure,
+    exit_failure,
+    read_images,
+    schema_fault,
+    start_failure,
+)
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr.process import ProcessError
 from sessionmgr_adapters.codex import failures, launch, sdk
 from sessionmgr_adapters.codex.config import ConfigCache, ConfigFileError
 from sessionmgr_adapters.codex.configure import CodexRunRequest
@@ -38,10 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from sessionmgr.adapter import Options
-    from sessionmgr.adapter.connections import Connect, ConnectionSpec
-    from sessionmgr.adapter.kit.connection_pool import ConnectionLease
-    from sessionmgr.process.environment import EnvironmentSpec
+    from sessionmgr.adapter import Connect, ConnectionSpec, Options
+    from sessionmgr.adapter.kit import ConnectionLease
+    from sessionmgr.process import EnvironmentSpec
     from sessionmgr_adapters.codex.permissions import SandboxBounds
     from sessionmgr_adapters.codex.sdk import CodexConnection
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Deny
-from sessionmgr.adapter.kit.paths import resolve_within
+from sessionmgr.adapter.kit import resolve_within
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.items import (
     PATCH_TOOL,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
+    from sessionmgr.adapter.kit import PeerRequest
     from sessionmgr.wire import RpcId
     from sessionmgr_adapters.codex.items import KnownItem
 

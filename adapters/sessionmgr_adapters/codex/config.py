@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter.kit.file_state import (
+from sessionmgr.adapter.kit import (
     FilesState,
     directory_and_parents,
     directory_states,

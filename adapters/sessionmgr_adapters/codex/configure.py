@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer
-from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
-from sessionmgr.adapter.kit.program_version import outdated_failure
-from sessionmgr.adapter.kit.run_end import config_failure
+from sessionmgr.adapter.kit import DEADLINE, RpcAnswer, config_failure, outdated_failure
 from sessionmgr.model import FailureKind, Json, PolicyViolation
 from sessionmgr_adapters.codex.config import (
     CodexConfig,
@@ -34,8 +31,7 @@ from sessionmgr_adapters.codex.system_prompts import SystemPromptCache, system_p
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.kit.function_tools import FunctionTool
-    from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
+    from sessionmgr.adapter.kit import FunctionTool, JsonRpcCaller
     from sessionmgr.model import Failure
     from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import ThreadSettings

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 
 import msgspec
 
-from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest
-from sessionmgr.model.json_codec import UnreadableJson, parse_json
+from sessionmgr.adapter.kit import PeerRequest
+from sessionmgr.model import UnreadableJson, parse_json
 from sessionmgr.wire import RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import KnownItem, read_item
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import Line, NoFrame, RpcErrorResponse, RpcResponse
-    from sessionmgr.wire.json_rpc import RpcMessage
+    from sessionmgr.wire import Line, NoFrame, RpcErrorResponse, RpcMessage, RpcResponse
     from sessionmgr_adapters.codex.frames import CodexFrame, Notice
 
 T = TypeVar("T")

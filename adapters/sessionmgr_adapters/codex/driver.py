@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.kit.change_signal import ChangeSignal
-from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
-from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr.adapter.kit.json_rpc_caller import (
+from sessionmgr.adapter.kit import (
+    ChangeSignal,
+    FollowUps,
     JsonRpcCaller,
     PeerRequest,
+    PhasedConversationRun,
     RpcAnswer,
     RpcOutgoing,
+    finish_with_output,
+    parse_output,
 )
-from sessionmgr.adapter.kit.run_end import finish_with_output, parse_output
 from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.approvals import request_name

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, timestamps
+from sessionmgr.adapter.kit import BUSY
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, format_optional_timestamp
 from sessionmgr.process import StderrTail
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.kit.json_rpc_caller import RpcAnswer, RpcRefusal
+    from sessionmgr.adapter.kit import RpcAnswer, RpcRefusal
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import CodexTurn
     from sessionmgr_adapters.codex.state import CodexState
@@ -129,7 +129,7 @@ def failure_of(
         or name == "internalServerError"
         or (status or 0) >= _SERVERS_FAULT,
         resumable=kind is not FailureKind.CONTEXT_EXCEEDED,
-        retry_at=timestamps.format_optional_timestamp(at),
+        retry_at=format_optional_timestamp(at),
         provider_code=name if status is None else f"{name}:{status}",
         phase="turn",
     )

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcAnswer, RpcRefusal
+from sessionmgr.adapter.kit import PeerRequest, RpcAnswer, RpcRefusal
 from sessionmgr.model import Json
 from sessionmgr.wire import NoFrame, RpcId
 from sessionmgr_adapters.codex.items import TurnItem

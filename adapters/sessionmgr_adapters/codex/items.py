@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.command_line import NotSimpleError, split_argv
-from sessionmgr.model import Json, ToolCallCompleted, ToolCallFailed, ToolCallStarted
-from sessionmgr.model.json_codec import UnreadableJson, parse_json
+from sessionmgr.adapter.kit import NotSimpleError, split_argv
+from sessionmgr.model import (
+    Json,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallStarted,
+    UnreadableJson,
+    parse_json,
+)
 
 if TYPE_CHECKING:
     from typing import TypeGuard

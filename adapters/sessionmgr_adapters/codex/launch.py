@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.function_tools import tool_description
+from sessionmgr.adapter import ConnectionSpec
+from sessionmgr.adapter.kit import tool_description
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, EnvironmentSpec, PrivateFiles, validate_session_id
 from sessionmgr_adapters.codex.config import (
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.kit.function_tools import FunctionTool
-    from sessionmgr.adapter.kit.images import PromptImage
+    from sessionmgr.adapter.kit import FunctionTool, PromptImage
     from sessionmgr_adapters.codex.config import CodexConfig
     from sessionmgr_adapters.codex.options import CodexOptions
 

@@ -11,14 +11,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.health import Health
-from sessionmgr.adapter.kit.bounded_file import (
+from sessionmgr.adapter import Health
+from sessionmgr.adapter.kit import (
     FileRefusedError,
+    missing_program_reason,
     read_json_object,
     read_optional_file,
 )
-from sessionmgr.adapter.kit.program_version import missing_program_reason
-from sessionmgr.model.json_codec import Json
+from sessionmgr.model import Json
 from sessionmgr_adapters.codex.config import (
     CONFIG_FILE,
     PROJECT,

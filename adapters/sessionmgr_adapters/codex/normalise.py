@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.json_rpc_caller import PeerRequest, RpcAnswer
-from sessionmgr.adapter.kit.undecoded import undecoded_event
+from sessionmgr.adapter.kit import PeerRequest, RpcAnswer, undecoded_event
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sessionmgr.adapter import Options
-from sessionmgr.adapter.kit.function_tools import AnyTool, FunctionTool
+from sessionmgr.adapter.kit import AnyTool, FunctionTool
 from sessionmgr.model import Json
 
 CodexTool: TypeAlias = FunctionTool

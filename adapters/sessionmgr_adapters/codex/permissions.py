@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.adapter import MappedMode, PermissionMap
-from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
-from sessionmgr.model.permission import Fidelity
+from sessionmgr.model import Failure, FailureKind, Fidelity, Json, PermissionMode
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.codex.frames import ThreadSettings

@@ -7,9 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest, Deny
-from sessionmgr.adapter.kit.function_tools import FunctionTools, ToolOutcome
-from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, PeerRequest, RpcOutgoing
-from sessionmgr.adapter.kit.request_handler import TOO_MANY_REQUESTS, RequestHandler
+from sessionmgr.adapter.kit import (
+    TOO_MANY_REQUESTS,
+    FunctionTools,
+    PeerReply,
+    PeerRequest,
+    RequestHandler,
+    RpcOutgoing,
+    ToolOutcome,
+)
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,

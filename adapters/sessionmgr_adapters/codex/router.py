@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
-from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, PeerRequest
-from sessionmgr.adapter.kit.stdio_connection import read_size
-from sessionmgr.wire import RpcErrorResponse, RpcResponse
-from sessionmgr.wire.json_rpc import decode_rpc
+from sessionmgr.adapter.kit import PeerReply, PeerRequest, read_size
+from sessionmgr.wire import RpcErrorResponse, RpcResponse, decode_rpc
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import decode_frame, frame_thread, read_notices
 from sessionmgr_adapters.codex.items import AgentMessageItem, ReasoningItem, item_agents

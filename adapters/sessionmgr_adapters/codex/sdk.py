@@ -13,16 +13,18 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.json_rpc_caller import (
+from sessionmgr.adapter.kit import (
+    BUSY,
+    WRITE_BUFFER_FULL,
+    JsonRpcPeer,
     PeerReply,
     PeerRequest,
     RpcAnswer,
     RpcCall,
     RpcRefusal,
+    StdioChild,
 )
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY, WRITE_BUFFER_FULL, JsonRpcPeer
-from sessionmgr.adapter.kit.stdio_child import StdioChild
-from sessionmgr.process.kill_by_env import kill_processes_with_env
+from sessionmgr.process import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.approvals import request_name, verdict
@@ -35,9 +37,8 @@ from sessionmgr_adapters.codex.thread_cache import ThreadCache
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from sessionmgr.adapter.approval import Decision
-    from sessionmgr.adapter.connections import ConnectionSpec, Driver
-    from sessionmgr.adapter.kit.json_rpc_caller import RpcOutgoing
+    from sessionmgr.adapter import ConnectionSpec, Decision, Driver
+    from sessionmgr.adapter.kit import RpcOutgoing
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import CodexFrame
 

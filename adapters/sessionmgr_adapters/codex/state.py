@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.model import Event, Json, RateLimitUpdated, timestamps
+from sessionmgr.model import Event, Json, RateLimitUpdated, format_optional_timestamp
 from sessionmgr_adapters.codex.frames import CodexTokenCounts
 from sessionmgr_adapters.codex.items import KnownItem
 
@@ -183,6 +183,6 @@ def _limit(bucket: str, window: LimitWindow, limits: AccountLimits) -> Event:
     return RateLimitUpdated(
         bucket=bucket,
         state=limits.rate_limit_reached_type or "allowed",
-        resets_at=timestamps.format_optional_timestamp(window.resets_at),
+        resets_at=format_optional_timestamp(window.resets_at),
         utilisation=window.used_percent / 100,
     )

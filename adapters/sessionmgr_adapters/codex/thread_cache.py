@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
-    from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
+    from sessionmgr.adapter.kit import RpcCall
     from sessionmgr.model import Json
     from sessionmgr.wire import RpcErrorResponse
     from sessionmgr_adapters.codex.frames import ThreadSettings

@@ -14,10 +14,13 @@ from sessionmgr.adapter import (
     RunContext,
     RunSpec,
 )
-from sessionmgr.adapter.kit.command_line import plain_argv
-from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import config_failure, exit_failure, start_failure
-from sessionmgr.errors import ProcessError, ProgramNotFound
+from sessionmgr.adapter.kit import (
+    RunAdapter,
+    config_failure,
+    exit_failure,
+    plain_argv,
+    start_failure,
+)
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -28,13 +31,13 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
 )
-from sessionmgr.process import Command
+from sessionmgr.process import Command, ProcessError, ProgramNotFound
 from sessionmgr_adapters.shell.command_rules import CommandRefusedError, CommandRules
 from sessionmgr_adapters.shell.driver import TOOL, ShellRun
 from sessionmgr_adapters.shell.options import ShellOptions
 
 if TYPE_CHECKING:
-    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.process import ExitReport
 
 SHELL: Final = "/bin/sh"
 

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sessionmgr.adapter.kit.command_line import (
+from sessionmgr.adapter.kit import (
     LAUNCH_ARGUMENTS,
     LAUNCHER_COMMANDS,
     MULTI_CALL,
@@ -27,7 +27,7 @@ from sessionmgr.adapter.kit.command_line import (
     shell_script_index,
     shell_word,
 )
-from sessionmgr.process.program import NotStartedError, find_program
+from sessionmgr.process import NotStartedError, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.child_run import ChildPhase, ChildRun
-from sessionmgr.adapter.kit.run_end import exit_failure, process_exit_event
+from sessionmgr.adapter.kit import ChildPhase, ChildRun, exit_failure, process_exit_event
 from sessionmgr.model import (
     EndCause,
     ErrorOccurred,
@@ -19,17 +18,15 @@ from sessionmgr.model import (
     ToolCallCompleted,
     ToolCallFailed,
 )
-from sessionmgr.process.escalation import Escalation
+from sessionmgr.process import Escalation
 from sessionmgr_adapters.shell.normalise import OutputStream, PassThroughDecoder, truncation_warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.model import Event, Json
-    from sessionmgr.model.event.tool import ToolCallEnded
-    from sessionmgr.process import Command
-    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.model import Event, Json, ToolCallEnded
+    from sessionmgr.process import Command, ExitReport
     from sessionmgr.wire import Line
 
 TOOL: Final = "bash"

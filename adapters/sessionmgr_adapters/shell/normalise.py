@@ -6,12 +6,12 @@ import codecs
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
-from sessionmgr.wire.lines import LineDecoder
+from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.wire.lines import Line
+    from sessionmgr.wire import Line
 
 MAX_OUTPUT: Final = 4 * 1024 * 1024
 """Maximum number of bytes of a stream that are kept; the number of further ones is reported."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from sessionmgr.adapter import Options
-from sessionmgr.model.duration import EXPECTED, seconds_from
+from sessionmgr.model import EXPECTED, seconds_from
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 

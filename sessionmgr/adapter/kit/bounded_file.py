@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
+from sessionmgr.model import Json, UnreadableJson, parse_json
 
 MEBIBYTE: Final = 1024 * 1024
 LARGEST_TEXT: Final = 10 * MEBIBYTE

@@ -26,17 +26,14 @@ import trio
 
 from sessionmgr.adapter.kit.run_end import process_exit_event
 from sessionmgr.adapter.kit.stdio_child import HURRIED_LADDER, LAST_MOMENTS
-from sessionmgr.process import PipePump
-from sessionmgr.process.escalation import Escalation, end_tree, open_tree
+from sessionmgr.process import Escalation, PipePump, end_tree, open_tree
 from sessionmgr.trio_util_types import AsyncValue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.process import Command, StderrTail
-    from sessionmgr.process.exit_report import ExitReport
-    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.process import ChildTree, Command, ExitReport, StderrTail
     from sessionmgr.wire import Line, LineDecoder
 
 LADDER: Final = Escalation(polite=2.0, term=2.0)

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
-from sessionmgr.adapter.connections import Closable, KeyedSpec
-from sessionmgr.errors import StartFailed
-from sessionmgr.otp import child
+from sessionmgr.adapter import Closable, KeyedSpec
+from sessionmgr.otp import StartFailed, child
 from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
 
-    from sessionmgr.adapter.connections import Connect
+    from sessionmgr.adapter import Connect
     from sessionmgr.otp import DynamicSupervisor
 
 C = TypeVar("C", bound=Closable)

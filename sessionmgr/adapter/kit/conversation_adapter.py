@@ -13,20 +13,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from sessionmgr.adapter.connections import Closable, KeyedSpec
+from sessionmgr.adapter import Closable, KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import connection_failure, process_exit_event, start_failure
-from sessionmgr.errors import ProcessError
+from sessionmgr.process import ProcessError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from sessionmgr.adapter.connections import Conversation
-    from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.process import StderrTail
-    from sessionmgr.process.exit_report import ExitReport
+    from sessionmgr.adapter import Conversation, RunContext
+    from sessionmgr.process import ExitReport, StderrTail
 
 
 class ChildConnection(Closable, Protocol):

@@ -27,8 +27,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.connections import Conversation
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import Conversation, RunContext
     from sessionmgr.model import Event
 
 Outgoing = TypeVar("Outgoing")

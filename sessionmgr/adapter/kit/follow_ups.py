@@ -21,7 +21,7 @@ from sessionmgr.model import MessageSent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import RunContext
 
 
 class FollowUpState(Enum):

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from sessionmgr.adapter.approval import Allow, Decision
+from sessionmgr.adapter import Allow, Decision
 from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD
 from sessionmgr.model import Json, PermissionMode
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.approval import ApprovalRequest
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import ApprovalRequest, RunContext
 
 log: Final = logging.getLogger("sessionmgr.adapter")
 PROTOCOL: Final = "2025-06-18"

@@ -38,16 +38,22 @@ from sessionmgr.adapter.kit.json_rpc_peer import BUSY, IN_FLIGHT, WRITE_BUFFER_F
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.adapter.kit.stdio_connection import read_size
 from sessionmgr.model import UnreadableJson, encode_json, parse_json
-from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcRequest, RpcResponse, UntypedFrame
-from sessionmgr.wire.json_rpc import decode_rpc
+from sessionmgr.wire import (
+    RpcErrorResponse,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
+    UntypedFrame,
+    decode_rpc,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
-    from sessionmgr.adapter.connections import Driver
+    from sessionmgr.adapter import Driver
     from sessionmgr.model import Json
-    from sessionmgr.process.escalation import Escalation
+    from sessionmgr.process import Escalation
     from sessionmgr.wire import DecodedRpc, Line, NoFrame, RpcId
 
 Frame = TypeVar("Frame")

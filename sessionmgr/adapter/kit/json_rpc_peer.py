@@ -24,15 +24,13 @@ import trio
 
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.model import encode_json
-from sessionmgr.wire import RpcErrorResponse, RpcRequest, RpcResponse
-from sessionmgr.wire.json_rpc import encode_rpc
+from sessionmgr.wire import RpcErrorResponse, RpcRequest, RpcResponse, encode_rpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import RpcId
-    from sessionmgr.wire.json_rpc import RpcMessage
+    from sessionmgr.wire import RpcId, RpcMessage
 
 T = TypeVar("T")
 

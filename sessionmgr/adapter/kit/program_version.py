@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.health import Health
+from sessionmgr.adapter import Health
 from sessionmgr.adapter.kit.run_end import config_failure
 from sessionmgr.model import Failure
-from sessionmgr.process import Command, PipePump
-from sessionmgr.process.escalation import Escalation, open_tree
-from sessionmgr.process.program import NotStartedError, find_program
+from sessionmgr.process import (
+    Command,
+    Escalation,
+    NotStartedError,
+    PipePump,
+    find_program,
+    open_tree,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.process import Launcher
     from sessionmgr.wire import Line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter.health import Health
+from sessionmgr.adapter import Health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

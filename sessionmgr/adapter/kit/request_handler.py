@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.approval import Deny
+from sessionmgr.adapter import Deny
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.adapter.approval import ApprovalRequest, Decision
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.adapter.kit.conversation_run import ConversationRun
 
 Outgoing = TypeVar("Outgoing")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from sessionmgr.adapter.adapter import ProviderAdapter
+from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.model import UNSUPPORTED
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.adapter import RunContext
 
 
 class ActiveRun(Protocol):

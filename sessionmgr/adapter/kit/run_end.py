@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
+from sessionmgr.adapter import SecretFileRefused
 from sessionmgr.adapter.kit.structured_output import validate_output
-from sessionmgr.errors import (
+from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
+from sessionmgr.process import (
     CommandInvalid,
+    EmptyProof,
     NoSuchDirectory,
     ProcessError,
     ProgramNotFound,
-    SecretFileRefused,
+    is_transient_shortage,
 )
-from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
-from sessionmgr.process import is_transient_shortage
-from sessionmgr.process.exit_report import EmptyProof
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
+    from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.kit.conversation_adapter import ChildConnection
-    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Json
-    from sessionmgr.process.exit_report import ExitReport
-    from sessionmgr.process.stderr_tail import StderrTail
+    from sessionmgr.process import ExitReport, StderrTail
 
 _TREE_EMPTY: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
 

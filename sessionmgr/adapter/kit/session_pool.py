@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import trio
 
-from sessionmgr.adapter.connections import Closable, KeyedSpec
+from sessionmgr.adapter import Closable, KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 
 if TYPE_CHECKING:

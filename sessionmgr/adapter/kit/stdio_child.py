@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import InputFull
-from sessionmgr.process import PipePump
-from sessionmgr.process.escalation import Escalation, end_tree
+from sessionmgr.process import Escalation, InputFull, PipePump, end_tree
 from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from typing import Self
 
-    from sessionmgr.process import StderrTail
-    from sessionmgr.process.command import Command
-    from sessionmgr.process.exit_report import ExitReport
-    from sessionmgr.process.launcher import ChildTree, Launcher
+    from sessionmgr.process import ChildTree, Command, ExitReport, Launcher, StderrTail
     from sessionmgr.wire import Line
 
 LADDER: Final = Escalation(polite=3.0, term=2.0)

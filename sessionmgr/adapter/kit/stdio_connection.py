@@ -26,8 +26,8 @@ from sessionmgr.model import encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter.connections import Driver
-    from sessionmgr.process.escalation import Escalation
+    from sessionmgr.adapter import Driver
+    from sessionmgr.process import Escalation
     from sessionmgr.wire import Line
 
 Outgoing = TypeVar("Outgoing")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.batch import read_rules
-from sessionmgr.errors import CommandLineInvalid, RulesInvalid
+from sessionmgr.batch import RulesInvalid, read_rules
+from sessionmgr.cli.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import Approve

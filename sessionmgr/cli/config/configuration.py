@@ -46,7 +46,7 @@ from sessionmgr.cli.config.trusted_files import (
     record_path_key,
     resolve_option_paths,
 )
-from sessionmgr.errors import CommandLineInvalid, ConfigurationInvalid
+from sessionmgr.cli.errors import CommandLineInvalid, ConfigurationInvalid
 from sessionmgr.model import FailureKind, Json, PermissionMode
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.terminal.stdout import print_note
-from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def settings_above(start: Path) -> Iterator[Path]:
 
 def make_private(path: Path) -> None:
     """Make the file, and the directory if it is our own, so that nobody else can read them."""
-    from sessionmgr.process.private_modes import make_private_file
+    from sessionmgr.process import make_private_file
 
     if path.parent == state_directory():
         make_private_directory(path.parent)
@@ -78,9 +78,9 @@ def make_private(path: Path) -> None:
 
 def make_private_directory(path: Path) -> None:
     """Make a directory that nobody else can read; one that is there stays as it is."""
-    from sessionmgr.process import private_modes
+    from sessionmgr.process import make_private_directory
 
-    private_modes.make_private_directory(path)
+    make_private_directory(path)
 
 
 def _home(variable: str, *below: str) -> Path:

@@ -129,7 +129,7 @@ def _per_provider(name: str, value: object, own: Own) -> Taken:
 
 
 def _clocks(name: str, value: object, own: Own) -> Taken:
-    from sessionmgr.manager.clocks import DEFAULT_CLOCKS as CLOCKS
+    from sessionmgr.manager import DEFAULT_CLOCKS as CLOCKS
 
     limits = cast("Mapping[str, float]", own.get(name, {}))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from sessionmgr.cli.parser import did_you_mean
-from sessionmgr.model.duration import EXPECTED, seconds_from
+from sessionmgr.model import EXPECTED, seconds_from
 
 Check: TypeAlias = Callable[[object], object]
 Read: TypeAlias = Callable[[str], object]
@@ -147,7 +147,7 @@ def _kinds(value: object) -> object:
 
 
 def _retry_from(value: object) -> object:
-    from sessionmgr.batch.restart import RetryFrom
+    from sessionmgr.batch import RetryFrom
 
     return _one_of("policy", [each.value for each in RetryFrom], str)(value)
 
@@ -192,7 +192,7 @@ def _clock_names() -> Sequence[str]:
 
 def providers() -> Sequence[str]:
     """Return the names of the installed providers."""
-    from sessionmgr.adapter.discovery import installed_adapters
+    from sessionmgr.adapter import installed_adapters
 
     return installed_adapters()
 

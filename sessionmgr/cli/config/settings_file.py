@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from sessionmgr.cli.config import provider_defaults
 from sessionmgr.cli.config.settings import SETTINGS, Setting, SettingValueError
 from sessionmgr.cli.config.toml_file import line_of, read_toml
+from sessionmgr.cli.errors import ConfigurationInvalid
 from sessionmgr.cli.parser import did_you_mean
-from sessionmgr.errors import ConfigurationInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +98,7 @@ def _check_options(
     key: tuple[str, ...] | None = None,
 ) -> None:
     """Make sure that each provider could be given the options that a file sets for it."""
-    from sessionmgr.adapter.discovery import find_adapter
-    from sessionmgr.adapter.options import resolve_options
-    from sessionmgr.errors import OptionInvalid, ProviderUnknown
+    from sessionmgr.adapter import OptionInvalid, ProviderUnknown, find_adapter, resolve_options
 
     for provider, options in tables.items():
         try:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import ConfigurationInvalid
+from sessionmgr.cli.errors import ConfigurationInvalid
 
 if TYPE_CHECKING:
     from pathlib import Path

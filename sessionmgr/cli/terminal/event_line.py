@@ -10,7 +10,7 @@ from msgspec import UNSET
 from sessionmgr.cli.terminal.format import format_cost, format_tokens
 from sessionmgr.cli.terminal.format_time import format_clock
 from sessionmgr.cli.terminal.safe_text import escape_controls, one_line, truncate
-from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, timestamps
+from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, parse_timestamp
 
 if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent, Json
@@ -28,7 +28,7 @@ _PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call
 def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
     """Tell an event: its number, when it was, its type, and what it says."""
     try:
-        when = format_clock(timestamps.parse_timestamp(event.at), now)
+        when = format_clock(parse_timestamp(event.at), now)
     except ValueError:
         when = "?"
     indent = "" if getattr(event, "parent_tool_call_id", UNSET) is UNSET else "  "

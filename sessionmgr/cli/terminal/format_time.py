@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.terminal.format import format_age
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model import timestamps
-from sessionmgr.model.duration import parse_duration
+from sessionmgr.model import parse_duration, parse_timestamp
 
 
 def format_clock(at: float, now: float) -> str:
@@ -21,7 +20,7 @@ def format_clock(at: float, now: float) -> str:
 
 def format_ago(written: str, now: float) -> str:
     """Say how long ago a written moment was."""
-    return f"{format_age(now - timestamps.parse_timestamp(written))} ago"
+    return f"{format_age(now - parse_timestamp(written))} ago"
 
 
 def parse_since(flag: str, text: str, now: float) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from sessionmgr.batch.activity import tool_label
+from sessionmgr.batch import tool_label
 from sessionmgr.cli.terminal.format import format_cost, format_count, format_duration, pluralize
 from sessionmgr.cli.terminal.safe_text import one_line, strip_controls, truncate
 from sessionmgr.model import (

@@ -24,7 +24,7 @@ from sessionmgr.cli.terminal.safe_text import (
     truncate,
     truncate_middle,
 )
-from sessionmgr.model import timestamps
+from sessionmgr.model import parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +148,7 @@ def describe_wait(wait: WaitStatus) -> str:
 
 
 def _describe_pause(provider: str, pause: PauseStatus) -> str:
-    at = timestamps.parse_timestamp(pause.until)
+    at = parse_timestamp(pause.until)
     why = f" ({one_line(pause.why)})" if pause.why else ""
     until = format_clock(at, at - pause.seconds)
     return f"{one_line(provider)} paused until {until}, {format_duration(pause.seconds)} to go{why}"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter.discovery import GROUP, find_adapter
+from sessionmgr.adapter import GROUP, AdapterBroken, find_adapter
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
 from sessionmgr.cli.terminal.table import format_labelled, terminal_width
-from sessionmgr.errors import AdapterBroken
 from sessionmgr.model import Capabilities, Fidelity, PermissionMode, Support
 
 if TYPE_CHECKING:

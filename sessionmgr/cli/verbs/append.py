@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import require_utf8
 from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.queries import with_store
 from sessionmgr.cli.send_request import find_active_run, print_answer, send_request
-from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
     import argparse

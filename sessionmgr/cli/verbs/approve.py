@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import CommandLineInvalid, NameAmbiguous, RemoteRequestFailed
 from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.open_questions import open_questions, question_with
 from sessionmgr.cli.parser import one_of
@@ -11,7 +12,7 @@ from sessionmgr.cli.queries import live_leases, with_store
 from sessionmgr.cli.send_request import find_active_run, send_request
 from sessionmgr.cli.terminal.stdout import print_json, print_line
 from sessionmgr.cli.terminal.table import format_labelled, terminal_width
-from sessionmgr.errors import CommandLineInvalid, NameAmbiguous, RemoteRequestFailed, UnknownId
+from sessionmgr.store import UnknownId
 
 if TYPE_CHECKING:
     import argparse

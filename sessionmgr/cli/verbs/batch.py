@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch import BatchOptions, dry_run, require_unlocked, run_batch, spool_jobs
+from sessionmgr.batch import (
+    BatchOptions,
+    JobsInvalid,
+    dry_run,
+    require_unlocked,
+    run_batch,
+    spool_jobs,
+)
 from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.approval_rules import load_approver
 from sessionmgr.cli.config.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.config.paths import make_private
 from sessionmgr.cli.error_messages import print_error
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import directory_argument, read_text_file
 from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_from_flags, provider_jobs
 from sessionmgr.cli.rehearsal_mark import refuse_rehearsal
@@ -28,7 +36,6 @@ from sessionmgr.cli.terminal.batch_report import GO_ON
 from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.store_wait import StoreWaitReporter, run_reporting_waits
-from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 
 if TYPE_CHECKING:

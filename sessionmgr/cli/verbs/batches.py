@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.batch_records import batch_records
+from sessionmgr.cli.errors import StoreEmpty
 from sessionmgr.cli.queries import open_existing_store
 from sessionmgr.cli.terminal.format import format_age, format_cost
 from sessionmgr.cli.terminal.format_path import fit_path, short_path
@@ -14,8 +15,7 @@ from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
 from sessionmgr.cli.terminal.table import GAP, format_table, terminal_width
 from sessionmgr.cli.verbs.sessions import at_least_one
-from sessionmgr.errors import StoreEmpty
-from sessionmgr.model import timestamps
+from sessionmgr.model import parse_timestamp
 
 if TYPE_CHECKING:
     import argparse
@@ -120,7 +120,7 @@ def _cell(title: str, record: BatchRecord, now: float) -> str:
             return "" if record.pid is None else str(record.pid)
         case _:
             at = record.started_at if title == "STARTED" else record.changed_at
-            return "" if at is None else format_age(now - timestamps.parse_timestamp(at))
+            return "" if at is None else format_age(now - parse_timestamp(at))
 
 
 def name_of(record: BatchRecord) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sessionmgr.adapter.discovery import installed_adapters
+from sessionmgr.adapter import installed_adapters
 from sessionmgr.cli.parser import PROGRAM, Parser, one_of
 from sessionmgr.cli.terminal.stdout import print_line
 from sessionmgr.cli.verb_table import VERBS, load_verb

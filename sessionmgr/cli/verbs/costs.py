@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from sessionmgr.cli.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.cli.lookup import add_batch_flag, job_of_session, resolve_id
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.queries import decode_session, with_store
@@ -21,9 +22,7 @@ from sessionmgr.cli.terminal.table import (
     without_excess,
 )
 from sessionmgr.cli.verbs.sessions import SHORT, WITH_DIRECTORY
-from sessionmgr.errors import CommandLineInvalid, StoreEmpty
-from sessionmgr.manager.partial_costs import CostGaps, read_costs
-from sessionmgr.manager.status import usage_and_cost
+from sessionmgr.manager import CostGaps, read_costs, usage_and_cost
 from sessionmgr.model import Provenance, Usage, decode_run
 from sessionmgr.store import CostTotals
 

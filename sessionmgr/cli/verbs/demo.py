@@ -19,7 +19,7 @@ from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.follow_run import COMPLETED, NOT_COMPLETED
 from sessionmgr.cli.terminal.signals import INTERRUPTED, run_verb
 from sessionmgr.manager import open_manager
-from sessionmgr.testing.scripted_provider import scripted
+from sessionmgr.testing import scripted
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import Batch, Job
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.manager import Manager
-    from sessionmgr.testing.scripted_provider import ScriptedProvider
+    from sessionmgr.testing import ScriptedProvider
 
 HELP: Final = """\
 Run a batch on scripted agents and shell commands, and see how it is supervised.

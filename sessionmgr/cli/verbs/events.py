@@ -15,8 +15,7 @@ from sessionmgr.cli.terminal.event_line import event_line, text_width
 from sessionmgr.cli.terminal.stdout import flush_stdout, print_json_line, print_line, print_note
 from sessionmgr.cli.terminal.streamed_lines import StreamedLines
 from sessionmgr.cli.terminal.table import terminal_width
-from sessionmgr.model import decode_event
-from sessionmgr.model.event import EVENT_TYPES
+from sessionmgr.model import EVENT_TYPES, decode_event
 
 if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from sessionmgr.model import Json
-    from sessionmgr.store import Store
-    from sessionmgr.store.sqlite.retention import RewriteResult
+    from sessionmgr.store import RewriteResult, Store
 
 HELP: Final = """\
 Delete the streamed pieces (of messages, reasoning, tool output) of runs that ended before a
@@ -83,7 +82,7 @@ async def _prune(args: argparse.Namespace, store: Store) -> int:
 
 def _rewrite(args: argparse.Namespace) -> RewriteResult:
     """Rewrite a file of an earlier version, which cannot shrink by itself."""
-    from sessionmgr.store.sqlite.retention import rewrite_file
+    from sessionmgr.store import rewrite_file
 
     return rewrite_file(args.configuration.store)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import StoreEmpty
 from sessionmgr.cli.open_questions import open_questions
 from sessionmgr.cli.queries import with_store
 from sessionmgr.cli.terminal.format import format_age, pluralize
@@ -12,8 +13,7 @@ from sessionmgr.cli.terminal.format_path import home_path, short_path
 from sessionmgr.cli.terminal.format_time import format_clock
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
 from sessionmgr.cli.terminal.table import format_labelled, terminal_width
-from sessionmgr.errors import StoreEmpty
-from sessionmgr.model import timestamps
+from sessionmgr.model import parse_timestamp
 
 if TYPE_CHECKING:
     import argparse
@@ -68,10 +68,10 @@ def question_lines(question: OpenQuestion, *, width: int | None, now: float) -> 
     job = f"job {question.job}" if question.job is not None else f"session {question.session_id}"
     batch = f" of {short_path(question.out)}" if question.out is not None else ""
     who = f"{question.provider} asks for {job}{batch} in {home_path(question.cwd)}"
-    asked = timestamps.parse_timestamp(question.asked_at)
+    asked = parse_timestamp(question.asked_at)
     when = f"waits {format_age(now - asked)}"
     if question.until is not None:
-        until = timestamps.parse_timestamp(question.until)
+        until = parse_timestamp(question.until)
         when += f", denied at {format_clock(until, now)} ({format_age(until - now)} left)"
     facts = [who, f"reason: {question.reason}" if question.reason else "", f"{when}, {question.id}"]
     lines = format_labelled(f"{question.number:>4}", question.wants, indent=INDENT, width=width)

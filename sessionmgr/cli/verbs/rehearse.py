@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.batch import run_batch
+from sessionmgr.batch import JobsInvalid, run_batch
 from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.configuration import add_concurrency_flag
 from sessionmgr.cli.error_messages import print_error
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import directory_argument
 from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_from_flags, provider_jobs
 from sessionmgr.cli.rehearsal_mark import mark_rehearsal
@@ -20,16 +21,14 @@ from sessionmgr.cli.terminal.batch_report import GO_ON
 from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.stdout import print_note
-from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
-from sessionmgr.testing.model_server import ModelServer, open_model_server
-from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
-from sessionmgr.testing.rehearsal import (
+from sessionmgr.testing import (
     RehearsalHost,
     agent_environment,
     refused_hosts_message,
     unrehearsable_jobs,
 )
+from sessionmgr.testing.model_server import IsolatedEnvironment, ModelServer, open_model_server
 
 if TYPE_CHECKING:
     import argparse

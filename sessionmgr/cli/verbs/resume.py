@@ -9,6 +9,7 @@ from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.configuration import add_setting_flags
 from sessionmgr.cli.config.paths import make_private
 from sessionmgr.cli.config.provider_defaults import add_set_flag
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.follow_up import (
     choose_approver,
     find_follow_up_target,
@@ -22,16 +23,14 @@ from sessionmgr.cli.queries import open_existing_store
 from sessionmgr.cli.terminal.follow_run import follow_runs
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.store_wait import StoreWaitReporter, run_reporting_waits
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.manager import open_manager
-from sessionmgr.manager.resume import CONTINUE
+from sessionmgr.manager import CONTINUE, open_manager
 
 if TYPE_CHECKING:
     import argparse
 
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.cli.follow_up import FollowUpTarget
-    from sessionmgr.manager.run_plan import RunArguments
+    from sessionmgr.manager import RunArguments
 
 HELP: Final = """\
 Continue a run in its agent's own session, and show it as sessionmgr run does. ID is a

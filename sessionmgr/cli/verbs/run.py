@@ -11,6 +11,7 @@ import msgspec
 from sessionmgr.batch import run_request_for_job
 from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.paths import make_private
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.follow_up import (
     choose_approver,
     find_follow_up_target,
@@ -25,17 +26,14 @@ from sessionmgr.cli.queries import open_existing_store
 from sessionmgr.cli.terminal.follow_run import follow_runs
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.store_wait import StoreWaitReporter, run_reporting_waits
-from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.manager import Clocks, open_manager
-from sessionmgr.manager.session_handle import RunBlock
+from sessionmgr.manager import Clocks, RunBlock, open_manager
 
 if TYPE_CHECKING:
     import argparse
 
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.cli.follow_up import FollowUpTarget
-    from sessionmgr.manager import Manager, RunRequest, SessionHandle
-    from sessionmgr.manager.run_plan import RunArguments
+    from sessionmgr.manager import Manager, RunArguments, RunRequest, SessionHandle
 
 HELP: Final = """\
 Run one prompt and show what happens: the agent's text on stdout, everything else on stderr.

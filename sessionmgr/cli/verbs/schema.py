@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.discovery import find_adapter
+from sessionmgr.adapter import find_adapter
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.terminal.stdout import print_line
-from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.field_docs import describe
-from sessionmgr.model import RunResult, Support
-from sessionmgr.model.event.codec import KnownEvent
-from sessionmgr.model.json_schema import DIALECT, event_schema, result_schema
+from sessionmgr.model import DIALECT, KnownEvent, RunResult, Support, event_schema, result_schema
 
 if TYPE_CHECKING:
     import argparse
@@ -82,9 +80,8 @@ def _schema(what: str, provider: str | None) -> dict[str, Json]:
 
 
 def _job_schema() -> dict[str, Json]:
-    from sessionmgr.batch import Job
-    from sessionmgr.batch.field_types import DURATIONS
-    from sessionmgr.model.duration import PATTERN
+    from sessionmgr.batch import DURATIONS, Job
+    from sessionmgr.model import PATTERN
 
     made = msgspec.json.schema(Job)
     properties: dict[str, dict[str, Any]] = made["$defs"]["Job"]["properties"]

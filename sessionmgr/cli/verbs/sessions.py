@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.errors import StoreEmpty
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.queries import (
     ALIVE,
@@ -26,10 +27,8 @@ from sessionmgr.cli.terminal.format_time import format_clock, parse_since
 from sessionmgr.cli.terminal.safe_text import truncate
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
 from sessionmgr.cli.terminal.table import WIDEST, format_table, terminal_width
-from sessionmgr.errors import StoreEmpty
-from sessionmgr.manager.partial_costs import read_costs
-from sessionmgr.manager.status import UsageAndCost, usage_and_cost
-from sessionmgr.model import Cost, Json, RunStatus, Usage, timestamps
+from sessionmgr.manager import UsageAndCost, read_costs, usage_and_cost
+from sessionmgr.model import Cost, Json, RunStatus, Usage, format_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +162,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
         case "STATUS":
             return line.status or line.state
         case "BEGUN":
-            return format_clock(timestamps.parse_timestamp(line.created_at), now)
+            return format_clock(parse_timestamp(line.created_at), now)
         case "TOOK":
             return "" if line.duration is None else format_duration(line.duration)
         case "COST":
@@ -240,8 +239,8 @@ class SessionLister:
             state=stored.state,
             status=None if last is None else _status(last, held=is_held),
             run_id=None if last is None else last.run_id,
-            created_at=timestamps.format_timestamp(stored.created / 1000),
-            ended_at=None if ended is None else timestamps.format_timestamp(ended),
+            created_at=format_timestamp(stored.created / 1000),
+            ended_at=None if ended is None else format_timestamp(ended),
             duration=_format_elapsed(stored.created / 1000, ended, is_on=is_held),
             model=session.model,
             cwd=session.cwd,

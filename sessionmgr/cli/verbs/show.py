@@ -25,8 +25,7 @@ from sessionmgr.cli.terminal.render_events import end_reason
 from sessionmgr.cli.terminal.safe_text import one_line, strip_controls, truncate
 from sessionmgr.cli.terminal.stdout import print_json, print_line
 from sessionmgr.cli.terminal.table import format_labelled, format_table, terminal_width
-from sessionmgr.manager.partial_costs import read_costs
-from sessionmgr.manager.status import usage_and_cost
+from sessionmgr.manager import read_costs, usage_and_cost
 from sessionmgr.model import TERMINAL, Provenance
 
 if TYPE_CHECKING:

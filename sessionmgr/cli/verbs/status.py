@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.cli.batch_records import batch_records, overview_of
+from sessionmgr.cli.errors import CommandLineInvalid, StoreEmpty
 from sessionmgr.cli.foreign_batch import BatchState, batch_state
 from sessionmgr.cli.queries import PATIENCE, open_existing_store
 from sessionmgr.cli.suggested_command import suggested_command
@@ -23,8 +24,7 @@ from sessionmgr.cli.terminal.safe_text import one_line, truncate
 from sessionmgr.cli.terminal.signals import INTERRUPTED, run_verb
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
 from sessionmgr.cli.terminal.table import terminal_width
-from sessionmgr.errors import CommandLineInvalid, StoreEmpty
-from sessionmgr.model import timestamps
+from sessionmgr.model import parse_timestamp
 from sessionmgr.store import open_sqlite_store
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
 def _headline(state: BatchState) -> str:
     out, now = short_path(state.out), time.time()
     if state.holder is not None:
-        started = format_age(now - timestamps.parse_timestamp(state.started_at))
+        started = format_age(now - parse_timestamp(state.started_at))
         return f"{out}: {state.holder} runs it, started {started} ago"
-    changed = format_age(now - timestamps.parse_timestamp(state.changed_at))
+    changed = format_age(now - parse_timestamp(state.changed_at))
     return f"{out}: not running, last changed {changed} ago"
 
 

@@ -17,9 +17,9 @@ from sessionmgr.cli.config.trusted_files import (
     remove_trust_record,
     save_trust_record,
 )
+from sessionmgr.cli.errors import CommandLineError, CommandLineInvalid
 from sessionmgr.cli.terminal.safe_text import one_line
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
-from sessionmgr.errors import CommandLineError, CommandLineInvalid
 
 if TYPE_CHECKING:
     import argparse

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.lookup import add_batch_flag, resolve_id
 from sessionmgr.cli.open_questions import expiry_of, what_it_wants
 from sessionmgr.cli.queries import ALIVE, fold_run, live_leases, read_session_runs, with_store
@@ -22,14 +23,13 @@ from sessionmgr.cli.terminal.render_events import (
 from sessionmgr.cli.terminal.signals import INTERRUPTED
 from sessionmgr.cli.terminal.stdout import print_note
 from sessionmgr.cli.terminal.table import format_labelled, terminal_width
-from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model import (
     ToolApprovalGranted,
     ToolApprovalRequested,
     decode_event,
     decode_run,
     encode_event,
-    timestamps,
+    parse_timestamp,
 )
 
 if TYPE_CHECKING:
@@ -193,11 +193,7 @@ class Watcher:
 def _question(event: ToolApprovalRequested) -> list[RunNoteLine]:
     """Describe an open question, and how to answer it."""
     until = expiry_of(event)
-    limit = (
-        ""
-        if until is None
-        else f" (until {format_clock(until, timestamps.parse_timestamp(event.at))})"
-    )
+    limit = "" if until is None else f" (until {format_clock(until, parse_timestamp(event.at))})"
     why = f" ({event.reason})" if event.reason else ""
     answer = f"  to answer: sessionmgr approve {event.approval_id} allow|deny{limit}"
     wants = format_labelled(

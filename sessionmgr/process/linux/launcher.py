@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from sessionmgr.errors import LauncherFailed, ProcessError, SpawnerKilled
 from sessionmgr.process import procfs, tree_tag
 from sessionmgr.process.descriptor_limits import DescriptorBudget
+from sessionmgr.process.errors import LauncherFailed, ProcessError, SpawnerKilled
 from sessionmgr.process.exit_report import LeftRunning
 from sessionmgr.process.kill_tagged import TaggedProcessKiller
 from sessionmgr.process.linux.packet import pack

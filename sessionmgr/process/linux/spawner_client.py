@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from sessionmgr.errors import LauncherFailed
+from sessionmgr.process.errors import LauncherFailed
 from sessionmgr.process.linux import spawner_main
 from sessionmgr.process.tree_tag import VARIABLE
 

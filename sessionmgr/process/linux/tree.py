@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Sequence
 
-    from sessionmgr.errors import SpawnFailed
+    from sessionmgr.process.errors import SpawnFailed
     from sessionmgr.process.exit_report import ExitReport, ProgramExit
     from sessionmgr.process.linux.socket_dispatcher import SocketDispatcher
     from sessionmgr.process.pipes import StandardPipes

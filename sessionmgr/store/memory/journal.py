@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from trio.lowlevel import checkpoint
 
-from sessionmgr.errors import IdTaken, UnknownId
 from sessionmgr.store.append_checks import (
     DELTAS,
     KnownRun,
@@ -19,6 +18,7 @@ from sessionmgr.store.append_checks import (
     terminal_events,
 )
 from sessionmgr.store.change_notifier import ChangeNotifier
+from sessionmgr.store.errors import IdTaken, UnknownId
 from sessionmgr.store.event_page import PrunedRange, paginate
 from sessionmgr.store.id_prefix import single_match
 from sessionmgr.store.image_references import IMAGE, image_blobs

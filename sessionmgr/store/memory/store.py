@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from trio.lowlevel import checkpoint
 
-from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
 from sessionmgr.store.append_checks import is_lease_held
+from sessionmgr.store.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
 from sessionmgr.store.memory.journal import MemoryJournal
 from sessionmgr.store.rows import (
     CostTotals,

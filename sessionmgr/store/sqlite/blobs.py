@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from sessionmgr.errors import IdTaken, UnknownId
+from sessionmgr.store.errors import IdTaken, UnknownId
 from sessionmgr.store.rows import CostTotals, SnapshotRow
 from sessionmgr.store.sqlite.queries import find_session
 

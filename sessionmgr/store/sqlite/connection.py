@@ -11,8 +11,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
-from sessionmgr.process.private_modes import make_private_file
+from sessionmgr.process import make_private_file
+from sessionmgr.store.errors import NotAStore, StoreFailed, StoreTooNew
 from sessionmgr.store.sqlite.error_translation import BUSY, check_path, error_code, translate_error
 from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
 

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.errors import (
+from sessionmgr.store.errors import (
     NotAStore,
     StoreBusy,
     StoreDamaged,

@@ -13,8 +13,7 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import IdTaken, UnknownId
-from sessionmgr.model.status import TERMINAL_TYPES
+from sessionmgr.model import TERMINAL_TYPES
 from sessionmgr.store.append_checks import (
     KnownRun,
     append_runs,
@@ -24,6 +23,7 @@ from sessionmgr.store.append_checks import (
     is_duplicate,
     terminal_events,
 )
+from sessionmgr.store.errors import IdTaken, UnknownId
 from sessionmgr.store.rows import Append, AppendResult, LedgerRow, NewSession
 from sessionmgr.store.sqlite.blobs import put_blob, put_snapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionmgr.errors import IdTaken, LeaseLost, UnknownId
+from sessionmgr.store.errors import IdTaken, LeaseLost, UnknownId
 from sessionmgr.store.rows import Lease, LeaseOwner, Request, StoredRequest, without_body
 
 if TYPE_CHECKING:

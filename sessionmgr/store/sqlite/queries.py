@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionmgr.errors import UnknownId
+from sessionmgr.store.errors import UnknownId
 from sessionmgr.store.event_page import PrunedRange, paginate
 from sessionmgr.store.id_prefix import CANDIDATES, single_match
 from sessionmgr.store.rows import EventPage, EventRow, Page, StoredRun, StoredSession

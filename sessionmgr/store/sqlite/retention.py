@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import trio
 from msgspec import Struct
 
-from sessionmgr.errors import StoreError
 from sessionmgr.store.append_checks import DELTAS
+from sessionmgr.store.errors import StoreError
 from sessionmgr.store.image_references import IMAGE, image_blobs
 from sessionmgr.store.rows import PruneResult, RemovalResult
 from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, SqliteOptions, connect

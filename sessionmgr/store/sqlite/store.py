@@ -20,9 +20,9 @@ from typing import (
 import outcome
 import trio
 
-from sessionmgr.errors import LeaseHeld, StoreClosed, StoreFailed, StoreUnusable
 from sessionmgr.store.append_checks import is_lease_held
 from sessionmgr.store.change_notifier import ChangeNotifier
+from sessionmgr.store.errors import LeaseHeld, StoreClosed, StoreFailed, StoreUnusable
 from sessionmgr.store.rows import (
     Append,
     AppendResult,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.adapter import Options
-from sessionmgr.errors import CapabilityMissing, OptionInvalid, PermissionRefused
+from sessionmgr.adapter import CapabilityMissing, OptionInvalid, Options, PermissionRefused
 from sessionmgr.model import CAPABILITIES, UNSUPPORTED, PermissionMode
 from sessionmgr.testing.adapter_conformance.behaviour import AdapterBehaviourGroup
 

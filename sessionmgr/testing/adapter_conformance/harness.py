@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from sessionmgr.manager import Manager, RunHandle, SessionHandle
-    from sessionmgr.manager.run_plan import RunArguments
+    from sessionmgr.manager import Manager, RunArguments, RunHandle, SessionHandle
     from sessionmgr.model import RunResult
     from sessionmgr.store import Store
     from sessionmgr.testing.adapter_conformance.case import AdapterCase, Play

@@ -73,3 +73,4 @@ __all__ = [
     "open_model_server",
     "prompt_with",
 ]
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment as IsolatedEnvironment

@@ -25,7 +25,7 @@ from sessionmgr.testing.player.playbook import (
     UntilClosedStep,
     WriteStep,
 )
-from sessionmgr.wire.oversized import LIMIT
+from sessionmgr.wire import LIMIT
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):

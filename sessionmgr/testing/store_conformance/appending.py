@@ -9,15 +9,19 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
-from sessionmgr.errors import (
+from sessionmgr.store import (
     AlreadyEnded,
+    Append,
     AppendInvalid,
+    AppendResult,
+    EventRow,
+    NewSession,
     NumberGap,
     NumberTaken,
+    RunRow,
     StaleFence,
     UnknownId,
 )
-from sessionmgr.store.rows import Append, AppendResult, EventRow, NewSession, RunRow
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     ME,
@@ -34,7 +38,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 APPENDING: Final = StoreBehaviourGroup()
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sessionmgr.store.contract import Store
+from sessionmgr.store import Store
 
 OpenStore: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
 """Opens a store for as long as a block lasts."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import IdTaken, NumberGap, UnknownId
-from sessionmgr.store.rows import CostTotals, LedgerRow, SnapshotRow
+from sessionmgr.store import CostTotals, IdTaken, LedgerRow, NumberGap, SnapshotRow, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
@@ -22,7 +21,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 SHELF: Final = StoreBehaviourGroup()
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
-from sessionmgr.store.rows import LeaseOwner
+from sessionmgr.store import IdTaken, LeaseHeld, LeaseLost, LeaseOwner, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import ME, YOU, expect_refusal, request
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 HOLDING: Final = StoreBehaviourGroup()
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import AmbiguousId, IdTaken, UnknownId
-from sessionmgr.store.rows import NewSession, SnapshotRow
+from sessionmgr.store import AmbiguousId, IdTaken, NewSession, SnapshotRow, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
@@ -20,7 +19,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 FINDING: Final = StoreBehaviourGroup()
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import NumberTaken, UnknownId
-from sessionmgr.store.rows import EventPage, EventRow, PruneResult
+from sessionmgr.store import EventPage, EventRow, NumberTaken, PruneResult, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
@@ -23,7 +22,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 READING: Final = StoreBehaviourGroup()
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import UnknownId
-from sessionmgr.store.rows import EventRow, LedgerRow, RemovalResult, Request, SnapshotRow
+from sessionmgr.store import EventRow, LedgerRow, RemovalResult, Request, SnapshotRow, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     ME,
@@ -22,7 +21,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 REMOVING: Final = StoreBehaviourGroup()
 LATER: Final = 10_000

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Final
 import trio
 import trio.testing
 
-from sessionmgr.errors import LeaseHeld, NumberTaken, StaleFence
-from sessionmgr.store.rows import AppendResult, LedgerRow, SnapshotRow
+from sessionmgr.store import (
+    AppendResult,
+    LeaseHeld,
+    LedgerRow,
+    NumberTaken,
+    SnapshotRow,
+    StaleFence,
+)
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     ME,
@@ -28,7 +34,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 from sessionmgr.testing.store_conformance.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
     from sessionmgr.testing.store_conformance.behaviour import OpenStore
 
 LASTING: Final = StoreBehaviourGroup()

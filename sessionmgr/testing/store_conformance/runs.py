@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import (
-    AlreadyEnded,
-    AppendInvalid,
-)
-from sessionmgr.store.rows import RunRow
+from sessionmgr.store import AlreadyEnded, AppendInvalid, RunRow
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
@@ -23,7 +19,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 ENDING: Final = StoreBehaviourGroup()
 

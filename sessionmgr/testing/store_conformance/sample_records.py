@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.errors import UnknownId
-from sessionmgr.store.rows import (
+from sessionmgr.store import (
     Append,
     EventRow,
     LeaseOwner,
@@ -17,13 +16,13 @@ from sessionmgr.store.rows import (
     NewSession,
     Request,
     RunRow,
+    UnknownId,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-    from sessionmgr.store.contract import Store
-    from sessionmgr.store.rows import EventPage, SnapshotRow
+    from sessionmgr.store import EventPage, SnapshotRow, Store
 
 SESSION: Final = "ses_a"
 OTHER: Final = "ses_b"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 import trio.testing
 
-from sessionmgr.errors import NumberGap, UnknownId
+from sessionmgr.store import NumberGap, UnknownId
 from sessionmgr.testing.store_conformance.behaviour import StoreBehaviourGroup
 from sessionmgr.testing.store_conformance.sample_records import (
     OTHER,
@@ -20,7 +20,7 @@ from sessionmgr.testing.store_conformance.sample_records import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.store.contract import Store
+    from sessionmgr.store import Store
 
 WAITING: Final = StoreBehaviourGroup()
 PATIENCE: Final = 60  # seconds, for what is to happen

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter import NATIVE, Capabilities, MappedMode, PermissionMap
-from sessionmgr.adapter.connections import ConnectionSpec
-from sessionmgr.adapter.kit.conversation_adapter import ConversationAdapter
+from sessionmgr.adapter import NATIVE, Capabilities, ConnectionSpec, MappedMode, PermissionMap
+from sessionmgr.adapter.kit import ConversationAdapter
 from sessionmgr.model import Failure, FailureKind, Fidelity, PermissionMode
 from sessionmgr.process import Command
 from sessionmgr.testing.toy import sdk

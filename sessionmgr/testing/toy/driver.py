@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest
-from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
-from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr.adapter.kit.request_handler import RequestHandler
+from sessionmgr.adapter.kit import FollowUps, PhasedConversationRun, RequestHandler
 from sessionmgr.testing.toy import frames as toy
 from sessionmgr.testing.toy.normalise import ToyState, normalise
 

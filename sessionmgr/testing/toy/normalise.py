@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter.kit.undecoded import undecoded_event
+from sessionmgr.adapter.kit import undecoded_event
 from sessionmgr.model import (
     MessageReceived,
     MessageStreamed,

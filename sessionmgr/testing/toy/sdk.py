@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.approval import Allow
-from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
-from sessionmgr.process.escalation import Escalation
+from sessionmgr.adapter import Allow
+from sessionmgr.adapter.kit import StdioConnection, StdioConversation
+from sessionmgr.process import Escalation
 from sessionmgr.testing.toy.frames import AnyFrame, Outgoing, ToyAnswer, ToyCancel, ToyOpen, read
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from sessionmgr.adapter.approval import Decision
-    from sessionmgr.adapter.connections import ConnectionSpec, Driver
+    from sessionmgr.adapter import ConnectionSpec, Decision, Driver
 
 LADDER: Final = Escalation(polite=0.5, term=1.0)
 

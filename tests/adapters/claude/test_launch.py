@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.adapter import Budget
-from sessionmgr.errors import SessionIdInvalid
 from sessionmgr.model import (
     Json,
     Permission,
     PermissionMode,
 )
 from sessionmgr.model.permission import Fidelity
-from sessionmgr.process import build_environment
+from sessionmgr.process import SessionIdInvalid, build_environment
 from sessionmgr.process.environment import NESTING
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
 from sessionmgr_adapters.claude.launch import CLAUDE_ENVIRONMENT

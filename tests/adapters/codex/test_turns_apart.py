@@ -7,8 +7,8 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from sessionmgr.adapter import OptionInvalid
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall
-from sessionmgr.errors import OptionInvalid
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.run_plan import RunRequest
 from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, RunStarted

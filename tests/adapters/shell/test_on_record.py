@@ -8,10 +8,9 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sessionmgr.errors import SpawnFailed
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import UNSUPPORTED, RunStatus, ToolCallFailed
-from sessionmgr.process import Command
+from sessionmgr.process import Command, SpawnFailed
 from sessionmgr.process.launcher import ChildTree
 from sessionmgr.store import Append, AppendResult
 from sessionmgr.testing.faulty_store import FaultyStore

@@ -12,8 +12,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sessionmgr.adapter import OptionInvalid, PermissionRefused
 from sessionmgr.adapter.kit.stdio_child import LAST_MOMENTS
-from sessionmgr.errors import OptionInvalid, PermissionRefused
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import (
     AnyEvent,

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.run_end import exit_failure, process_exit_event
+from sessionmgr.adapter.kit import ChildRun, exit_failure, process_exit_event
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
-from sessionmgr.process import PrivateFiles
-from sessionmgr.process.escalation import Escalation
+from sessionmgr.process import Escalation, PrivateFiles
 from sessionmgr_adapters.codex import failures
 from sessionmgr_adapters.codex.driver import finish_by_last_turn
 from sessionmgr_adapters.codex.exec.frames import clean_message, decode_lines
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.model import Permission
-    from sessionmgr.process import Command
-    from sessionmgr.process.exit_report import ExitReport
-    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.process import ChildTree, Command, ExitReport
     from sessionmgr.wire import Line
     from sessionmgr_adapters.codex.exec.launch import ExecSpec
     from sessionmgr_adapters.codex.exec.normalise import ThreadMeters

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import ProviderSessionUpdated, TokenUsageUpdated, Usage
-from sessionmgr.model.usage_ledger import UsageLedger, UsageReport
+from sessionmgr.model import (
+    ProviderSessionUpdated,
+    TokenUsageUpdated,
+    Usage,
+    UsageLedger,
+    UsageReport,
+)
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.bounded_dict import KEPT, BoundedDict
 from sessionmgr_adapters.codex.failures import failure_of_end

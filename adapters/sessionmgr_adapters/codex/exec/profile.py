@@ -13,10 +13,8 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import SecretFileRefused
-from sessionmgr.process.environment import url_passwords
-from sessionmgr.process.private_modes import DIRECTORY_MODE
-from sessionmgr.process.secret_names import is_secret_name
+from sessionmgr.adapter import SecretFileRefused
+from sessionmgr.process import DIRECTORY_MODE, is_secret_name, url_passwords
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.adapter import CapabilityMissing, OptionInvalid
 from sessionmgr.adapter.kit.images import MAX_IMAGE_BYTES
-from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
 from sessionmgr.model import (
     AnyEvent,

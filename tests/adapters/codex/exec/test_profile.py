@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.errors import SecretFileRefused
+from sessionmgr.adapter import SecretFileRefused
 from sessionmgr.manager import Manager
 from sessionmgr.model import FailureKind, Json
 from sessionmgr_adapters.codex.config import merge_overrides

@@ -1,0 +1,121 @@
+"""Errors of batches."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from sessionmgr.adapter import SessionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class BatchError(SessionError):
+    """Something about many jobs at a time."""
+
+
+class JobsInvalid(BatchError, ValueError):
+    """Some jobs cannot be done as they are written; nothing was started."""
+
+    def __init__(self, problems: Sequence[str], unread: int = 0) -> None:
+        more = [f"and {unread} more"] if unread else []
+        super().__init__("\n".join([*problems, *more]))
+        self.problems = tuple(problems)
+
+
+class RulesInvalid(BatchError, ValueError):
+    """A file of approval rules cannot be used."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
+        self.why = why
+
+
+class BatchBusy(BatchError):
+    """Another process is at the same batch."""
+
+    def __init__(self, directory: str, holder: str) -> None:
+        super().__init__(f"{directory} is being worked on by {holder}: one at a time")
+        self.directory = directory
+        self.holder = holder
+
+
+class OutDirectoryTaken(BatchError):
+    """A batch's directory holds the batch of another jobs file."""
+
+    def __init__(self, directory: str, holder: str, jobs: str) -> None:
+        super().__init__(
+            f"{directory} already holds the batch of {holder}. Use --out DIR to keep them apart;"
+            f" if {jobs} is that file, moved or renamed, --force takes the directory over"
+        )
+        self.directory = directory
+        self.holder = holder
+
+
+class StoreMismatch(BatchError):
+    """A batch has attempts to continue, and the store in use has no record of them."""
+
+    def __init__(self, directory: str, jobs: int, store: str | None) -> None:
+        are, them = ("1 job is", "it") if jobs == 1 else (f"{jobs} jobs are", "them")
+        earlier = "the store of the earlier run" if store is None else store
+        super().__init__(
+            f"{directory}: {are} to be continued, and the store in use has no record of {them}."
+            f" Run the batch with {earlier} (--store), or start {them} over, which may repeat tool"
+            " calls (--retry-from fresh)"
+        )
+        self.directory = directory
+        self.jobs = jobs
+        self.store = store
+
+
+def _remedy(why: str) -> str:
+    """Return the remedy for a ledger error whose reason does not contain it."""
+    if "not a database" in why or "malformed" in why:
+        return "; restore a copy of it, or run the jobs anew in another directory (--out DIR)"
+    if "full" in why or os.strerror(errno.ENOSPC) in why:
+        return "; free some space, then run the same command again"
+    return ""
+
+
+class LedgerUnusable(BatchError):
+    """What has become of the jobs cannot be read or written down."""
+
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(f"{path} cannot be used as a batch's ledger: {why}{_remedy(str(why))}")
+        self.path = path
+        self.why = str(why)
+
+
+class OutDirectoryUnusable(LedgerUnusable):
+    """A batch's directory cannot be created or written."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.args = (f"a batch cannot use the directory {path}: {why}; choose another one (--out)",)
+
+
+class ResultsUnwritable(BatchError):
+    """What came of the jobs stands in the ledger, and cannot be written where it is looked for."""
+
+    def __init__(self, path: object, why: object) -> None:
+        super().__init__(f"{path} cannot be written: {why}; the ledger has all that is done")
+        self.path = str(path)
+        self.why = str(why)
+
+
+class HostLost(BatchError):
+    """The process in which the jobs ran is no more."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the host of the jobs is lost: {why}")
+        self.why = why
+
+
+class BatchDown(BatchError):
+    """The batch gave up; `__cause__` is what it could not get over."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"the batch gave up: {why}")

@@ -1,0 +1,194 @@
+"""Errors of the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.errors import SessionmgrError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class StoreError(SessionmgrError):
+    """Something about the store of events."""
+
+
+class StoreUnusable(StoreError):
+    """The file, or what lies under it, does not serve; nothing was overwritten."""
+
+    what = "cannot be used"
+    remedy = "see what the system says about it"
+
+    def __init__(self, path: str, why: object = "") -> None:
+        super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}: {self.remedy}")
+        self.path = path
+        self.why = str(why)
+
+
+class StorePathInvalid(StoreUnusable):
+    """There can be no store at this path."""
+
+    what = "is no place for a store"
+    remedy = "name a file in a directory that exists"
+
+
+class NotAStore(StoreUnusable):
+    """The file is there, and belongs to something else."""
+
+    what = "is not a store of sessions"
+    remedy = "it was left as it is; name another file"
+
+
+class StoreTooNew(StoreUnusable):
+    """A newer version of this library wrote the file."""
+
+    what = "was written by a newer version"
+    remedy = "upgrade sessionmgr, or name another file"
+
+
+class StoreReadOnly(StoreUnusable):
+    """The file, or its directory, may not be written by this user."""
+
+    what = "may not be written"
+    remedy = "a store needs write permission for its file and for the directory that holds it"
+
+
+class StoreDamaged(StoreUnusable):
+    """The file is corrupt."""
+
+    what = "is damaged"
+    remedy = "it was left as it is; restore a copy, or move it away to begin anew"
+
+
+class StoreFull(StoreUnusable):
+    """No room is left; what was acknowledged stands, the rest was not stored."""
+
+    what = "has no room to grow"
+    remedy = (
+        "free space on its disk, or raise the limit or quota, then try again (sessionmgr prune "
+        "shrinks the file, but needs a few MB of room for its log)"
+    )
+
+
+class StoreBusy(StoreUnusable):
+    """Another process held the write lock for longer than we wait."""
+
+    what = "is being written by another process"
+    remedy = "try again, or find out who holds it (lsof, fuser)"
+
+
+class StoreFailed(StoreUnusable):
+    """The system refused something that has no better name here."""
+
+    what = "could not be read or written"
+
+
+class StoreTimeout(StoreUnusable):
+    """It has not answered for as long as anybody could wait."""
+
+    what = "does not answer"
+    remedy = "find out what holds it or its disk up"
+
+
+class StoreClosed(StoreError):
+    """The store was used after its end."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where} is closed: use it inside its `async with` block")
+
+
+class AppendRefused(StoreError):
+    """Nothing of the append was stored."""
+
+    def __init__(self, session_id: str, why: str) -> None:
+        super().__init__(f"session {session_id} refuses this append: {why}")
+        self.session_id = session_id
+
+
+class AppendInvalid(AppendRefused, ValueError):
+    """No store could take such an append."""
+
+
+class StaleFence(AppendRefused):
+    """A newer keeper has the session: this one is to stop."""
+
+    def __init__(self, session_id: str, fence: int, current: int) -> None:
+        super().__init__(session_id, f"its fence is {fence}, and {current} is the present one")
+        self.fence = fence
+        self.current = current
+
+
+class NumberTaken(AppendRefused):
+    """Another batch has this number."""
+
+    def __init__(self, session_id: str, first: int, last: int) -> None:
+        super().__init__(session_id, f"another batch has number {first}, the last is {last}")
+        self.first = first
+        self.last = last
+
+
+class NumberGap(AppendRefused):
+    """Numbers before the batch's first are missing."""
+
+    def __init__(self, session_id: str, first: int, last: int) -> None:
+        super().__init__(session_id, f"it begins with {first}, but {last} is the last so far")
+        self.first = first
+        self.last = last
+
+
+class AlreadyEnded(AppendRefused):
+    """The run has its terminal event; it gets no second one, and no other status."""
+
+    def __init__(self, session_id: str, run_id: str, status: str) -> None:
+        super().__init__(session_id, f"run {run_id} has ended already: {status}")
+        self.run_id = run_id
+        self.status = status
+
+
+class UnknownId(StoreError, LookupError):
+    """Nothing in the store has that id."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"no {kind} {id!r} is stored")
+        self.kind = kind
+        self.id = id
+
+
+class AmbiguousId(StoreError, LookupError):
+    """Several ids begin like that; `candidates` holds some of them."""
+
+    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
+        super().__init__(f"{prefix!r} is ambiguous: {', '.join(candidates)}")
+        self.prefix = prefix
+        self.candidates = tuple(candidates)
+
+
+class IdTaken(StoreError):
+    """The id already stands for something else."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"another {kind} has the id {id!r}")
+        self.kind = kind
+        self.id = id
+
+
+class LeaseHeld(StoreError):
+    """Somebody else holds the lease, and is not known to be gone."""
+
+    def __init__(self, name: str, holder: object, fence: int, expires: int) -> None:
+        super().__init__(f"the lease {name!r} is held by {holder} until {expires}")
+        self.name = name
+        self.holder = holder
+        self.fence = fence
+        self.expires = expires
+
+
+class LeaseLost(StoreError):
+    """The lease is no longer ours: it was released, or somebody took it over."""
+
+    def __init__(self, name: str, fence: int, current: int) -> None:
+        super().__init__(f"the lease {name!r} is lost: fence {fence}, the present one is {current}")
+        self.name = name
+        self.fence = fence
+        self.current = current

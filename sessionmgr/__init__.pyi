@@ -56,6 +56,7 @@ __all__ = [
     "PermissionMode",
     "PermissionRefused",
     "Portal",
+    "PortalClosed",
     "PortalRun",
     "ProviderAdapter",
     "RunContext",

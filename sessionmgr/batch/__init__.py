@@ -8,7 +8,21 @@ from sessionmgr.batch.batch_dir import (
 )
 from sessionmgr.batch.child_host import ChildHost as ChildHost
 from sessionmgr.batch.denials import JobDenial as JobDenial, job_denials as job_denials
-from sessionmgr.batch.dry_run import DryRun as DryRun, PlannedJob as PlannedJob
+from sessionmgr.batch.dry_run_report import DryRun as DryRun, PlannedJob as PlannedJob
+from sessionmgr.batch.errors import (
+    BatchBusy as BatchBusy,
+    BatchDown as BatchDown,
+    BatchError as BatchError,
+    HostLost as HostLost,
+    JobsInvalid as JobsInvalid,
+    LedgerUnusable as LedgerUnusable,
+    OutDirectoryTaken as OutDirectoryTaken,
+    OutDirectoryUnusable as OutDirectoryUnusable,
+    ResultsUnwritable as ResultsUnwritable,
+    RulesInvalid as RulesInvalid,
+    StoreMismatch as StoreMismatch,
+)
+from sessionmgr.batch.field_types import DURATIONS as DURATIONS
 from sessionmgr.batch.host import (
     AttemptActivity as AttemptActivity,
     AttemptResult as AttemptResult,
@@ -25,7 +39,11 @@ from sessionmgr.batch.job_record import (
     batch_id as batch_id,
     read_job_record as read_job_record,
 )
-from sessionmgr.batch.jobs_file import spool_jobs as spool_jobs
+from sessionmgr.batch.jobs_file import (
+    Jobs as Jobs,
+    JobSource as JobSource,
+    spool_jobs as spool_jobs,
+)
 from sessionmgr.batch.open_batch import (
     BatchOptions as BatchOptions,
     dry_run as dry_run,
@@ -45,39 +63,63 @@ from sessionmgr.batch.progress import (
     RunningJob as RunningJob,
     WaitStatus as WaitStatus,
 )
+from sessionmgr.batch.restart import RetryFrom as RetryFrom
 from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
 from sessionmgr.batch.rule_file import read_rules as read_rules
+from sessionmgr.batch.rules import Rule as Rule
 from sessionmgr.batch.run_request import run_request_for_job as run_request_for_job
 
 __all__ = [
+    "DURATIONS",
+    "ActivityTracker",
+    "Attempt",
     "AttemptActivity",
     "AttemptResult",
     "AttemptSpec",
     "Batch",
+    "BatchBusy",
+    "BatchDown",
+    "BatchError",
     "BatchOptions",
+    "BatchOverview",
     "BatchProgress",
     "ChildHost",
     "DryRun",
     "Host",
+    "HostLost",
     "InProcessHost",
     "Job",
     "JobDenial",
     "JobRecord",
     "JobResult",
+    "JobSource",
+    "Jobs",
+    "JobsInvalid",
+    "LedgerUnusable",
+    "OutDirectoryTaken",
+    "OutDirectoryUnusable",
     "PauseStatus",
     "PlannedJob",
     "Problem",
     "Report",
     "ResultCursor",
+    "ResultsUnwritable",
     "ResumePoint",
+    "RetryFrom",
+    "Rule",
+    "RulesInvalid",
     "RunningJob",
+    "StoreMismatch",
     "Summary",
     "WaitStatus",
     "batch_id",
     "contains_batch",
     "dry_run",
+    "ended",
     "job_denials",
     "load_job_files",
+    "read_batch",
+    "read_failures",
     "read_job_record",
     "read_rules",
     "require_unlocked",
@@ -86,20 +128,3 @@ __all__ = [
     "spool_jobs",
     "tool_label",
 ]
-from sessionmgr.batch.errors import (
-    BatchBusy as BatchBusy,
-    BatchDown as BatchDown,
-    BatchError as BatchError,
-    HostLost as HostLost,
-    JobsInvalid as JobsInvalid,
-    LedgerUnusable as LedgerUnusable,
-    OutDirectoryTaken as OutDirectoryTaken,
-    OutDirectoryUnusable as OutDirectoryUnusable,
-    ResultsUnwritable as ResultsUnwritable,
-    RulesInvalid as RulesInvalid,
-    StoreMismatch as StoreMismatch,
-)
-from sessionmgr.batch.field_types import DURATIONS as DURATIONS
-from sessionmgr.batch.jobs_file import Jobs as Jobs, JobSource as JobSource
-from sessionmgr.batch.restart import RetryFrom as RetryFrom
-from sessionmgr.batch.rules import Rule as Rule

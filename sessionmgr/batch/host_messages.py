@@ -15,7 +15,7 @@ class HostMessage(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
-    tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(),
+    tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Message")).lower(),
 ):
     """What all messages are; `type` tells them apart."""
 

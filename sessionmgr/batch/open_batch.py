@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from sessionmgr.batch.batch import Batch
-from sessionmgr.batch.dry_run import DryRun
+from sessionmgr.batch.dry_run_report import DryRun
 from sessionmgr.batch.in_process_host import InProcessHost
 from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import BatchSettings, failure_kinds, retry_from

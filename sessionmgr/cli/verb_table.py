@@ -70,4 +70,4 @@ def load_verb(verb: Verb) -> VerbModule:
     """Import the verb's module."""
     from importlib import import_module
 
-    return cast("VerbModule", import_module(f"sessionmgr.cli.{verb.module}"))
+    return cast("VerbModule", import_module(f"sessionmgr.cli.verbs.{verb.module}"))

@@ -1,43 +1,5 @@
 """The session manager: sessions with agents, run, recorded, ended and gone on with."""
 
-from sessionmgr.manager.ask import ask as ask
-from sessionmgr.manager.clocks import Clocks as Clocks
-from sessionmgr.manager.cursor import Cursor as Cursor
-from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
-from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
-from sessionmgr.manager.run_plan import RunGrant as RunGrant, RunRequest as RunRequest
-from sessionmgr.manager.session_handle import SessionHandle as SessionHandle
-from sessionmgr.manager.status import (
-    ManagerStatus as ManagerStatus,
-    ProviderStatus as ProviderStatus,
-    StoreStatus as StoreStatus,
-    UsageAndCost as UsageAndCost,
-)
-from sessionmgr.manager.store_queries import (
-    ProviderPause as ProviderPause,
-    SessionSummary as SessionSummary,
-)
-from sessionmgr.manager.text_cursor import TextCursor as TextCursor
-
-__all__ = [
-    "Clocks",
-    "Cursor",
-    "FollowUp",
-    "Manager",
-    "ManagerStatus",
-    "ProviderPause",
-    "ProviderStatus",
-    "RunGrant",
-    "RunHandle",
-    "RunRequest",
-    "SessionHandle",
-    "SessionSummary",
-    "StoreStatus",
-    "TextCursor",
-    "UsageAndCost",
-    "ask",
-    "open_manager",
-]
 from sessionmgr.manager.argument_checks import (
     BATCH_ARGUMENTS as BATCH_ARGUMENTS,
     SESSION_ARGUMENTS as SESSION_ARGUMENTS,
@@ -45,7 +7,9 @@ from sessionmgr.manager.argument_checks import (
     request_of_arguments as request_of_arguments,
     require_arguments as require_arguments,
 )
-from sessionmgr.manager.clocks import DEFAULT_CLOCKS as DEFAULT_CLOCKS
+from sessionmgr.manager.ask import ask as ask
+from sessionmgr.manager.clocks import DEFAULT_CLOCKS as DEFAULT_CLOCKS, Clocks as Clocks
+from sessionmgr.manager.cursor import Cursor as Cursor
 from sessionmgr.manager.errors import (
     ArgumentTypeInvalid as ArgumentTypeInvalid,
     ArgumentValueInvalid as ArgumentValueInvalid,
@@ -66,6 +30,7 @@ from sessionmgr.manager.errors import (
     SessionBusy as SessionBusy,
     SessionIsClosed as SessionIsClosed,
 )
+from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
 from sessionmgr.manager.owner import (
     ManagerOwner as ManagerOwner,
     describe_holder as describe_holder,
@@ -84,12 +49,92 @@ from sessionmgr.manager.resume_spec import (
     ResumeSpec as ResumeSpec,
     restore_options as restore_options,
 )
-from sessionmgr.manager.run_plan import CommonWishes as CommonWishes, RunArguments as RunArguments
-from sessionmgr.manager.session_handle import RunBlock as RunBlock
-from sessionmgr.manager.status import usage_and_cost as usage_and_cost
+from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
+from sessionmgr.manager.run_plan import (
+    CommonWishes as CommonWishes,
+    RunArguments as RunArguments,
+    RunGrant as RunGrant,
+    RunRequest as RunRequest,
+)
+from sessionmgr.manager.session_handle import RunBlock as RunBlock, SessionHandle as SessionHandle
+from sessionmgr.manager.status import (
+    ManagerStatus as ManagerStatus,
+    ProviderStatus as ProviderStatus,
+    StoreStatus as StoreStatus,
+    UsageAndCost as UsageAndCost,
+    usage_and_cost as usage_and_cost,
+)
 from sessionmgr.manager.store_queries import (
+    ProviderPause as ProviderPause,
+    SessionSummary as SessionSummary,
     fold_run as fold_run,
     read_provider_pauses as read_provider_pauses,
     read_session_runs as read_session_runs,
 )
 from sessionmgr.manager.supervision_tree import translate_group as translate_group
+from sessionmgr.manager.text_cursor import TextCursor as TextCursor
+
+__all__ = [
+    "BATCH_ARGUMENTS",
+    "CONTINUE",
+    "DEFAULT_CLOCKS",
+    "FOLLOWS",
+    "SESSION_ARGUMENTS",
+    "ArgumentKind",
+    "ArgumentTypeInvalid",
+    "ArgumentValueInvalid",
+    "BudgetExhausted",
+    "BudgetUnenforceable",
+    "Clocks",
+    "CommonWishes",
+    "CostGaps",
+    "Cursor",
+    "DirectoryMissing",
+    "FollowUp",
+    "InboxFull",
+    "Manager",
+    "ManagerClosing",
+    "ManagerDown",
+    "ManagerOwner",
+    "ManagerStatus",
+    "NotInTrio",
+    "NotPausable",
+    "NotResumable",
+    "ProviderDown",
+    "ProviderNotReady",
+    "ProviderPause",
+    "ProviderStatus",
+    "RecorderUnavailable",
+    "ResumeSpec",
+    "RunArguments",
+    "RunBlock",
+    "RunGrant",
+    "RunHandle",
+    "RunRequest",
+    "RunRequestInvalid",
+    "RunRequestUnsupported",
+    "SessionBusy",
+    "SessionHandle",
+    "SessionIsClosed",
+    "SessionSummary",
+    "StoreStatus",
+    "TextCursor",
+    "UsageAndCost",
+    "ask",
+    "describe_holder",
+    "fold_run",
+    "is_lease_valid",
+    "is_owner_alive",
+    "open_manager",
+    "read_costs",
+    "read_provider_pauses",
+    "read_session_runs",
+    "recorded_resume_spec",
+    "request_of_arguments",
+    "require_arguments",
+    "restore_options",
+    "resume_message",
+    "translate_group",
+    "usage_and_cost",
+    "was_interrupted_unanswered",
+]

@@ -12,8 +12,16 @@ from sessionmgr.model.capability import (
     Degraded as Degraded,
     Negotiation as Negotiation,
     Support as Support,
+    describe_capability as describe_capability,
     negotiate as negotiate,
 )
+from sessionmgr.model.duration import (
+    EXPECTED as EXPECTED,
+    PATTERN as PATTERN,
+    parse_duration as parse_duration,
+    seconds_from as seconds_from,
+)
+from sessionmgr.model.errors import IllegalTransition as IllegalTransition, ModelError as ModelError
 from sessionmgr.model.event import (
     EVENT_TYPES as EVENT_TYPES,
     AnyEvent as AnyEvent,
@@ -73,6 +81,10 @@ from sessionmgr.model.failure import (
     Failure as Failure,
     FailureKind as FailureKind,
 )
+from sessionmgr.model.field_errors import (
+    describe_value as describe_value,
+    field_error as field_error,
+)
 from sessionmgr.model.ids import (
     IdKind as IdKind,
     id_kind as id_kind,
@@ -87,6 +99,7 @@ from sessionmgr.model.json_codec import (
     parse_typed as parse_typed,
 )
 from sessionmgr.model.json_schema import (
+    DIALECT as DIALECT,
     event_schema as event_schema,
     result_schema as result_schema,
 )
@@ -103,10 +116,6 @@ from sessionmgr.model.permission import (
     PermissionMode as PermissionMode,
     PermissionModeName as PermissionModeName,
 )
-from sessionmgr.model.reduce import (
-    reduce as reduce,
-    reduce_all as reduce_all,
-)
 from sessionmgr.model.run import (
     Image as Image,
     Run as Run,
@@ -115,6 +124,10 @@ from sessionmgr.model.run import (
     decode_result as decode_result,
     decode_run as decode_run,
 )
+from sessionmgr.model.run_reducer import (
+    reduce as reduce,
+    reduce_all as reduce_all,
+)
 from sessionmgr.model.session import (
     Session as Session,
 )
@@ -122,6 +135,7 @@ from sessionmgr.model.snapshot import (
     Snapshot as Snapshot,
 )
 from sessionmgr.model.status import (
+    STATUS_EVENTS as STATUS_EVENTS,
     TERMINAL as TERMINAL,
     TERMINAL_TYPES as TERMINAL_TYPES,
     TRANSITIONS as TRANSITIONS,
@@ -129,8 +143,15 @@ from sessionmgr.model.status import (
     StatusEvent as StatusEvent,
     next_status as next_status,
 )
-from sessionmgr.model.tool_summary import tool_summary as tool_summary
+from sessionmgr.model.timestamps import (
+    format_optional_timestamp as format_optional_timestamp,
+    format_timestamp as format_timestamp,
+    parse_timestamp as parse_timestamp,
+)
+from sessionmgr.model.tool_summaries import tool_summary as tool_summary
 from sessionmgr.model.usage import (
+    NOTHING_SAID as NOTHING_SAID,
+    NOTHING_USED as NOTHING_USED,
     Cost as Cost,
     Provenance as Provenance,
     Usage as Usage,
@@ -141,13 +162,20 @@ from sessionmgr.model.usage_ledger import (
     UsageLedger as UsageLedger,
     UsageReport as UsageReport,
 )
+from sessionmgr.model.value import without_unknown as without_unknown
 
 __all__ = [
     "CAPABILITIES",
+    "DIALECT",
     "EMULATED",
     "EVENT_TYPES",
+    "EXPECTED",
     "NATIVE",
+    "NOTHING_SAID",
+    "NOTHING_USED",
     "OUTCOMES",
+    "PATTERN",
+    "STATUS_EVENTS",
     "TERMINAL",
     "TERMINAL_TYPES",
     "TRANSITIONS",
@@ -168,6 +196,7 @@ __all__ = [
     "FailureKind",
     "Fidelity",
     "IdKind",
+    "IllegalTransition",
     "Image",
     "ImageReceived",
     "Json",
@@ -175,6 +204,7 @@ __all__ = [
     "MessageReceived",
     "MessageSent",
     "MessageStreamed",
+    "ModelError",
     "Negotiation",
     "OutputReceived",
     "Permission",
@@ -235,41 +265,29 @@ __all__ = [
     "decode_event",
     "decode_result",
     "decode_run",
+    "describe_capability",
+    "describe_value",
     "encode_event",
     "encode_events",
     "encode_json",
     "event_schema",
+    "field_error",
+    "format_optional_timestamp",
+    "format_timestamp",
     "id_kind",
     "negotiate",
     "new_id",
     "next_status",
+    "parse_duration",
     "parse_json",
+    "parse_timestamp",
     "parse_typed",
     "reduce",
     "reduce_all",
     "result_schema",
+    "seconds_from",
     "stamp",
     "tool_summary",
     "total_cost",
+    "without_unknown",
 ]
-from sessionmgr.model.capability import describe_capability as describe_capability
-from sessionmgr.model.duration import (
-    EXPECTED as EXPECTED,
-    PATTERN as PATTERN,
-    parse_duration as parse_duration,
-    seconds_from as seconds_from,
-)
-from sessionmgr.model.errors import IllegalTransition as IllegalTransition, ModelError as ModelError
-from sessionmgr.model.field_error import (
-    describe_value as describe_value,
-    field_error as field_error,
-)
-from sessionmgr.model.json_schema import DIALECT as DIALECT
-from sessionmgr.model.status import STATUS_EVENTS as STATUS_EVENTS
-from sessionmgr.model.timestamps import (
-    format_optional_timestamp as format_optional_timestamp,
-    format_timestamp as format_timestamp,
-    parse_timestamp as parse_timestamp,
-)
-from sessionmgr.model.usage import NOTHING_SAID as NOTHING_SAID, NOTHING_USED as NOTHING_USED
-from sessionmgr.model.value import without_unknown as without_unknown

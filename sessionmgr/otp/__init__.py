@@ -7,7 +7,7 @@ that leaves the block. Nothing here knows about agents.
 
 from sessionmgr.otp.actor import Actor as Actor
 from sessionmgr.otp.caller import Caller as Caller
-from sessionmgr.otp.child import child as child
+from sessionmgr.otp.child_builder import child as child
 from sessionmgr.otp.child_spec import Backoff as Backoff, ChildSpec as ChildSpec
 from sessionmgr.otp.dynamic_supervisor import DynamicSupervisor as DynamicSupervisor
 from sessionmgr.otp.errors import (

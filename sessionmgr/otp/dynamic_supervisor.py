@@ -28,7 +28,7 @@ from trio.lowlevel import (
 )
 
 from sessionmgr.otp import report
-from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.child_builder import as_spec
 from sessionmgr.otp.child_spec import ChildSpec
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.context import current_child

@@ -31,7 +31,7 @@ from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 from sessionmgr.otp import report
 from sessionmgr.otp.base_supervisor import BaseSupervisor
 from sessionmgr.otp.caller import Caller, open_call
-from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.child_builder import as_spec
 from sessionmgr.otp.child_entry import ChildEntry, StartRetry, SupervisorRequest
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.errors import (

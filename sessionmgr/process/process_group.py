@@ -41,10 +41,10 @@ _LOOK_AT_LAST: Final = 0.1
 class ProcessGroupTree:
     """A child and its process group. It fits `ChildTree`."""
 
-    def __init__(self, mark: int, process: trio.Process, launcher: ProcessGroupLauncher) -> None:
+    def __init__(self, tag: int, process: trio.Process, launcher: ProcessGroupLauncher) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
-        self.mark = tree_tag
+        self.tag = tag
         self._process = process
         self._launcher = launcher
         self._sent: set[int] = set()
@@ -65,7 +65,7 @@ class ProcessGroupTree:
     @property
     def id(self) -> str:
         """What the environment of its processes says, unless they wipe it."""
-        return tree_tag.format_tag(self.mark)
+        return tree_tag.format_tag(self.tag)
 
     @property
     def is_over(self) -> bool:
@@ -126,7 +126,7 @@ class ProcessGroupTree:
         """Let the launcher forget it, once it is both closed and buried."""
         self._to_do.discard(done)
         if not self._to_do:
-            self._launcher.trees.pop(self.mark, None)
+            self._launcher.trees.pop(self.tag, None)
 
     def set_exited(self, code: int) -> None:
         """Note the program's end."""

@@ -1,7 +1,7 @@
 """Where events are kept: the contract, and the stores that fulfil it."""
 
 from sessionmgr.store.append_checks import is_lease_held as is_lease_held
-from sessionmgr.store.contract import Store as Store
+from sessionmgr.store.contract import Kind as Kind, Store as Store
 from sessionmgr.store.errors import (
     AlreadyEnded as AlreadyEnded,
     AmbiguousId as AmbiguousId,
@@ -22,6 +22,7 @@ from sessionmgr.store.errors import (
     StoreFull as StoreFull,
     StorePathInvalid as StorePathInvalid,
     StoreReadOnly as StoreReadOnly,
+    StoreTimeout as StoreTimeout,
     StoreTooNew as StoreTooNew,
     StoreUnusable as StoreUnusable,
     UnknownId as UnknownId,
@@ -31,7 +32,10 @@ from sessionmgr.store.memory import (
     open_memory_store as open_memory_store,
 )
 from sessionmgr.store.redaction import (
+    REDACTED as REDACTED,
     Redactor as Redactor,
+    StreamRedaction as StreamRedaction,
+    TextPatterns as TextPatterns,
 )
 from sessionmgr.store.rows import (
     Append as Append,
@@ -58,8 +62,15 @@ from sessionmgr.store.sqlite import (
     is_locked as is_locked,
     open_sqlite_store as open_sqlite_store,
 )
+from sessionmgr.store.sqlite.retention import (
+    RewriteResult as RewriteResult,
+    rewrite_file as rewrite_file,
+)
+from sessionmgr.store.sqlite.schema import SCHEMA_VERSION as SCHEMA_VERSION
 
 __all__ = [
+    "REDACTED",
+    "SCHEMA_VERSION",
     "AlreadyEnded",
     "AmbiguousId",
     "Append",
@@ -70,6 +81,7 @@ __all__ = [
     "EventPage",
     "EventRow",
     "IdTaken",
+    "Kind",
     "Lease",
     "LeaseHeld",
     "LeaseLost",
@@ -85,6 +97,7 @@ __all__ = [
     "Redactor",
     "RemovalResult",
     "Request",
+    "RewriteResult",
     "RunRow",
     "SnapshotRow",
     "SqliteStore",
@@ -98,26 +111,18 @@ __all__ = [
     "StoreFull",
     "StorePathInvalid",
     "StoreReadOnly",
+    "StoreTimeout",
     "StoreTooNew",
     "StoreUnusable",
     "StoredRequest",
     "StoredRun",
     "StoredSession",
+    "StreamRedaction",
+    "TextPatterns",
     "UnknownId",
     "is_lease_held",
     "is_locked",
     "open_memory_store",
     "open_sqlite_store",
+    "rewrite_file",
 ]
-from sessionmgr.store.contract import Kind as Kind
-from sessionmgr.store.errors import StoreTimeout as StoreTimeout
-from sessionmgr.store.redaction import (
-    REDACTED as REDACTED,
-    StreamRedaction as StreamRedaction,
-    TextPatterns as TextPatterns,
-)
-from sessionmgr.store.sqlite.retention import (
-    RewriteResult as RewriteResult,
-    rewrite_file as rewrite_file,
-)
-from sessionmgr.store.sqlite.schema import SCHEMA_VERSION as SCHEMA_VERSION

@@ -12,6 +12,29 @@ PUBLIC: Final = {
     "sessionmgr.testing.model_server": ("ModelServer", "open_model_server"),
     "sessionmgr.testing.player": ("Recording", "command_of", "recorder_of"),
     "sessionmgr.testing.seeded_schedule": ("run_scheduled",),
-    "sessionmgr.testing.scripted_provider": ("Script", "ScriptedProvider", "write_script"),
+    "sessionmgr.testing.rehearsal": (
+        "RehearsalHost",
+        "agent_environment",
+        "refused_hosts_message",
+        "unrehearsable_jobs",
+    ),
+    "sessionmgr.testing.script": (
+        "Ask",
+        "Crash",
+        "Hang",
+        "Say",
+        "Scripts",
+        "Step",
+        "Think",
+        "Tool",
+        "Use",
+        "Wait",
+    ),
+    "sessionmgr.testing.scripted_provider": (
+        "Script",
+        "ScriptedProvider",
+        "scripted",
+        "write_script",
+    ),
 }
 __getattr__, __dir__ = lazy_exports("sessionmgr.testing", PUBLIC)

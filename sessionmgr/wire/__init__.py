@@ -8,6 +8,8 @@ from sessionmgr.wire.json_rpc import (
     RpcNotification as RpcNotification,
     RpcRequest as RpcRequest,
     RpcResponse as RpcResponse,
+    decode_rpc as decode_rpc,
+    encode_rpc as encode_rpc,
 )
 from sessionmgr.wire.lines import (
     Line as Line,
@@ -21,14 +23,16 @@ from sessionmgr.wire.noise import (
     NoiseLine as NoiseLine,
     strip_wrapping as strip_wrapping,
 )
-from sessionmgr.wire.oversized import OversizedFrame as OversizedFrame
+from sessionmgr.wire.oversized import LIMIT as LIMIT, OversizedFrame as OversizedFrame
 from sessionmgr.wire.sse import (
     IncompleteEvent as IncompleteEvent,
     ServerEvent as ServerEvent,
     ServerEventDecoder as ServerEventDecoder,
 )
+from sessionmgr.wire.terminal_escapes import strip_escapes as strip_escapes
 
 __all__ = [
+    "LIMIT",
     "DecodedRpc",
     "IncompleteEvent",
     "Line",
@@ -47,8 +51,8 @@ __all__ = [
     "ServerEventDecoder",
     "UntypedFrame",
     "decode_frames",
+    "decode_rpc",
+    "encode_rpc",
+    "strip_escapes",
     "strip_wrapping",
 ]
-from sessionmgr.wire.json_rpc import decode_rpc as decode_rpc, encode_rpc as encode_rpc
-from sessionmgr.wire.oversized import LIMIT as LIMIT
-from sessionmgr.wire.terminal_escapes import strip_escapes as strip_escapes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli import CommandLineInvalid
+from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import read_env, read_options, read_prompt, read_schema
 
 

@@ -10,7 +10,8 @@ from typing import NoReturn
 import pytest
 
 from sessionmgr.cli import main as command_line
-from sessionmgr.cli.verb_table import VERBS, demo
+from sessionmgr.cli.verb_table import VERBS
+from sessionmgr.cli.verbs import demo
 from tests.cli.command_terminal import CommandTerminal
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli import CommandLineInvalid
 from sessionmgr.cli.config.approval_rules import load_approver
 from sessionmgr.cli.config.configuration import load_configuration
+from sessionmgr.cli.errors import CommandLineInvalid
 from tests.cli.command_terminal import CommandTerminal
 from tests.cli.test_run import ask
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter.discovery import installed_adapters
-from sessionmgr.cli.verb_table import VERBS, sessions
+from sessionmgr.cli.verb_table import VERBS
+from sessionmgr.cli.verbs import sessions
 from sessionmgr.testing.scripted_provider import Say
 from tests.cli.command import COMMAND, environment, run_command
 from tests.cli.command_terminal import CommandTerminal

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr.model.field_error import field_error
+from sessionmgr.model.field_errors import field_error
 
 
 class SampleStruct(msgspec.Struct, kw_only=True):

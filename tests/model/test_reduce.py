@@ -48,7 +48,7 @@ from sessionmgr.model import (
     reduce,
     reduce_all,
 )
-from sessionmgr.model.reduce import CHANGING
+from sessionmgr.model.run_reducer import CHANGING
 from sessionmgr.model.status import STATUS_EVENTS
 from sessionmgr.testing.strategies import histories
 from sessionmgr.testing.strategies.event import RUN

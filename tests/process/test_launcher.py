@@ -32,7 +32,7 @@ from sessionmgr.process.launcher_factory import (
     _raise_limit_once as raised,  # pyright: ignore[reportPrivateUsage]
     open_launcher,
 )
-from sessionmgr.process.linux import launcher
+from sessionmgr.process.linux import launcher as linux_launcher
 from sessionmgr.process.linux.launcher import MAX_STARTS, SpawnerLauncher
 from sessionmgr.process.linux.packet import pack
 from sessionmgr.process.linux.tree import ReaperTree
@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give what was killed time to end, on a machine that does much else."""
-    for module in (process_group, launcher):
+    for module in (process_group, linux_launcher):
         monkeypatch.setattr(module, "KILL_WITHIN", 60.0)
 
 
@@ -472,7 +472,7 @@ async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) 
 async def test_a_warden_that_does_not_leave_is_killed_and_buried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launcher, "KILL_WITHIN", 0.1)
+    monkeypatch.setattr(linux_launcher, "KILL_WITHIN", 0.1)
     before = set(procfs.children(os.getpid()))
     async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
@@ -500,7 +500,9 @@ async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
 async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launcher, "SPAWNER_DEATHS_WITHIN", 600.0)  # however slowly they come up
+    monkeypatch.setattr(
+        linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0
+    )  # however slowly they come up
     async with launching(tmp_path, LauncherKind.WARDED) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell("read x; exit 7"))

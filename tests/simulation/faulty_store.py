@@ -59,7 +59,7 @@ class FaultInjectingStore:
         self.renew = self._done(base.renew)
         self.release = self._done(base.release)
         self.submit = self._done(base.submit)
-        self.take = self._done(base.claim_request)
+        self.claim_request = self._done(base.claim_request)
         self.complete = self._done(base.complete)
 
     async def append(self, append: Append) -> AppendResult:

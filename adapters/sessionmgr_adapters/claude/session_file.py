@@ -94,7 +94,7 @@ def _has_prompt(path: Path) -> bool:
         return False
 
 
-class SessionFile(GrowingFile["Assistant | User"]):
+class SessionFile(GrowingFile["AssistantFrame | UserFrame"]):
     """A session's record, from its present end on."""
 
     def __init__(self, path: Path) -> None:

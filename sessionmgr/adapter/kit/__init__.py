@@ -39,14 +39,14 @@ from sessionmgr.adapter.kit.connection_pool import (
 )
 from sessionmgr.adapter.kit.conversation_adapter import ConversationAdapter as ConversationAdapter
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun as PhasedConversationRun
-from sessionmgr.adapter.kit.file_follower import MEGABYTE as MEGABYTE, GrowingFile as GrowingFile
-from sessionmgr.adapter.kit.file_state import (
+from sessionmgr.adapter.kit.file_fingerprint import (
     FilesState as FilesState,
     directory_and_parents as directory_and_parents,
     directory_states as directory_states,
     file_state as file_state,
     files_state as files_state,
 )
+from sessionmgr.adapter.kit.file_follower import MEGABYTE as MEGABYTE, GrowingFile as GrowingFile
 from sessionmgr.adapter.kit.follow_ups import FollowUps as FollowUps
 from sessionmgr.adapter.kit.function_tools import (
     AnyTool as AnyTool,

@@ -1,1 +1,1 @@
-""""""
+"""Settings: their files, variables and flags, and which of them are trusted."""

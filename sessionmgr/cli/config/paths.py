@@ -78,9 +78,9 @@ def make_private(path: Path) -> None:
 
 def make_private_directory(path: Path) -> None:
     """Make a directory that nobody else can read; one that is there stays as it is."""
-    from sessionmgr.process import make_private_directory
+    from sessionmgr.process import make_private_directory as make
 
-    make_private_directory(path)
+    make(path)
 
 
 def _home(variable: str, *below: str) -> Path:

@@ -1,1 +1,1 @@
-""""""
+"""Terminal input and output: tables, colours, progress, prompts and signals."""

@@ -202,8 +202,8 @@ class _Reaper:
         self._send(b"empty")
         return 0
 
-    def _is_ours(self, mark: int) -> bool:
-        return tree_tag == self._tree
+    def _is_ours(self, tag: int) -> bool:
+        return tag == self._tree
 
     def _report_left(self, refused: set[int]) -> int:
         for pid in procfs.descendants(refused)[:MAX_LEFT_NAMED]:

@@ -148,7 +148,7 @@ async def _start(*numbers: int) -> trio.Process:
     return await trio.lowlevel.open_process(
         [
             *(sys.executable, "-I", "-S", "-E", "-X", "utf8", *_program()),
-            *(str(_PROGRAM.parents[2]), *map(str, numbers)),
+            *(str(_PROGRAM.parents[3]), *map(str, numbers)),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from types import ModuleType
 
 def create_stub_packages(root: str) -> None:
     """Let `sessionmgr.process.x` be imported without `sessionmgr` and `sessionmgr.process`."""
-    for name in ("sessionmgr", "sessionmgr.process"):
+    for name in ("sessionmgr", "sessionmgr.process", "sessionmgr.process.linux"):
         box = ModuleType(name)
         box.__path__ = [os.path.join(root, *name.split("."))]
         sys.modules[name] = box

@@ -5,7 +5,4 @@ from sessionmgr.store.memory.store import (
     open_memory_store as open_memory_store,
 )
 
-__all__ = [
-    "MemoryStore",
-    "open_memory_store",
-]
+__all__ = ["MemoryStore", "open_memory_store"]

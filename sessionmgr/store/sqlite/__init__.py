@@ -11,8 +11,4 @@ from sessionmgr.store.sqlite.store import (
     open_sqlite_store as open_sqlite_store,
 )
 
-__all__ = [
-    "SqliteStore",
-    "is_locked",
-    "open_sqlite_store",
-]
+__all__ = ["SqliteStore", "is_locked", "open_sqlite_store"]

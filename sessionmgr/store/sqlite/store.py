@@ -33,7 +33,7 @@ from sessionmgr.store.rows import (
     Request,
     append_result,
 )
-from sessionmgr.store.sqlite import blobs, journal, leases, queries, retention
+from sessionmgr.store.sqlite import blobs, journal, leases as lease_rows, queries, retention
 from sessionmgr.store.sqlite.change_poll import ChangeDetector, ChangePoller
 from sessionmgr.store.sqlite.connection import Durability, SqliteOptions
 from sessionmgr.store.sqlite.executor import (
@@ -299,24 +299,24 @@ class SqliteStore:
             lease = await self._acquire(name, owner, now, ttl, lease)
         return lease
 
-    _acquire = writes(leases.acquire)
-    renew = writes(leases.renew)
-    release = writes(leases.release)
-    leases = reads(leases.leases)
+    _acquire = writes(lease_rows.acquire)
+    renew = writes(lease_rows.renew)
+    release = writes(lease_rows.release)
+    leases = reads(lease_rows.leases)
 
     # --- requests ----------------------------------------------------------------------------
 
     async def submit(self, request: Request) -> int:
         """Store a request, unless the very same is there; return its number."""
-        number = await self.write(lambda connection: leases.submit(connection, request))
+        number = await self.write(lambda connection: lease_rows.submit(connection, request))
         self._bells.notify(("requests", ""), number)
         return number
 
-    requests = reads(leases.requests)
+    requests = reads(lease_rows.requests)
 
     async def wait_request(self, *, after: int) -> int:
         """Wait until there is a request with a number above `after`."""
-        return await self._wait(("requests", ""), after, leases.last_request)
+        return await self._wait(("requests", ""), after, lease_rows.last_request)
 
     async def claim_request(
         self,
@@ -329,7 +329,7 @@ class SqliteStore:
         over: LeaseOwner | None = None
         while True:
             taker = await self.write(
-                partial(leases.claim_request, request_id=request_id, owner=owner, over=over)
+                partial(lease_rows.claim_request, request_id=request_id, owner=owner, over=over)
             )
             if taker == owner:
                 return True
@@ -340,7 +340,7 @@ class SqliteStore:
     async def complete(self, request_id: str, result: bytes) -> None:
         """Note what came of the request, if nothing has come of it yet."""
         await self.write(
-            lambda connection: leases.complete(connection, request_id, result),
+            lambda connection: lease_rows.complete(connection, request_id, result),
             size=len(result),
             rings=[(("result", request_id), 1)],
         )
@@ -350,9 +350,9 @@ class SqliteStore:
         await self._wait(
             ("result", request_id),
             0,
-            lambda connection: leases.request(connection, request_id).result is not None,
+            lambda connection: lease_rows.request(connection, request_id).result is not None,
         )
-        found = await self.read(lambda connection: leases.request(connection, request_id))
+        found = await self.read(lambda connection: lease_rows.request(connection, request_id))
         assert found.result is not None
         return found.result
 

@@ -21,10 +21,4 @@ from sessionmgr.testing.adapter_conformance.behaviour import AdapterBehaviour as
 from sessionmgr.testing.adapter_conformance.case import AdapterCase as AdapterCase, Play as Play
 from sessionmgr.testing.adapter_conformance.suite import AdapterConformance as AdapterConformance
 
-__all__ = [
-    "ADAPTER_BEHAVIOURS",
-    "AdapterBehaviour",
-    "AdapterCase",
-    "AdapterConformance",
-    "Play",
-]
+__all__ = ["ADAPTER_BEHAVIOURS", "AdapterBehaviour", "AdapterCase", "AdapterConformance", "Play"]

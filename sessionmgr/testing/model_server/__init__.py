@@ -1,6 +1,7 @@
 """A model that costs nothing: a server on loopback that plays scripts to real agents."""
 
 from sessionmgr.testing.model_server.choose_reply import Scripts as Scripts
+from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment as IsolatedEnvironment
 from sessionmgr.testing.model_server.request import (
     ModelMessage as ModelMessage,
     ModelRequest as ModelRequest,
@@ -42,6 +43,7 @@ from sessionmgr.testing.model_server.server import (
 
 __all__ = [
     "Exchange",
+    "IsolatedEnvironment",
     "ModelCall",
     "ModelCut",
     "ModelFault",
@@ -73,4 +75,3 @@ __all__ = [
     "open_model_server",
     "prompt_with",
 ]
-from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment as IsolatedEnvironment

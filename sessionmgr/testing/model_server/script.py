@@ -27,7 +27,7 @@ CLOSING: Final = "</script>"
 
 
 def _tag(class_name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removeprefix("Model")).lower()
 
 
 class ModelMove(

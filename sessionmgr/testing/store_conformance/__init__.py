@@ -21,9 +21,4 @@ from sessionmgr.testing.store_conformance.behaviour import (
     StoreBehaviour as StoreBehaviour,
 )
 
-__all__ = [
-    "LASTING_BEHAVIOURS",
-    "STORE_BEHAVIOURS",
-    "OpenStore",
-    "StoreBehaviour",
-]
+__all__ = ["LASTING_BEHAVIOURS", "STORE_BEHAVIOURS", "OpenStore", "StoreBehaviour"]

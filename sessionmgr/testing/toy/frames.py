@@ -16,7 +16,9 @@ from sessionmgr.wire import NoFrame, decode_frames
 
 
 def _tag(name: str) -> str:
-    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
+    return "".join(
+        f"_{each.lower()}" if each.isupper() else each for each in name.removeprefix("Toy")
+    ).lstrip("_")
 
 
 class _ToyMessage(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from sessionmgr.model import Event, FailureKind, Run, TokenUsageUpdated, ToolApprovalDenied
-from sessionmgr.model.reduce import reduce_all
+from sessionmgr.model.run_reducer import reduce_all
 from sessionmgr_adapters.claude.frames import ResultFrame, decode_lines
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.state import ClaudeState

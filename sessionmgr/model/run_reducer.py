@@ -45,7 +45,7 @@ from sessionmgr.model.permission import PermissionDenial
 from sessionmgr.model.run import Image, Run, ToolCalls
 from sessionmgr.model.status import STATUS_EVENTS, TERMINAL, TRANSITIONS
 from sessionmgr.model.timestamps import seconds_between
-from sessionmgr.model.tool_summary import tool_summary
+from sessionmgr.model.tool_summaries import tool_summary
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost
 
 _STREAMED: Final = {MessageStreamed}

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class SessionmgrError(Exception):
-    """Whatever this library raises on purpose."""
+    """Base class of all exceptions that this library raises deliberately."""

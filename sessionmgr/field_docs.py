@@ -1,4 +1,4 @@
-"""Texts of fields: the string literal that follows a field in the source of its class.
+"""Field texts: the string literal that follows a field in the source of its class.
 
 The reference and `sessionmgr schema` print these texts, so each is written once, beside its field.
 """
@@ -39,7 +39,7 @@ def summary(of: type) -> str:
 
 
 def describe(schema: Mapping[str, Any], *types: Any) -> None:
-    """Add the texts of fields to a JSON Schema, as descriptions; `types` are what it is made of."""
+    """Add the texts of fields to a JSON Schema, as descriptions; `types` are its source types."""
     named = {each.__name__: each for each in structs_in(*types)}
     definitions = cast("dict[str, dict[str, Any]]", schema.get("$defs", {}))
     for name, definition in definitions.items():

@@ -1,7 +1,7 @@
-"""Where public names are: each is imported when somebody asks for it.
+"""Lazy exports: a package imports the module of a public name on its first use.
 
-So `import sessionmgr`, and with it the command line, does not wait for what it may never need.
-What type checkers are told stands in the packages' `__init__.pyi`.
+So `import sessionmgr`, and with it the command line, does not load modules that it may not need.
+Type checkers read the same names from the packages' `__init__.pyi`.
 """
 
 import sys
@@ -13,9 +13,9 @@ from typing import Final
 def lazy_exports(
     package: str, public: Mapping[str, Collection[str]], inner: Collection[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`, by which names are there when asked for.
+    """Return a package's `__getattr__` and `__dir__`, which import names on first use.
 
-    `public` are names by their modules, `inner` the packages within that are names, too.
+    `public` maps names to their modules; `inner` are subpackages that are public names, too.
     """
     homes = {name: home for home, names in public.items() for name in names}
 

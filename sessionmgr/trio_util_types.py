@@ -1,6 +1,6 @@
-"""The part of trio-util that is used here, with types: the package itself has none.
+"""Typed access to the part of trio-util that is used here: the package itself has no types.
 
-`AsyncValue` and `RepeatedEvent` weigh too much for what there are thousands of.
+`AsyncValue` and `RepeatedEvent` are too heavy for objects that exist by the thousand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _RepeatedEventProtocol(Protocol):
 
 
 class AsyncValue(Generic[T]):
-    """A value that can be waited for."""
+    """A value that tasks can wait for."""
 
     __slots__ = ("_within",)
 
@@ -40,7 +40,7 @@ class AsyncValue(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What it is now."""
+        """The present value."""
         return self._within.value
 
     @value.setter
@@ -48,12 +48,12 @@ class AsyncValue(Generic[T]):
         self._within.value = value
 
     async def wait(self, holds: Callable[[T], bool]) -> T:
-        """Wait until something holds of the value, and return it as it was then."""
+        """Wait until `holds` is true of the value, and return that value."""
         return await self._within.wait_value(holds)
 
 
 class RepeatedEvent:
-    """An event that happens again and again: who waits, waits for the next time."""
+    """An event that occurs repeatedly: a waiter waits for the next occurrence."""
 
     __slots__ = ("_within",)
 
@@ -61,18 +61,18 @@ class RepeatedEvent:
         self._within = cast("_RepeatedEventProtocol", trio_util.RepeatedEvent())
 
     def set(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self._within.set()
 
     async def wait(self) -> None:
-        """Wait for the next time."""
+        """Wait for the next occurrence."""
         await self._within.wait()
 
 
 def move_on_when(
     wait: Callable[[], Awaitable[object]],
 ) -> AbstractAsyncContextManager[trio.CancelScope, bool]:
-    """Cancel a block as soon as `wait` returns; what either raises leaves in a group."""
+    """Cancel a block as soon as `wait` returns; exceptions of either leave in a group."""
     return cast(
         "AbstractAsyncContextManager[trio.CancelScope, bool]",
         trio_util.move_on_when(wait),  # pyright: ignore[reportUnknownMemberType]

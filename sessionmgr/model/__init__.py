@@ -1,4 +1,4 @@
-"""Plain values: what happened, what became of it, what it cost and what was allowed.
+"""Plain values: events, runs, sessions, usage, capabilities, permissions and failures.
 
 No I/O, no clock, no trio.
 """

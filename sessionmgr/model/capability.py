@@ -1,4 +1,4 @@
-"""What a provider can do, and what comes of asking for it."""
+"""Capabilities of a provider, and the negotiation of what a run requires or prefers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Support(StrEnum):
-    """How a provider comes by a capability."""
+    """How a provider has a capability."""
 
     NATIVE = "native"
-    """It has it."""
+    """The provider has it."""
     EMULATED = "emulated"
-    """The adapter does it in its stead."""
+    """The adapter emulates it."""
     UNSUPPORTED = "unsupported"
     """It is not available."""
 
@@ -30,7 +30,7 @@ UNSUPPORTED: Final = Support.UNSUPPORTED
 
 
 class Capabilities(Value, frozen=True, kw_only=True, gc=False):
-    """All that can be asked for by name; what an adapter does not name, it does not have."""
+    """The support of each capability; a capability that an adapter does not name is unsupported."""
 
     streaming: Support = UNSUPPORTED
     """Text arrives while the agent writes it."""
@@ -78,11 +78,14 @@ class Capabilities(Value, frozen=True, kw_only=True, gc=False):
     """The reasoning effort can be chosen."""
 
     def support(self, name: str) -> Support:
-        """Return how `name` is supported; what is no capability is supported by nobody."""
+        """Return how `name` is supported; an unknown name is unsupported."""
         return getattr(self, name) if name in CAPABILITIES else UNSUPPORTED
 
     def narrowed(self, live: Mapping[str, Support]) -> Capabilities:
-        """Return what is left after the provider itself has said `live`: never more than before."""
+        """Return these capabilities limited to `live`, which the provider reports itself.
+
+        The result never has more than either of the two.
+        """
         less = {name: min(self.support(name), live[name], key=_LESS.index) for name in live}
         known = {name: support for name, support in less.items() if name in CAPABILITIES}
         return msgspec.structs.replace(self, **known)
@@ -93,18 +96,18 @@ CAPABILITIES: Final = Capabilities.__struct_fields__
 
 
 class Degraded(Value, frozen=True, kw_only=True, gc=False):
-    """A capability that was wished for and is less than native, or not there."""
+    """A requested capability that is emulated or unsupported."""
 
     name: str
     """The capability."""
     support: Support
-    """How far the provider has it."""
+    """How the provider supports it."""
     why: str
     """The reason."""
 
 
 class Negotiation(Value, frozen=True, kw_only=True, gc=False):
-    """What was granted of what was asked. `missing` names what was required in vain."""
+    """The result of a negotiation; `missing` names required capabilities that are unsupported."""
 
     granted: dict[str, Support] = msgspec.field(default_factory=dict[str, Support])
     """Capabilities that the run has, and how."""
@@ -121,7 +124,7 @@ def negotiate(
     prefer: Iterable[str] = (),
     require_native: Iterable[str] = (),
 ) -> Negotiation:
-    """Compare what is asked with what is `offered`. Emulated satisfies, and is reported."""
+    """Compare what is asked with what is `offered`; an emulated capability satisfies."""
     strict = dict.fromkeys(_requested_names(require_native))
     needed = {**dict.fromkeys(_requested_names(require)), **strict}
     granted: dict[str, Support] = {}
@@ -147,22 +150,22 @@ def negotiate(
 
 def _describe_support(name: str, support: Support) -> str:
     if support is EMULATED:
-        return f"the adapter stands in for {name}: the provider does not have it"
+        return f"the provider lacks {name}; the adapter emulates it"
     if name not in CAPABILITIES:
-        return f"there is no capability {describe_capability(name)}"
-    return f"the provider does not have {name}"
+        return f"unknown capability {describe_capability(name)}"
+    return f"the provider lacks {name}"
 
 
 def describe_capability(name: str) -> str:
-    """Return the name of a capability, with the nearest known one if there is none of it."""
+    """Return a capability's name in quotes, with the nearest known name if it is unknown."""
     if name in CAPABILITIES:
         return name
-    from difflib import get_close_matches  # for those who made a mistake
+    from difflib import get_close_matches  # needed only for mistakes
 
     nearest = get_close_matches(name, CAPABILITIES, n=1)
     return f"{name!r} (did you mean {nearest[0]!r}?)" if nearest else repr(name)
 
 
 def _requested_names(asked: Iterable[str]) -> Iterable[str]:
-    """Return what is asked for; a text is one name, and not its letters."""
+    """Return the names asked for; a text is one name, not its letters."""
     return (asked,) if isinstance(asked, str) else asked

@@ -1,4 +1,4 @@
-"""Errors of values that do not fit together."""
+"""Errors of inconsistent values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from sessionmgr.errors import SessionmgrError
 
 
 class ModelError(SessionmgrError):
-    """Values that do not fit together."""
+    """Base class of errors of inconsistent values."""
 
 
 class IllegalTransition(ModelError, ValueError):
-    """An event was about to be written that may not follow in the life of a run."""
+    """An event may not follow in the present status of the run."""
 
     def __init__(self, status: str, event_type: str) -> None:
-        super().__init__(f"a run that is {status} cannot go on with {event_type}")
+        super().__init__(f"the event {event_type} may not follow in a run that is {status}")
         self.status = status
         self.event_type = event_type

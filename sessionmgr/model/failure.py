@@ -1,4 +1,4 @@
-"""What may go wrong with a run, as a closed set of kinds."""
+"""Failures of a run, as a closed set of kinds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sessionmgr.model.value import Value
 
 
 class FailureKind(StrEnum):
-    """Whose fault it is, and what can be done about it, in one word."""
+    """The kind of a failure: its origin and, with it, the possible remedy."""
 
     CONFIG_INVALID = "config_invalid"
     """A setting, an option or an argument is invalid."""
@@ -41,7 +41,7 @@ class FailureKind(StrEnum):
     PROCESS_EXITED = "process_exited"
     """The agent's process ended before the run did."""
     KILLED_BY_OS = "killed_by_os"
-    """The system killed the agent's process; mostly the OOM killer."""
+    """The operating system killed the agent's process; mostly the OOM killer."""
     STALLED = "stalled"
     """The agent was silent for longer than a timeout."""
     TIMED_OUT = "timed_out"
@@ -67,7 +67,7 @@ class FailureKind(StrEnum):
 
 
 class Failure(Value, frozen=True, kw_only=True, gc=False):
-    """One thing that went wrong. `phase` says in which part of the run: start, turn, close."""
+    """One failure of a run. `phase` is the part of the run: start, turn or close."""
 
     kind: FailureKind
     """The kind of failure."""

@@ -1,4 +1,4 @@
-"""Describes a wrong value of a struct's field: expected and actual."""
+"""Descriptions of a wrong field value: expected and actual."""
 
 from __future__ import annotations
 

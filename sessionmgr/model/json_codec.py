@@ -1,7 +1,8 @@
-"""JSON as it is met in the wild: read by a ladder that never raises, written without loss.
+"""JSON codec for real-world input: reading never raises, writing loses nothing that JSON can hold.
 
-Lone surrogates, bad UTF-8, NaN, numbers out of range, doubled keys and nesting that breaks a
-parser all come out of real agents. None of them may end a run.
+Lone surrogates, bad UTF-8, NaN, numbers out of range, duplicate keys and nesting that breaks a
+parser all come from real agents. None of them may end a run. So reading tries a strict parser
+first and more lenient ones after it.
 """
 
 from __future__ import annotations
@@ -17,37 +18,37 @@ if TYPE_CHECKING:
 
     Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 else:
-    Json = Any  # msgspec cannot follow an alias that names itself
+    Json = Any  # msgspec cannot follow a recursive alias
 
 T = TypeVar("T")
 
-# What the fast reader raises: MsgspecError (malformed, or not of the type), bad UTF-8 in a
-# string, and nesting beyond what the interpreter's stack can hold.
+# Exceptions of the fast parser: MsgspecError (malformed, or not of the type), bad UTF-8 in a
+# string, and nesting beyond the interpreter's stack.
 _REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
-# Integers beyond 64 bits are refused by most readers of JSON, ours among them.
+# Most JSON parsers, ours among them, reject integers beyond 64 bits.
 _SMALLEST: Final = -(1 << 63)
 _LARGEST: Final = (1 << 64) - 1
 
 
 class UntypedJson(msgspec.Struct, frozen=True):
-    """JSON that is not of the type which was expected."""
+    """JSON that does not have the expected type."""
 
     value: Json
     why: str
 
 
 class UnreadableJson(msgspec.Struct, frozen=True):
-    """Bytes that are no JSON, however kindly read."""
+    """Bytes that are not JSON even for the lenient parser."""
 
     text: str
     why: str
 
 
 def parse_json(data: bytes | bytearray | str) -> Json | UnreadableJson:
-    """Read `data`, as strictly as it can be read and as leniently as it must be."""
+    """Parse `data`, strictly if possible, leniently otherwise."""
     try:
         found: Json = _decode(data)
     except _REFUSED as error:
@@ -58,7 +59,7 @@ def parse_json(data: bytes | bytearray | str) -> Json | UnreadableJson:
 def parse_typed(
     data: bytes | bytearray, decoder: msgspec.json.Decoder[T]
 ) -> T | UntypedJson | UnreadableJson:
-    """Read `data` with `decoder`; JSON that is not of its type comes untyped."""
+    """Parse `data` with `decoder`; JSON of another type is returned as `UntypedJson`."""
     try:
         return decoder.decode(data)
     except _REFUSED as error:
@@ -67,7 +68,7 @@ def parse_typed(
 
 
 def encode_json(value: Json | msgspec.Struct) -> bytes:
-    """Write `value`; what JSON cannot hold (half a surrogate pair, say) is replaced."""
+    """Encode `value`; what JSON cannot hold (such as half a surrogate pair) is replaced."""
     try:
         return _encode(value)
     except (UnicodeEncodeError, OverflowError):
@@ -86,13 +87,13 @@ def _without_surrogates(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # By way of UTF-16, a pair that was written as two halves becomes the one it meant.
+        # A round trip through UTF-16 joins a pair that was written as two halves.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
 def _clean(value: object) -> Json:
-    """Replace in what was read, or is to be written, what not everybody's JSON can hold."""
+    """Replace, in parsed data or data to be written, what other JSON parsers reject."""
     match value:
         case str():
             return _without_surrogates(value)

@@ -1,4 +1,4 @@
-"""JSON Schema of what we print and store, made from the values themselves."""
+"""JSON Schemas of stored and printed values, generated from the types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def result_schema() -> dict[str, Json]:
 def _schema(of: Any, title: str, description: str) -> dict[str, Json]:
     made = msgspec.json.schema(of)
     for definition in made["$defs"].values():
-        # A later version may say more than this one knows, and is still read.
+        # Later versions may add fields, and their records must stay valid.
         definition.pop("additionalProperties", None)
         properties = definition.get("properties", {})
         properties.pop("~source", None)

@@ -1,4 +1,4 @@
-"""What can end a run, and what that makes of it: one row each."""
+"""Outcomes of a run: one table from the cause of its end to status, failure kind and exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessionmgr.model.status import RunStatus
 
 
 class EndReason(StrEnum):
-    """Why a run ended, where that was not the provider's doing."""
+    """Why a run ended, if the provider did not end it."""
 
     USER = "user"
     """A user or program cancelled the run."""
@@ -29,7 +29,7 @@ class EndReason(StrEnum):
 
 
 class EndCause(StrEnum):
-    """Who or what ended a run."""
+    """The cause of a run's end."""
 
     PROVIDER = "the provider, well"
     PROVIDER_ERROR = "the provider, with an error"
@@ -47,7 +47,10 @@ class EndCause(StrEnum):
 
 
 class RunOutcome(NamedTuple):
-    """What a cause makes of a run. No kind for an error of the provider: that brings its own."""
+    """The outcome for one cause.
+
+    `kind` is None for an error of the provider, whose failure has a kind of its own.
+    """
 
     status: RunStatus
     kind: FailureKind | None

@@ -1,4 +1,4 @@
-"""What an agent may do without being asked about it."""
+"""Permission modes: what an agent may do without asking."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sessionmgr.model.value import Value
 
 
 class PermissionMode(StrEnum):
-    """The five modes; each provider has its own words for them."""
+    """The five permission modes; each provider has its own names for them."""
 
     DEFAULT = "default"
-    """What the provider does unasked by itself; whatever it asks goes to the caller."""
+    """The provider's own default; each request of the agent goes to the caller."""
     ACCEPT_EDITS = "accept_edits"
-    """As default, and edits inside the session's directories are granted."""
+    """As default, but edits inside the session's directories are granted."""
     PLAN = "plan"
-    """Nothing is changed, neither file nor system."""
+    """The agent plans only: it changes neither files nor the system."""
     FULL_AUTO = "full_auto"
     """No questions; confined to the session's directories where the provider can confine."""
     DANGEROUSLY_SKIP_PERMISSIONS = "dangerously_skip_permissions"
@@ -30,7 +30,7 @@ PermissionModeName: TypeAlias = Literal[
 
 
 class Fidelity(StrEnum):
-    """How well a provider's mode does what ours says. There is no word for wider."""
+    """How well a provider's mode corresponds to ours; a wider one is never used."""
 
     EXACT = "exact"
     """The provider's mode does the same."""
@@ -43,7 +43,7 @@ class Fidelity(StrEnum):
 
 
 class Permission(Value, frozen=True, kw_only=True, gc=False):
-    """The mode that was asked for, the provider's own that is in force, and how well it fits."""
+    """The requested mode, the provider's own mode in force, and how well it corresponds."""
 
     asked: PermissionMode
     """The requested mode."""
@@ -56,7 +56,7 @@ class Permission(Value, frozen=True, kw_only=True, gc=False):
 
 
 class PermissionDenial(Value, frozen=True, kw_only=True, gc=False):
-    """One thing that an agent wanted to do and was not allowed."""
+    """One request of an agent that was denied."""
 
     tool_name: str
     """Name of the tool."""
@@ -67,4 +67,4 @@ class PermissionDenial(Value, frozen=True, kw_only=True, gc=False):
     by: str | None = None
     """Source of the decision: `caller`, `rules`, `mode`, `request` (a command), `deadline`, …."""
     summary: str | None = None
-    """A short form of the tool's input: its most telling part, such as the command or the path."""
+    """The key part of the tool's input on one line, such as the command or the path."""

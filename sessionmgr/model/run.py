@@ -1,4 +1,4 @@
-"""What became of a run: its result, and what must be known of it while it goes on."""
+"""The result of a run, and the record of a run while it is open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessionmgr.model.value import Value, without_unknown
 
 
 class ToolCalls(Value, frozen=True, kw_only=True, gc=False):
-    """How many tool calls there were, by the tool's name, and how many went wrong."""
+    """Numbers of tool calls: by the tool's name, failed and denied."""
 
     count: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     """Number of calls by name of the tool."""
@@ -28,7 +28,7 @@ class ToolCalls(Value, frozen=True, kw_only=True, gc=False):
 
 
 class Image(Value, frozen=True, kw_only=True, gc=False):
-    """An image that the agent made; `blob` is the sha256 under which the store keeps it."""
+    """An image that the agent made; the store keeps its bytes as a blob named by their sha256."""
 
     media_type: str
     """Media type, such as `image/png`."""
@@ -39,7 +39,7 @@ class Image(Value, frozen=True, kw_only=True, gc=False):
 
 
 class RunResult(Value, frozen=True, kw_only=True):
-    """What became of a run: the fold of its events `first_seq` to `last_seq`, nothing else."""
+    """The result of a run: the fold of its events `first_seq` to `last_seq`, and nothing else."""
 
     id: str
     """The run (`run_…`)."""
@@ -54,7 +54,7 @@ class RunResult(Value, frozen=True, kw_only=True):
     detail: str | None = None
     """Further explanation of `reason`."""
     text: str = ""
-    """The agent's last message, or the part of it that had arrived."""
+    """The agent's last message, or the part of it that arrived."""
     structured: Json = None
     """The structured output, validated if jsonschema-rs is installed."""
     stop_reason: str | None = None
@@ -98,7 +98,7 @@ class RunResult(Value, frozen=True, kw_only=True):
 
 
 class Run(RunResult, frozen=True, kw_only=True):
-    """A run's record: its result so far, and what is still open. A new one is pending."""
+    """The record of a run: its result so far and its open items. A new one is pending."""
 
     model: str | None = None
     cwd: str | None = None
@@ -107,13 +107,13 @@ class Run(RunResult, frozen=True, kw_only=True):
     open_tools: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Tool calls without a result: id and name."""
     interrupted_tools: tuple[str, ...] = ()
-    """Tools whose calls were running when the run was stopped, whatever their outcome."""
+    """Tools whose calls were running when the run was stopped, whatever the status of the run."""
     open_approvals: tuple[str, ...] = ()
     open_tasks: int = 0
     open_messages: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Messages that were queued, or of which nobody knows whether they arrived: id and state."""
+    """Messages that are queued or whose delivery is unknown: id and state."""
     partial: tuple[str, ...] = ()
-    """What was streamed of a message that is not whole yet, in pieces."""
+    """The streamed text of an incomplete message, in pieces."""
     partial_id: str | None = None
     signal: int | None = None
     forced: bool = False
@@ -121,7 +121,7 @@ class Run(RunResult, frozen=True, kw_only=True):
     left_running: tuple[str, ...] = ()
 
     def result(self) -> RunResult:
-        """Return what has become of it so far."""
+        """Return the result so far."""
         return RunResult(**{name: getattr(self, name) for name in _RESULT})
 
 
@@ -130,19 +130,19 @@ _RESULT: Final = RunResult.__struct_fields__
 
 
 def decode_result(line: bytes) -> RunResult:
-    """Read a result that was written as JSON; fields that we do not know are left out.
+    """Decode a result from JSON; unknown fields are ignored.
 
     Raises:
-        msgspec.ValidationError: It is no result.
+        msgspec.ValidationError: The JSON is not a result.
     """
     return _decode(line, RunResult)
 
 
 def decode_run(body: bytes) -> Run:
-    """Read a run's record.
+    """Decode a run's record from JSON.
 
     Raises:
-        msgspec.ValidationError: It is no record of a run.
+        msgspec.ValidationError: The JSON is not a record of a run.
     """
     return _decode(body, Run)
 

@@ -1,8 +1,8 @@
-"""From events to the record of a run: the one function that whoever writes a record goes through.
+"""The reducer from events to a run's record: the only function that changes one.
 
-Total over event and state, without a clock. A terminal state stays: the first terminal event wins,
-and of what comes after it only the process's exit is noted. That a run's result and its stream
-agree needs no care, because nothing else makes a result.
+It is total over event and state and reads no clock. A terminal status stays: the first terminal
+event wins, and of later events only the exit of the process is recorded. Since results have no
+other source, a run's result always agrees with its stream of events.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def reduce(run: Run, event: Event | UnknownEvent) -> Run:
 
 
 def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
-    """Return the record after all the `events`: what reducing one by one gives, for less."""
+    """Return the record after all `events`: the same as reducing one by one, but faster."""
     run_id = run.id
     own = [event for event in events if event.run_id == run_id]
     if len(own) == 1:
@@ -80,7 +80,7 @@ def _reduce_each(run: Run, events: list[Event | UnknownEvent]) -> Run:
 
 
 def _as_single_delta(events: list[Event | UnknownEvent]) -> MessageStreamed | None:
-    """Return all of it as one piece of one message, if it is nothing else, as most batches are."""
+    """Return a batch of pieces of one message, as most are, as one event; otherwise None."""
     if set(map(type, events)) != _STREAMED:
         return None
     streamed = cast("list[MessageStreamed]", events)
@@ -90,7 +90,7 @@ def _as_single_delta(events: list[Event | UnknownEvent]) -> MessageStreamed | No
 
 
 def _join_deltas(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:
-    """Join what was streamed in one go: for a record it makes no difference in how many pieces."""
+    """Join consecutive pieces of a message: the record does not depend on how the text was cut."""
     held: list[MessageStreamed] = []
     for event in events:
         if isinstance(event, MessageStreamed) and not event.parent_tool_call_id:
@@ -127,12 +127,12 @@ def _apply(run: Run, event: Event | UnknownEvent) -> Run:
     return change(run, event)
 
 
-# --- the life ----------------------------------------------------------------------------------
+# --- status of the run -------------------------------------------------------------------------
 
 
 def _apply_run_started(run: Run, event: RunStarted) -> Run:
     status = TRANSITIONS[run.status].get(STATUS_EVENTS[event.type])
-    if status is None:  # it has started already
+    if status is None:  # it has already started
         return run
     return replace(
         run,
@@ -189,12 +189,12 @@ def _apply_provider_session(run: Run, event: ProviderSessionUpdated) -> Run:
 
 def _apply_turn_completed(run: Run, event: TurnCompleted) -> Run:
     if event.parent_tool_call_id:
-        return run  # a sub-agent's
+        return run  # a sub-agent's message
     stop_reason = event.stop_reason or run.stop_reason
     return replace(run, turns=run.turns + 1, stop_reason=stop_reason, open_tasks=event.open_tasks)
 
 
-# --- the talk ----------------------------------------------------------------------------------
+# --- messages ----------------------------------------------------------------------------------
 
 
 def _apply_message_sent(run: Run, event: MessageSent) -> Run:
@@ -212,7 +212,7 @@ def _apply_message_streamed(run: Run, event: MessageStreamed) -> Run:
 
 
 def _append_text(pieces: tuple[str, ...], more: str) -> tuple[str, ...]:
-    """Add to a text in pieces, so that no character is copied more than a few times.
+    """Append to a text in pieces so that no character is copied more than a few times.
 
     Each piece is longer than the one after it: a hundred thousand deltas make some seventeen.
     """
@@ -229,7 +229,7 @@ def _apply_message_received(run: Run, event: MessageReceived) -> Run:
 
 
 def _apply_retry_scheduled(run: Run, event: RetryScheduled) -> Run:
-    return replace(run, partial=(), partial_id=None)  # what was streamed will come again
+    return replace(run, partial=(), partial_id=None)  # the provider streams the text again
 
 
 def _apply_image_received(run: Run, event: ImageReceived) -> Run:
@@ -251,7 +251,7 @@ def _add_cost(run: Run, event: TokenUsageUpdated) -> Cost:
     return run.cost + added
 
 
-# --- the tools ---------------------------------------------------------------------------------
+# --- tools -------------------------------------------------------------------------------------
 
 
 def _count_call(calls: ToolCalls, name: str) -> ToolCalls:
@@ -270,7 +270,7 @@ def _apply_tool_started(run: Run, event: ToolCallStarted) -> Run:
 
 def _apply_tool_ended(run: Run, event: ToolCallEnded) -> Run:
     calls = run.tool_calls
-    if event.tool_call_id not in run.open_tools:  # nobody told us of its start
+    if event.tool_call_id not in run.open_tools:  # its start was not reported
         calls = _count_call(calls, event.tool_name)
     denied = any(each.tool_call_id == event.tool_call_id for each in run.permission_denials)
     if isinstance(event, ToolCallFailed) and not denied:
@@ -309,7 +309,7 @@ def _without(approvals: tuple[str, ...], closed: str) -> tuple[str, ...]:
     return tuple(each for each in approvals if each != closed)
 
 
-# A change is found by the very type of the event: there are many events, and most change nothing.
+# Lookup is by the exact type of the event: there are many types, and most change nothing.
 _CHANGES: Final[dict[type[object], Callable[[Run, Any], Run]]] = {
     RunStarted: _apply_run_started,
     RunCompleted: _apply_run_ended,

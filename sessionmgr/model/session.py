@@ -12,7 +12,7 @@ from sessionmgr.model.value import Value
 
 
 class Session(Value, frozen=True, kw_only=True):
-    """What is known of a session while none of its runs is looked at."""
+    """A session without its runs."""
 
     id: str
     provider: str
@@ -20,9 +20,9 @@ class Session(Value, frozen=True, kw_only=True):
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     model: str | None = None
     clocks: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """Those that it was opened with: seconds by name."""
+    """Timeouts that the session was opened with: seconds by name."""
     budget: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """What each of its runs may use, as it was opened with."""
+    """Budget of each of its runs, as given when it was opened."""
     provider_session_id: str | None = None
     state: Literal["open", "closed"] = "open"
     created_at: str = ""

@@ -1,4 +1,4 @@
-"""What must be known to go on with a run that was paused, in this process or another."""
+"""Snapshot of a paused run, from which this process or another resumes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessionmgr.model.value import Value
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
-    """A paused run: where the provider finds it, and what it was allowed."""
+    """A paused run: the provider's session, and the permissions of the run."""
 
     id: str
     run_id: str
@@ -20,11 +20,11 @@ class Snapshot(Value, frozen=True, kw_only=True):
     cwd: str
     permission: Permission | None = None
     node: str | None = None
-    """The caller's own name for the step it was in."""
+    """The caller's own name for the interrupted step."""
     state: Json = None
     """The caller's own state."""
     message: str | None = None
-    """What to say when it is resumed, unless the caller says otherwise."""
+    """Message with which the run resumes, unless the caller gives another."""
     asked: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """What else the run was asked for: its clocks, its budget, its options, ..."""
+    """The other parts of the request: timeouts, budget, options, ..."""
     created_at: str = ""

@@ -1,4 +1,4 @@
-"""The life of a run, as one table."""
+"""The status of a run: its states and transitions, as one table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sessionmgr.model.errors import IllegalTransition
 
 
 class RunStatus(StrEnum):
-    """How a run stands."""
+    """Status of a run."""
 
     PENDING = "pending"
     """The run waits for its start."""
@@ -30,7 +30,7 @@ class RunStatus(StrEnum):
 
 
 class StatusEvent(StrEnum):
-    """An event that changes how a run stands, by the name of its type."""
+    """An event that changes the status of a run, by its type."""
 
     START = "run_started"
     COMPLETE = "run_completed"
@@ -50,7 +50,7 @@ _ENDS: Final = {
     StatusEvent.PAUSE: RunStatus.PAUSED,
 }
 
-# A run that never came to start may yet end, but neither well nor so that it could be resumed.
+# A run that has not started may end, but can neither complete nor be paused for a resume.
 _UNSTARTED: Final = {StatusEvent.COMPLETE, StatusEvent.PAUSE}
 
 TRANSITIONS: Final[dict[RunStatus, dict[StatusEvent, RunStatus]]] = {
@@ -73,7 +73,7 @@ STATUS_EVENTS: Final = {step.value: step for step in StatusEvent}
 
 
 def next_status(status: RunStatus, event_type: str) -> RunStatus:
-    """Return how a run stands after an event that is about to be written.
+    """Return the status after an event that is about to be stored.
 
     Raises:
         IllegalTransition: The event may not follow.

@@ -1,4 +1,4 @@
-"""The most telling part of a tool's input, on one line: its command, its path, its query."""
+"""One-line summaries of a tool's input: its command, its path, its query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sessionmgr.model.json_codec import Json
 
 WIDTH: Final = 200
-# The most telling fields of a tool call, best first.
+# The fields of a tool call that identify it best, in order of preference.
 _TELLING: Final = (
     *("command", "cmd", "script", "file_path", "path", "pattern", "url", "query"),
     *("prompt", "description"),
@@ -16,7 +16,7 @@ _TELLING: Final = (
 
 
 def tool_summary(tool_input: Json, width: int = WIDTH) -> str:
-    """Return the most telling text of a tool's input, cut to a width; empty if there is none."""
+    """Return the most informative text of a tool's input, cut to a width; empty without one."""
     said = " ".join(_most_telling(tool_input).split())
     return said if len(said) <= width else said[: width - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""What a run has used: tokens, and money with where its figure comes from."""
+"""Usage of a run: tokens, and cost with the source of its figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Usage(Value, frozen=True, kw_only=True, gc=False):
     """Output tokens of the reasoning."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Count both."""
+        """Return the sum of both."""
         return Usage(
             input=self.input + other.input,
             cached_input=self.cached_input + other.cached_input,
@@ -37,19 +37,19 @@ class Usage(Value, frozen=True, kw_only=True, gc=False):
 
 
 class Provenance(StrEnum):
-    """Where a figure of cost comes from."""
+    """Source of a figure of cost."""
 
     REPORTED = "reported"
-    """The provider said so."""
+    """The provider reported it."""
     PRICED = "priced"
-    """We worked it out from tokens and a price list."""
+    """Computed from tokens and a price list."""
     PARTIAL = "partial"
     """A part of the cost is unknown: the figure is a lower bound."""
     UNKNOWN = "unknown"
-    """Nobody said."""
+    """No source reported a cost."""
 
 
-# A sum is as good as its worst part.
+# A sum has the provenance of its least certain part.
 _WORSE: Final = (Provenance.REPORTED, Provenance.PRICED, Provenance.PARTIAL)
 
 

@@ -1,11 +1,11 @@
-"""The ledger of usage: whatever providers report, deltas are booked, each thing once.
+"""Usage ledger: turns providers' deltas and totals into deltas, counting each use once.
 
 Some providers report what a call has used, some what a process or a session has used since it
-began. A counter is read like an electricity meter: what is booked is the difference to the
-reading before. Meters are also exchanged (the count begins anew) and misread (an old reading comes
-late). Both look alike at first: a reading below the last one. So nothing is booked for it until
-the next reading tells: one that goes on from the low reading shows a new count, one that is back
-at the old height shows a stale reading.
+began. A total is read like an electricity meter: the ledger books the difference to the previous
+reading. A counter may restart (the count begins anew), and an old reading may arrive late. Both
+look alike at first: a reading below the last one. The ledger books nothing for it and waits for
+the next reading: one that continues from the low reading shows a restarted counter, one that is
+back at the former height shows a stale reading.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ COUNTERS: Final = Usage.__struct_fields__
 
 
 class UsageReport(Value, frozen=True, kw_only=True, gc=False):
-    """What a provider says it has used.
+    """A provider's report of usage.
 
-    A total counts from the beginning of the `process`, or with no process named from the beginning
-    of the provider's session, however many processes have served it.
+    A total counts from the beginning of the `process` or, if no process is named, from the
+    beginning of the provider's session, across all its processes.
     """
 
     kind: Literal["delta", "total"]
@@ -36,22 +36,22 @@ class UsageReport(Value, frozen=True, kw_only=True, gc=False):
 
 
 class UsageMeter(Value, frozen=True, kw_only=True, gc=False):
-    """One counter: the last reading that was booked, and a lower one nobody can explain yet."""
+    """One counter: the last booked reading, and a lower one that is not yet explained."""
 
     booked: float = 0
     doubtful: float | None = None
 
     def advance(self, reading: float) -> tuple[UsageMeter, float]:
-        """Return the meter after `reading`, and what that adds."""
+        """Return the meter after `reading`, and the amount that the reading adds."""
         if reading >= self.booked:
             return UsageMeter(booked=reading), reading - self.booked
         if self.doubtful is not None and reading > self.doubtful:
-            return UsageMeter(booked=reading), reading  # it counts anew
+            return UsageMeter(booked=reading), reading  # the counter restarted
         return UsageMeter(booked=self.booked, doubtful=reading), 0
 
 
 class UsageBooking(Value, frozen=True, kw_only=True, gc=False):
-    """What one report adds, and the total so far."""
+    """The amount that one report adds, and the total so far."""
 
     usage: Usage
     usd: float | None
@@ -60,7 +60,7 @@ class UsageBooking(Value, frozen=True, kw_only=True, gc=False):
 
 
 class UsageLedger(Value, frozen=True, kw_only=True):
-    """All that was booked, and the meters' last readings: enough to go on after a restart."""
+    """All booked usage and the meters' last readings: sufficient to continue after a restart."""
 
     total: Usage = NOTHING_USED
     cost: Cost = NOTHING_SAID
@@ -69,7 +69,7 @@ class UsageLedger(Value, frozen=True, kw_only=True):
     )
 
     def book(self, report: UsageReport) -> tuple[UsageLedger, UsageBooking]:
-        """Return the ledger with what `report` adds, and that."""
+        """Book `report`; return the new ledger and the booking."""
         meters = self.meters
         usage, usd = report.usage, report.usd
         if report.kind == "total":

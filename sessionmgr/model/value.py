@@ -1,7 +1,7 @@
-"""What our plain values have in common: frozen, named fields, nothing unknown let through.
+"""Base class of plain values: frozen, named fields, unknown fields refused.
 
-To refuse unknown fields is what makes them noticed at no cost: whoever reads a foreign or newer
-log sets them aside by `known_part` and carries them (see `sessionmgr.model.event`).
+Refusing unknown fields detects them at no cost. Readers of a foreign or newer log remove them with
+`without_unknown` and carry them along (see `sessionmgr.model.event`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ V = TypeVar("V", bound=msgspec.Struct)
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A plain value that is a part of an event or of a result."""
+    """A plain value that is part of an event or of a result."""
 
 
 def without_unknown(value: Json, of: type[msgspec.Struct]) -> Json:
@@ -83,7 +83,7 @@ def _merge_unknown(typed: Json, original: Json, info: inspect.Type) -> Json:
 
 
 def _struct_or_items(info: inspect.Type) -> inspect.Type | None:
-    """Look through `X | None` and into sequences for the struct that `info` speaks of."""
+    """Find the struct, or the items of a sequence, within `X | None`."""
     match info:
         case inspect.StructType():
             return info

@@ -1,13 +1,13 @@
-"""JSON-RPC 2.0 messages, one to a line: what a line says, and the line that says it.
+"""JSON-RPC 2.0 messages, one per line: decoding and encoding.
 
-Reading never fails: whatever came is a value. Only the envelope is decoded; parameters, results
-and the data of errors stay bytes, copied so that they do not keep a whole read alive, and are
-decoded by whoever knows their type. The member "jsonrpc" is neither asked for nor looked at,
-because Codex leaves it out.
+Decoding never fails: each input becomes a value. Only the envelope is decoded; parameters, results
+and the data of errors stay bytes, copied so that they do not keep a whole read alive, and code that
+knows their type decodes them. The member "jsonrpc" is ignored, because Codex omits it.
 
-There are two id spaces. A `Request` bears an id of theirs; a `Response` or an `ErrorResponse` one
-of ours, which `JsonRpcPeer` of the kit knows. Both sides may use the same ids, so what a message
-is depends on its members alone: whatever has a method is no answer. 1 and "1" differ.
+There are two id spaces. An `RpcRequest` bears an id of the peer; an `RpcResponse` or an
+`RpcErrorResponse` bears one of ours, which `JsonRpcPeer` of the kit knows. Both sides may use the
+same ids, so the kind of a message depends on its members alone: a message with a method is no
+response. 1 and "1" are different ids.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RpcId: TypeAlias = int | str
 
 
 class RpcRequest(msgspec.Struct, frozen=True, gc=False):
-    """A question, which wants an answer of the same id."""
+    """A request, which expects a response with the same id."""
 
     id: RpcId | None
     method: str
@@ -36,7 +36,7 @@ class RpcRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class RpcNotification(msgspec.Struct, frozen=True, gc=False):
-    """A statement: nobody waits for an answer."""
+    """A notification: it has no response."""
 
     method: str
     params: bytes = b""
@@ -44,7 +44,7 @@ class RpcNotification(msgspec.Struct, frozen=True, gc=False):
 
 
 class RpcResponse(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request."""
+    """A successful response."""
 
     id: RpcId | None
     result: bytes
@@ -52,11 +52,11 @@ class RpcResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class RpcErrorResponse(msgspec.Struct, frozen=True, gc=False):
-    """A request was refused or failed. Without an id: some line of ours could not be read."""
+    """An error response. Without an id, the peer could not read one of our lines."""
 
     id: RpcId | None
     code: int | None
-    """None if what was sent as an error is not one that JSON-RPC knows; `data` is all of it."""
+    """None if the error does not have the form of JSON-RPC; `data` is then the whole of it."""
     message: str
     data: bytes = b""
     """JSON; empty if there is none."""
@@ -88,7 +88,7 @@ _INTERNAL_ERROR: Final = -32603
 
 
 def decode_rpc(line: Line) -> list[DecodedRpc]:
-    """Return what a line says: one message, or those of a batch, in their order."""
+    """Decode a line: one message, or those of a batch in their order."""
     if isinstance(line, OversizedFrame):
         return [line]
     try:
@@ -106,7 +106,7 @@ def _decode_batch(frame: bytes) -> list[DecodedRpc]:
     if isinstance(members, MalformedFrame):
         return [members]
     if not members:
-        return [MalformedFrame(frame, "a batch of nothing")]
+        return [MalformedFrame(frame, "an empty batch")]
     return [_decode_one(bytes(member)) for member in members]
 
 
@@ -120,7 +120,7 @@ def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | MalformedFrame:
         return decoder.decode(frame)
     except _REFUSALS as refusal:
         why = str(refusal)
-    # Bad UTF-8, half a surrogate pair, NaN: what a kinder reader understands is written anew.
+    # Bad UTF-8, half a surrogate pair or NaN: encode what the lenient parser understands.
     value = parse_json(frame)
     if isinstance(value, UnreadableJson):
         return MalformedFrame(frame, why)
@@ -142,7 +142,7 @@ def _message(envelope: _RpcEnvelope, frame: bytes) -> RpcMessage | MalformedFram
         return _error_response(id_, error)
     result = bytes(envelope.result)
     if not result:
-        return MalformedFrame(frame, "neither a method nor a result nor an error")
+        return MalformedFrame(frame, "no method, result or error")
     return RpcResponse(id_, result)
 
 
@@ -150,12 +150,12 @@ def _error_response(id_: RpcId | None, error: bytes) -> RpcErrorResponse:
     try:
         known = _ERROR.decode(error)
     except _REFUSALS:
-        return RpcErrorResponse(id_, None, "an error of unknown shape", error)
+        return RpcErrorResponse(id_, None, "an error of unknown form", error)
     return RpcErrorResponse(id_, known.code, known.message, bytes(known.data))
 
 
 def encode_rpc(message: RpcMessage, *, version: bool = True) -> bytes:
-    """Return the line that says it, with its newline; Codex wants it without the version."""
+    """Encode a message as one line with its newline; Codex expects no version."""
     members: dict[str, bytes] = {"jsonrpc": b'"2.0"'} if version else {}
     match message:
         case RpcRequest(id=id_, method=method, params=params):
@@ -173,5 +173,5 @@ def encode_rpc(message: RpcMessage, *, version: bool = True) -> bytes:
 
 def _object(members: dict[str, bytes]) -> bytes:
     texts = (b'"%b":%b' % (name.encode(), json) for name, json in members.items() if json)
-    # In JSON a bare newline is white space between tokens, never part of a text.
+    # A bare newline in JSON is white space between tokens, never part of a text.
     return (b"{" + b",".join(texts) + b"}").replace(b"\n", b" ").replace(b"\r", b" ")

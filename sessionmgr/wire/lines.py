@@ -1,12 +1,12 @@
-"""Bytes to lines, and lines to a provider's frames; one read is one batch.
+"""Decoders from bytes to lines, and from lines to a provider's frames; one read is one batch.
 
 The line decoder takes bytes in pieces of any size and returns whole lines. Only new bytes can hold
 a newline, so the unfinished line is never scanned again, and each byte is copied a fixed number of
 times however small the reads are.
 
-Reading a frame never fails. A line is, in this order: a frame of the decoder's type; the same once
-a tolerant reader has repaired the text; JSON of no known type, which is kept as it is because
-providers add to their frames every month; malformed; noise.
+Decoding a frame never fails. A line is, in this order: a frame of the decoder's type; the same
+after a lenient parser has repaired the text; JSON of unknown type, which is kept because providers
+add to their frames every month; malformed; noise.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
 T = TypeVar("T")
 
 Line: TypeAlias = bytes | OversizedFrame
-"""A line without its newline, or what is left of one that was too long."""
+"""A line without its newline, or the remains of one that was too long."""
 
 
 class UntypedFrame(msgspec.Struct, frozen=True):
-    """Well-formed JSON of another type than was asked for: a new frame, or a changed one."""
+    """Well-formed JSON of another type than expected: a new frame, or a changed one."""
 
     value: Json
     why: str
 
 
 NoFrame: TypeAlias = UntypedFrame | MalformedFrame | NoiseLine | OversizedFrame
-"""A line that is no frame of a known type."""
+"""A line that is not a frame of a known type."""
 
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class LineDecoder:
-    r"""Finds the lines in a stream of bytes; where the bytes are cut does not matter.
+    r"""Decoder from a stream of bytes to lines, independent of where the bytes are cut.
 
-    A line ends with LF or CRLF. Lines of nothing but white space are skipped. A line of more than
-    `limit` bytes is skipped to its end and stands in the result as one `Oversized`.
+    A line ends with LF or CRLF. Lines of white space are skipped. A line of more than `limit` bytes
+    is skipped to its end; the result has one `OversizedFrame` in its place.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
         if limit < 1:
-            raise ValueError(f"limit={limit}: a line has at least one byte")
+            raise ValueError(f"limit={limit}: must be at least 1")
         self._limit = limit
-        # The unfinished line; of one that is too long no more than its head.
+        # The unfinished line; of one that is too long, only its head.
         self._held = bytearray()
         self._seen = 0
 
@@ -70,7 +70,7 @@ class LineDecoder:
         return found if first is None else [first, *found]
 
     def close(self) -> Sequence[Line]:
-        """Return the last line, if no newline came to end it: there is nothing more to come."""
+        """Return the last line, if it has no newline; call this at the end of the stream."""
         last = self._end()
         return [] if last is None else [last]
 
@@ -79,7 +79,7 @@ class LineDecoder:
         if self._seen <= self._limit:
             self._held += piece
         elif before <= self._limit:
-            # However it was cut, its first min(HEAD, limit) bytes are here.
+            # Wherever the line was cut, its first min(HEAD, limit) bytes are here.
             head = min(HEAD, self._limit)
             self._held = self._held[:head] + piece[:head]
             del self._held[head:]
@@ -101,7 +101,7 @@ class LineDecoder:
 
     @staticmethod
     def _whole(lines: list[bytes], *, carriage_returns: bool) -> Sequence[Line]:
-        # The common case, where no line can be too long, and every nanosecond counts.
+        # Fast path: no line can be too long.
         if carriage_returns:
             lines = [line.removesuffix(b"\r") for line in lines]
         if not all(lines) or any(map(bytes.isspace, lines)):
@@ -114,12 +114,12 @@ def decode_frames(
     decoder: msgspec.json.Decoder[T],
     mend: Callable[[UntypedFrame], T | UntypedFrame] | None = None,
 ) -> list[T | NoFrame]:
-    """Return the frame of each line of a read; frames of the type cost no more than decoding.
+    """Decode each line of a read; a frame of the expected type costs no more than its decoding.
 
-    `mend` reads frames of which only a part has the type; without it they stay untyped.
+    `mend` decodes frames of which only a part has the type; without it they stay untyped.
     """
     try:
-        # Nearly always all of them are; where one is not, TypeError says that it was too long.
+        # Fast path: nearly always all lines decode. An `OversizedFrame` raises TypeError.
         return list(map(decoder.decode, cast("Sequence[bytes]", lines)))
     except (*_REFUSALS, TypeError):
         frames: list[T | NoFrame] = []

@@ -1,4 +1,4 @@
-"""What is left of a frame that grew past its limit."""
+"""Placeholder for a frame that exceeded its limit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 import msgspec
 
 LIMIT: Final = 64 * 1024 * 1024
-"""How long a frame may be unless its decoder is told otherwise."""
+"""Default limit of a frame in bytes."""
 HEAD: Final = 1024
-"""How much of an oversized frame is kept, so that one can tell what it was."""
+"""Number of bytes kept of an oversized frame, so that a reader can identify it."""
 
 
 class OversizedFrame(msgspec.Struct, frozen=True):
-    """A frame that was skipped to its end, in the place where it would have stood."""
+    """A frame that was skipped to its end, in its place in the stream."""
 
     bytes_seen: int
-    """How long it was, without what terminated it."""
+    """Its length without the terminator."""
     head: bytes
-    """How it began."""
+    """Its first bytes."""

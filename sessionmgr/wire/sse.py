@@ -1,8 +1,8 @@
-"""Server-sent events: the bytes of a `text/event-stream`, as WHATWG has it, to events.
+"""Server-sent events: decodes the bytes of a `text/event-stream` (WHATWG).
 
 Lines end with LF, CR or CRLF, also where a read ends between CR and LF; an empty line ends an
-event. Data stays bytes, for whoever knows its type. Unlike a browser, which drops it, an event
-that was not ended when the stream closed is reported, because it tells that a reply was cut.
+event. Data stays bytes, which code that knows their type decodes. An event that is incomplete when
+the stream closes is reported (a browser drops it), because it shows that a reply was cut.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import msgspec
 
 from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
 
-_MOST_DIGITS: Final = 15  # of a time to wait; nobody means more
+_MOST_DIGITS: Final = 15  # of a reconnection time in milliseconds
 
 
 class ServerEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event. Its name is "message" unless the server gave another."""
+    """An event. Its name is "message" unless the server sets another."""
 
     name: str
     data: bytes
     id: str
-    """The last id that the server gave, with this event or before."""
+    """The last id that the server sent, with this event or before."""
 
 
 class IncompleteEvent(msgspec.Struct, frozen=True, gc=False):
-    """What had come of an event when the stream closed."""
+    """The received part of an event that was incomplete when the stream closed."""
 
     name: str
     data: bytes
@@ -38,31 +38,31 @@ SseItem: TypeAlias = ServerEvent | OversizedFrame
 
 
 class ServerEventDecoder:
-    """Finds the events in a stream of bytes; where the bytes are cut does not matter.
+    """Decoder from a stream of bytes to events, independent of where the bytes are cut.
 
-    An event whose lines have more than `limit` bytes in all is skipped to its end and stands in
-    the result as one `Oversized`. Comments are skipped and count for nothing; a server sends
-    them to show that it is alive, which the bytes themselves have shown.
+    An event whose lines have more than `limit` bytes in all is skipped to its end; the result has
+    one `OversizedFrame` in its place. Comments are skipped and do not count: servers send them to
+    keep the connection alive.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
         if limit < 1:
-            raise ValueError(f"limit={limit}: an event has at least one byte")
+            raise ValueError(f"limit={limit}: must be at least 1")
         self._limit = limit
         # The unfinished event: its lines, their size, and its head once it is too long.
         self._lines: list[bytes] = []
         self._size = 0
         self._head: bytes | None = None
-        # The unfinished line; of a comment the colon only, of an event too long nothing.
+        # The unfinished line; of a comment only the colon, of an oversized event nothing.
         self._held: bytearray = bytearray()
         self._line_size = 0
         # The stream's first bytes while they may be a byte order mark; None once that is decided.
         self._opening: bytes | None = b""
         self._after_cr = False
         self.last_id = ""
-        """What a client sends as `Last-Event-ID` when it connects again."""
+        """The `Last-Event-ID` that a client sends when it reconnects."""
         self.retry: int | None = None
-        """After how many milliseconds the server wants it to; None if it did not say."""
+        """The server's reconnection time in milliseconds; None if it sent none."""
 
     def feed(self, data: bytes | bytearray) -> Sequence[SseItem]:
         """Return the events that `data` completes, in their order."""
@@ -85,8 +85,8 @@ class ServerEventDecoder:
         return found
 
     def close(self) -> IncompleteEvent | OversizedFrame | None:
-        """Return the event that the end of the stream has cut, if any: nothing more is to come."""
-        if self._opening:  # too short for a byte order mark: text
+        """Return the event that the end of the stream cut, if any."""
+        if self._opening:  # too short for a byte order mark, so it is text
             self._buffer(self._opening)
         self._opening = None
         if self._line_size:
@@ -124,7 +124,7 @@ class ServerEventDecoder:
         if self._size <= self._limit:
             self._held += piece
             return
-        # However it was cut, its first min(HEAD, limit) bytes are here.
+        # Wherever the event was cut, its first min(HEAD, limit) bytes are here.
         text = b"\n".join([*self._lines, self._held + piece[:HEAD]])
         self._head = text[: min(HEAD, self._limit)]
         self._lines.clear()
@@ -162,5 +162,5 @@ class ServerEventDecoder:
                 case b"retry" if value.isdigit() and len(value) <= _MOST_DIGITS:
                     self.retry = int(value)
                 case _:
-                    pass  # not known, or not understood: to be ignored
+                    pass  # an unknown or invalid field is ignored
         return name.decode(errors="replace") or "message", b"\n".join(data) if data else None

@@ -151,6 +151,13 @@ def test_a_field_of_json_is_what_it_is_made_to_be_whatever_was_carried() -> None
     assert json.loads(encode_event(redacted))["tool_input"] == {}
 
 
+def test_an_event_declares_its_tag_as_a_literal() -> None:
+    for tag, event_type in EVENT_TYPES.items():
+        declared = get_type_hints(event_type, include_extras=True)["type"]
+        assert declared == ClassVar[Literal[tag]]
+        assert event_type.type == tag
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -167,13 +174,6 @@ def test_a_field_of_json_is_what_it_is_made_to_be_whatever_was_carried() -> None
         b"[" * 100_000,
     ],
 )
-def test_an_event_declares_its_tag_as_a_literal() -> None:
-    for tag, event_type in EVENT_TYPES.items():
-        declared = get_type_hints(event_type, include_extras=True)["type"]
-        assert declared == ClassVar[Literal[tag]]
-        assert event_type.type == tag
-
-
 def test_what_we_do_not_understand_is_written_back_to_the_byte(body: bytes) -> None:
     read = decode_event(body)
     assert isinstance(read, UnknownEvent)

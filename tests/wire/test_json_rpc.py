@@ -122,7 +122,7 @@ def test_an_error_about_an_unreadable_line_has_no_id() -> None:
 def test_an_error_of_unknown_shape_is_an_error_all_the_same() -> None:
     for odd in (b'"no"', b'{"code":"429"}', b"[]", b'{"message":"no"}'):
         (found,) = decode_rpc(b'{"id":7,"error":' + odd + b"}")
-        assert found == RpcErrorResponse(7, None, "an error of unknown shape", odd)
+        assert found == RpcErrorResponse(7, None, "an error of unknown form", odd)
 
 
 def test_unknown_members_change_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What happens in a session, as a closed union of types; what we do not know is kept as it is."""
+"""Events of a session, as a closed union of types; unknown events are kept as they are."""
 
 from sessionmgr.model.event.codec import (
     EVENT_TYPES as EVENT_TYPES,

@@ -1,7 +1,7 @@
-"""Events to bytes and back: total, and without loss.
+"""Codec of events: total, and without loss.
 
-The stored bytes are the record, and an event is a view of it. The fast reader refuses whatever it
-does not know exactly; only then the slow way is taken, which sets the unknown aside and carries it.
+The stored bytes are the record, and an event is a view of them. The fast decoder refuses whatever
+it does not know exactly; only then the slow path removes the unknown fields and carries them along.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ _encoder: Final = msgspec.json.Encoder()
 
 @cache
 def _decoder() -> msgspec.json.Decoder[KnownEvent]:
-    """Make the fast reader when something is first read: that takes as long as many imports."""
+    """Make the fast decoder on first use: it takes as long as many imports."""
     return msgspec.json.Decoder(KnownEvent)
 
 
 def decode_event(body: bytes) -> AnyEvent:
-    """Read an event, whatever it is: what we cannot read comes as an `UnknownEvent`."""
+    """Decode an event; one that cannot be decoded becomes an `UnknownEvent`."""
     try:
         event: KnownEvent = _decoder().decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -89,7 +89,7 @@ def decode_event(body: bytes) -> AnyEvent:
 
 
 def encode_event(event: Event | UnknownEvent) -> bytes:
-    """Write an event; what was read with it and is unknown is written as it was."""
+    """Encode an event, including the unknown fields that were decoded with it."""
     if isinstance(event, UnknownEvent):
         return event.body
     if event.source is not UNSET:
@@ -101,7 +101,7 @@ def encode_event(event: Event | UnknownEvent) -> bytes:
 
 
 def encode_events(events: Sequence[Event]) -> tuple[list[bytes], bool]:
-    """Write many events, and say whether who reads them finds the very same."""
+    """Encode events, and return whether decoding the bytes gives equal events."""
     if not [event for event in events if event.source is not UNSET]:
         try:
             return list(map(_encoder.encode, events)), True
@@ -127,7 +127,7 @@ def _decode_newer(found: dict[str, Json], of: type[KnownEvent], body: bytes) -> 
         known = without_unknown(found, of)
         event: KnownEvent = msgspec.convert(known, of)
     except (msgspec.ValidationError, RecursionError):
-        return _unknown(str(found["type"]), found, body)  # a known name for something else
+        return _unknown(str(found["type"]), found, body)  # a known tag with another meaning
     if known == found:
         return event
     return msgspec.structs.replace(event, source=found)
@@ -149,7 +149,7 @@ class _EventEnvelope(msgspec.Struct, frozen=True):
 def _unknown(tag: str, found: dict[str, Json], body: bytes) -> UnknownEvent:
     fields: dict[str, object] = {}
     for name in _EventEnvelope.__struct_fields__:
-        try:  # each by itself: one that changed its type does not hide the others
+        try:  # each field by itself, so that one of a changed type does not hide the others
             envelope = msgspec.convert({name: found[name]} if name in found else {}, _EventEnvelope)
         except msgspec.ValidationError:
             continue

@@ -1,4 +1,4 @@
-"""What went wrong or looks odd; nothing of it ends a run."""
+"""Diagnostic events: failures and oddities that do not end a run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from sessionmgr.model.json_codec import Json
 
 
 class StallSuspected(Event, frozen=True, kw_only=True):
-    """It has been silent for long, in a state in which that is odd."""
+    """The run has been silent for long, in a state in which that is unusual."""
 
     type: ClassVar[Literal["stall_suspected"]]
     state: str
-    """The timeout that runs, such as `model` or `idle`."""
+    """The timeout in force, such as `model` or `idle`."""
     silent_for: float
     """Seconds of silence."""
     evidence: Json = None
-    """State of the process, where it is known."""
+    """State of the process, if known."""
 
 
 class PolicyViolation(Event, frozen=True, kw_only=True):
-    """The agent did what it was not allowed, or a rule of ours was broken."""
+    """The agent did something that it may not do, or broke a rule of the manager."""
 
     type: ClassVar[Literal["policy_violation"]]
     rule: str
@@ -32,7 +32,7 @@ class PolicyViolation(Event, frozen=True, kw_only=True):
 
 
 class ErrorOccurred(Event, frozen=True, kw_only=True):
-    """Something failed on the way; the run goes on."""
+    """A failure that does not end the run."""
 
     type: ClassVar[Literal["error_occurred"]]
     failure: Failure
@@ -52,7 +52,7 @@ class OutputReceived(Event, frozen=True, kw_only=True):
 
 
 class RawReceived(Event, frozen=True, kw_only=True):
-    """A frame that the adapter does not know, as it came."""
+    """A frame that the adapter does not know, unchanged."""
 
     type: ClassVar[Literal["raw_received"]]
     frame: Json
@@ -60,10 +60,10 @@ class RawReceived(Event, frozen=True, kw_only=True):
 
 
 class EventsPruned(Event, frozen=True, kw_only=True):
-    """In place of events that were pruned: their numbers, `first` to `last`."""
+    """Placeholder for pruned events: the numbers `first` to `last`."""
 
     type: ClassVar[Literal["events_pruned"]]
     first: int
-    """First number that was pruned."""
+    """First pruned number."""
     last: int
-    """Last number that was pruned."""
+    """Last pruned number."""

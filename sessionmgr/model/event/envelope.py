@@ -1,4 +1,4 @@
-"""What every event has, whatever it says: where it belongs, and its place in the order."""
+"""The envelope of an event: the fields that every event has."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Event(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
-    gc=False,  # scalars and JSON: nothing in an event can lead back to it
+    gc=False,  # scalars and JSON: no reference cycle is possible
     tag=_tag,
     tag_field="type",
     forbid_unknown_fields=True,
 ):
     """Something that happened in a session.
 
-    An adapter makes it with the fields of its type alone; the rest is stamped on by whoever
-    records it. `seq` counts the events of a session from 1, and 0 is: not recorded yet.
+    An adapter sets the fields of the event's type; the recorder stamps the others. `seq` counts
+    the events of a session from 1; 0 means that the event is not recorded yet.
     """
 
     seq: int = 0
@@ -47,24 +47,24 @@ class Event(
     parent_tool_call_id: str | UnsetType = UNSET
     """The tool call on whose behalf a sub-agent acts."""
     synthetic: bool | UnsetType = UNSET
-    """True: nobody said so, we inferred it."""
+    """True if the provider did not report this and sessionmgr inferred it."""
     raw: Json | UnsetType = UNSET
-    """What the provider said, word for word, where that was asked for."""
-    # The object it was read from, where that holds more than we know: written back with it. A
-    # name that nobody else's JSON has; on the wire it never stands.
+    """The provider's own frame, unchanged, if raw frames were requested."""
+    # The object that the event was decoded from, if it has unknown fields: encoded again with it.
+    # The name cannot collide with a field of foreign JSON, and is never written.
     source: dict[str, Json] | UnsetType = msgspec.field(default=UNSET, name="~source")
     type: ClassVar[str]
-    """The name of its type, as written; each type declares it as a `Literal`."""
+    """The tag of the type, as written; each type declares it as a `Literal`."""
 
     def __init_subclass__(cls) -> None:
-        """Name the type: whoever follows asks each event for that."""
+        """Set the tag of the type once: readers use it for every event."""
         super().__init_subclass__()
         cls.type = _tag(cls.__name__)
 
     def stamped(
         self, *, seq: int, at: str, session_id: str, run_id: str | None, provider: str
     ) -> Self:
-        """Return the event as it goes into the record."""
+        """Return the event with the fields that the recorder sets."""
         return msgspec.structs.replace(
             self, seq=seq, at=at, session_id=session_id, run_id=run_id, provider=provider
         )
@@ -76,7 +76,7 @@ E = TypeVar("E", bound=Event)
 def stamp(
     events: Sequence[E], first: int, at: str, session_id: str, run_id: str | None, provider: str
 ) -> list[E]:
-    """Return the events as they go into the record, numbered from `first`."""
+    """Return the events with the fields that the recorder sets, numbered from `first`."""
     put = msgspec.structs.replace
     return [
         put(event, seq=seq, at=at, session_id=session_id, run_id=run_id, provider=provider)
@@ -85,10 +85,10 @@ def stamp(
 
 
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a type that this version does not know, kept and written back as it is."""
+    """An event of a type that this version does not know; it is stored and encoded unchanged."""
 
     type: ClassVar[Literal["unknown"]] = "unknown"
-    """A tag of its own, so that a check of `type` tells the known events apart."""
+    """A tag of its own, so that a check of `type` distinguishes it from the known events."""
     tag: str
     """The type as written in the body."""
     body: bytes

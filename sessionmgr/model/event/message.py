@@ -1,4 +1,4 @@
-"""What was said: messages, reasoning, plans, images."""
+"""Events of the conversation: messages, reasoning, plans, images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sessionmgr.model.value import Value
 
 
 class MessageSent(Event, frozen=True, kw_only=True):
-    """A message of ours, and how far it has come."""
+    """A message to the agent, and its delivery state."""
 
     type: ClassVar[Literal["message_sent"]]
     message_id: str
@@ -19,11 +19,11 @@ class MessageSent(Event, frozen=True, kw_only=True):
     follow_up: bool = False
     """Whether the message follows a prompt: `append`, not `start`."""
     state: Literal["queued", "sent", "dropped", "unknown"] = "sent"
-    """How far the message has come; `unknown` if the run ended before that was certain."""
+    """Delivery state; `unknown` if the run ended before delivery was certain."""
 
 
 class MessageStreamed(Event, frozen=True, kw_only=True):
-    """The agent wrote some more text: a preview of the message that follows."""
+    """The agent wrote more text: a preview of the message that follows."""
 
     type: ClassVar[Literal["message_streamed"]]
     delta: str
@@ -33,7 +33,7 @@ class MessageStreamed(Event, frozen=True, kw_only=True):
 
 
 class MessageReceived(Event, frozen=True, kw_only=True):
-    """A whole message; of the agent, if it does not say otherwise."""
+    """A complete message; from the agent unless `role` says otherwise."""
 
     type: ClassVar[Literal["message_received"]]
     content: str
@@ -45,7 +45,7 @@ class MessageReceived(Event, frozen=True, kw_only=True):
 
 
 class ReasoningStreamed(Event, frozen=True, kw_only=True):
-    """The agent thought some more: a preview."""
+    """The agent reasoned further: a preview."""
 
     type: ClassVar[Literal["reasoning_streamed"]]
     delta: str
@@ -53,7 +53,7 @@ class ReasoningStreamed(Event, frozen=True, kw_only=True):
 
 
 class ReasoningReceived(Event, frozen=True, kw_only=True):
-    """What the agent lets us know of its reasoning."""
+    """The part of its reasoning that the agent reports."""
 
     type: ClassVar[Literal["reasoning_received"]]
     content: str
@@ -72,7 +72,7 @@ class PlanEntry(Value, frozen=True, kw_only=True, gc=False):
 
 
 class PlanUpdated(Event, frozen=True, kw_only=True):
-    """The agent's plan, as it now is."""
+    """The agent's present plan."""
 
     type: ClassVar[Literal["plan_updated"]]
     entries: tuple[PlanEntry, ...]
@@ -80,7 +80,7 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
 
 
 class ImageReceived(Event, frozen=True, kw_only=True):
-    """The agent made an image; its bytes are a blob in the store, named by their sha256."""
+    """The agent made an image; the store keeps its bytes as a blob named by their sha256."""
 
     type: ClassVar[Literal["image_received"]]
     media_type: str

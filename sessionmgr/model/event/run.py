@@ -1,4 +1,4 @@
-"""How sessions and runs begin and end."""
+"""Events of the beginning and the end of sessions and runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessionmgr.model.usage import Cost, Usage
 
 
 class SessionCreated(Event, frozen=True, kw_only=True):
-    """A session has come to be."""
+    """A session was created."""
 
     type: ClassVar[Literal["session_created"]]
 
@@ -35,7 +35,7 @@ class SessionReopened(Event, frozen=True, kw_only=True):
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
-    """The provider has taken up a run; what only the manager knows, it completes."""
+    """The provider has started a run; the manager adds the fields that only it knows."""
 
     type: ClassVar[Literal["run_started"]]
     provider_session_id: str | None = None
@@ -57,14 +57,14 @@ class RunStarted(Event, frozen=True, kw_only=True):
     metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     """The caller's metadata."""
     asked: dict[str, Json] | UnsetType = UNSET
-    """The run's stored wishes beside its prompt: tools, options, limits.
+    """The stored request of the run besides its prompt: tools, options, limits.
 
     A follow-up of the run gets the same. Older records do not have it.
     """
 
 
 class ProviderSessionUpdated(Event, frozen=True, kw_only=True):
-    """The provider calls its session by another id from now on."""
+    """The provider has changed the id of its session."""
 
     type: ClassVar[Literal["provider_session_updated"]]
     provider_session_id: str
@@ -72,7 +72,7 @@ class ProviderSessionUpdated(Event, frozen=True, kw_only=True):
 
 
 class TurnCompleted(Event, frozen=True, kw_only=True):
-    """The provider has finished a turn, which is not yet the end of the run."""
+    """The provider has finished a turn, which does not yet end the run."""
 
     type: ClassVar[Literal["turn_completed"]]
     stop_reason: str | None = None
@@ -82,7 +82,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
 
 
 class ProcessExited(Event, frozen=True, kw_only=True):
-    """The run's own process is gone. This may follow the terminal event."""
+    """The run's own process has exited. This may follow the terminal event."""
 
     type: ClassVar[Literal["process_exited"]]
     exit_code: int | None = None
@@ -90,17 +90,17 @@ class ProcessExited(Event, frozen=True, kw_only=True):
     signal: int | None = None
     """Signal that ended the process, if one did."""
     forced: bool = False
-    """Whether sessionmgr sent SIGTERM or SIGKILL to a living process."""
+    """Whether sessionmgr sent SIGTERM or SIGKILL to the running process."""
     killed_by_os: bool = False
-    """Whether a signal from elsewhere ended the process; mostly the OOM killer."""
+    """Whether a signal from another source ended the process; mostly the OOM killer."""
     emptied: bool | None = None
-    """The kernel has confirmed that nothing of its tree is left."""
+    """Whether the kernel confirmed that its process tree is empty."""
     left_running: tuple[str, ...] = ()
-    """What of its tree is out of our reach."""
+    """Processes of its tree that are out of sessionmgr's reach."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True):
-    """A run's one terminal event, in one of six kinds."""
+    """The terminal event of a run, in one of six kinds."""
 
     stop_reason: str | None = None
     """The provider's reason for the end."""
@@ -119,40 +119,40 @@ class RunEnded(Event, frozen=True, kw_only=True):
     interrupted_tools: tuple[str, ...] = ()
     """Names of tools whose calls were running when the run was stopped."""
     ended_at: str | None = None
-    """When the run ended, if known and earlier than the record of its end."""
+    """Time of the end, if known and earlier than its record."""
 
 
 class RunCompleted(RunEnded, frozen=True, kw_only=True):
-    """The provider says that it is done, and well."""
+    """The provider reports success."""
 
     type: ClassVar[Literal["run_completed"]]
 
 
 class RunFailed(RunEnded, frozen=True, kw_only=True):
-    """It went wrong; `failure` says how."""
+    """The run failed; `failure` has the kind and the message."""
 
     type: ClassVar[Literal["run_failed"]]
 
 
 class RunCancelled(RunEnded, frozen=True, kw_only=True):
-    """Somebody stopped it; `reason` says who."""
+    """The run was stopped; `reason` has the cause."""
 
     type: ClassVar[Literal["run_cancelled"]]
 
 
 class RunTimedOut(RunEnded, frozen=True, kw_only=True):
-    """A clock ran out."""
+    """A deadline or a timeout ended the run."""
 
     type: ClassVar[Literal["run_timed_out"]]
 
 
 class RunRateLimited(RunEnded, frozen=True, kw_only=True):
-    """The provider wants us to wait, and nobody did."""
+    """A rate limit of the provider ended the run."""
 
     type: ClassVar[Literal["run_rate_limited"]]
 
 
 class RunPaused(RunEnded, frozen=True, kw_only=True):
-    """Interrupted so that it can be resumed."""
+    """The run was interrupted so that it can be resumed."""
 
     type: ClassVar[Literal["run_paused"]]

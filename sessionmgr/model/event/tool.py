@@ -1,4 +1,4 @@
-"""What an agent does with tools, and what it was allowed."""
+"""Events of tool calls and of their approval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sessionmgr.model.json_codec import Json
 
 
 class ToolCallStarted(Event, frozen=True, kw_only=True):
-    """A tool is being called."""
+    """A tool call has started."""
 
     type: ClassVar[Literal["tool_call_started"]]
     tool_call_id: str
@@ -21,7 +21,7 @@ class ToolCallStarted(Event, frozen=True, kw_only=True):
 
 
 class ToolCallUpdated(Event, frozen=True, kw_only=True):
-    """The tool printed some more."""
+    """The tool wrote more output."""
 
     type: ClassVar[Literal["tool_call_updated"]]
     tool_call_id: str
@@ -31,7 +31,7 @@ class ToolCallUpdated(Event, frozen=True, kw_only=True):
 
 
 class ToolCallEnded(Event, frozen=True, kw_only=True):
-    """A tool call is over, in one of two ways."""
+    """A tool call has ended, in one of two ways."""
 
     tool_call_id: str
     """Id of the call."""
@@ -44,19 +44,19 @@ class ToolCallEnded(Event, frozen=True, kw_only=True):
 
 
 class ToolCallCompleted(ToolCallEnded, frozen=True, kw_only=True):
-    """The tool did what it was asked."""
+    """The tool call succeeded."""
 
     type: ClassVar[Literal["tool_call_completed"]]
 
 
 class ToolCallFailed(ToolCallEnded, frozen=True, kw_only=True):
-    """The tool did not, or was not allowed to."""
+    """The tool call failed or was denied."""
 
     type: ClassVar[Literal["tool_call_failed"]]
 
 
 class ToolApproval(Event, frozen=True, kw_only=True):
-    """Something about a question whether a tool may be used."""
+    """An approval request for a tool call, or the answer to it."""
 
     approval_id: str
     """Id of the request (`apr_…`); `sessionmgr approve` takes it."""
@@ -73,22 +73,23 @@ class ToolApproval(Event, frozen=True, kw_only=True):
 
 
 class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):
-    """The agent asks whether it may."""
+    """The agent asks for approval of a tool call."""
 
     type: ClassVar[Literal["tool_approval_requested"]]
 
     timeout: float | None = None
-    """Seconds after which an unanswered request is denied; None: no answer is awaited, or no limit
-    is set."""
+    """Seconds after which an unanswered request is denied; None: no answer is expected, or there is
+    no limit.
+    """
 
 
 class ToolApprovalGranted(ToolApproval, frozen=True, kw_only=True):
-    """It may; a changed `tool_input` is what it may do instead."""
+    """The request was granted; a changed `tool_input` replaces the requested one."""
 
     type: ClassVar[Literal["tool_approval_granted"]]
 
 
 class ToolApprovalDenied(ToolApproval, frozen=True, kw_only=True):
-    """It may not."""
+    """The request was denied."""
 
     type: ClassVar[Literal["tool_approval_denied"]]

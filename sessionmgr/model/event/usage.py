@@ -1,4 +1,4 @@
-"""What it takes: tokens, money, context, patience with rate limits."""
+"""Events of usage: tokens, cost, context and rate limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessionmgr.model.usage import NOTHING_USED, Provenance, Usage
 
 
 class TokenUsageUpdated(Event, frozen=True, kw_only=True):
-    """More was used: `usage` and `cost` (in usd) are what is new, `total` what it comes to."""
+    """Further usage: `usage` and `cost` (US dollars) are the increase, `total` is the sum."""
 
     type: ClassVar[Literal["token_usage_updated"]]
     usage: Usage
@@ -24,7 +24,7 @@ class TokenUsageUpdated(Event, frozen=True, kw_only=True):
 
 
 class SessionStatsUpdated(Event, frozen=True, kw_only=True):
-    """How the provider's session stands."""
+    """Statistics of the provider's session."""
 
     type: ClassVar[Literal["session_stats_updated"]]
     model: str | None = None
@@ -40,7 +40,7 @@ class SessionStatsUpdated(Event, frozen=True, kw_only=True):
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True):
-    """The provider begins to shorten its context."""
+    """The provider begins to compact its context."""
 
     type: ClassVar[Literal["compaction_started"]]
     trigger: str | None = None
@@ -48,7 +48,7 @@ class CompactionStarted(Event, frozen=True, kw_only=True):
 
 
 class CompactionCompleted(Event, frozen=True, kw_only=True):
-    """The context is shorter."""
+    """The context is compacted."""
 
     type: ClassVar[Literal["compaction_completed"]]
     trigger: str | None = None
@@ -56,7 +56,7 @@ class CompactionCompleted(Event, frozen=True, kw_only=True):
 
 
 class CompactionFailed(Event, frozen=True, kw_only=True):
-    """The context is as long as before."""
+    """The compaction failed; the context is unchanged."""
 
     type: ClassVar[Literal["compaction_failed"]]
     trigger: str | None = None
@@ -64,7 +64,7 @@ class CompactionFailed(Event, frozen=True, kw_only=True):
 
 
 class RateLimitUpdated(Event, frozen=True, kw_only=True):
-    """How near a limit of the provider is."""
+    """The present state of a rate limit of the provider."""
 
     type: ClassVar[Literal["rate_limit_updated"]]
     bucket: str
@@ -78,7 +78,7 @@ class RateLimitUpdated(Event, frozen=True, kw_only=True):
 
 
 class RetryScheduled(Event, frozen=True, kw_only=True):
-    """Something failed and will be tried again, by the provider or by us."""
+    """A failed step will be retried, by the provider or by sessionmgr."""
 
     type: ClassVar[Literal["retry_scheduled"]]
     by: Literal["provider", "us"]

@@ -75,7 +75,7 @@ class TaskHandle(Generic[T]):
         self._waiter: Task | None = None
 
     def __repr__(self) -> str:
-        return f"<Run {self._child_task.name}: {self._child_task.state}>"
+        return f"<TaskHandle {self._child_task.name}: {self._child_task.state}>"
 
     @property
     def label(self) -> str:
@@ -146,8 +146,8 @@ class TaskHandle(Generic[T]):
         When the actor that owns the run calls this, it gets no message about it as well.
 
         Raises:
-            RunCrashed: the function raised; that is the `__cause__`.
-            RunCancelled: it was cancelled before it had a result.
+            TaskCrashed: the function raised; that is the `__cause__`.
+            TaskCancelled: it was cancelled before it had a result.
         """
         life = self._child_task
         owner = self._owner

@@ -102,7 +102,7 @@ class TaskSupervisor(UnorderedSupervisor):
 
         `async with tasks.stream(fn, items) as results: async for result in results: ...`
         gives the results in the order of the items, or as they come (`ordered=False`). A
-        crash raises `RunCrashed` where its result would be; `return_exceptions=True` yields
+        crash raises `TaskCrashed` where its result would be; `return_exceptions=True` yields
         it there instead. Items are taken as there is room for them. Leaving the block
         cancels what still runs.
 

@@ -334,7 +334,7 @@ SCENARIOS = [
         "a done, b done, end of b done, late done, b again done, one too many MaxChildren, a 1",
     ),
     SupervisorScenario(
-        tasks, "2, False, RunCancelled, RunCrashed, told of Down, 0 2 4 crash 8 10, 2"
+        tasks, "2, False, TaskCancelled, TaskCrashed, told of Down, 0 2 4 crash 8 10, 2"
     ),
     SupervisorScenario(deaf, "a c a"),
     SupervisorScenario(calls, "4 CallTimeout, 1 1, 2 2, 5 ActorDown, 6 ActorDown, 9"),

@@ -222,8 +222,8 @@ async def test_an_actor_may_leave_out_every_callback(
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (StepCast(1), "Plain does not handle casts: Step(number=1, follow=0)"),
-        (AskCall(), "Plain does not handle calls: Ask(number=0, follow=0)"),
+        (StepCast(1), "Plain does not handle casts: StepCast(number=1, follow=0)"),
+        (AskCall(), "Plain does not handle calls: AskCall(number=0, follow=0)"),
     ],
     ids=["cast", "call"],
 )

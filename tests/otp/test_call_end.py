@@ -257,7 +257,7 @@ def test_p13_every_call_ends_exactly_once(
         match answer.how:
             case "answered":
                 assert question.how not in ("crash", "leave", "refuse", "hand over to refuse")
-            case "RefusedError":
+            case "CallRefusedError":
                 assert question.how in ("refuse", "hand over to refuse")
             case "CallTimeout":
                 assert duration == question.timeout

@@ -110,7 +110,7 @@ async def test_a_timeout_is_one_of_trios_and_one_of_ours(autojump_clock: object)
         error = too_slow.value
         assert isinstance(error, CallTimeout)
         assert isinstance(error, OtpError)
-        assert str(error).startswith("root/p did not answer Do(")
+        assert str(error).startswith("root/p did not answer RunCall(")
         assert str(error).endswith(" within 0.25 s")
         assert error.timeout == 0.25
 

@@ -227,7 +227,7 @@ async def test_p21_a_link_to_the_dead_is_an_end_at_once(autojump_clock: object) 
         child(kind, id=kind.__name__, restart="temporary") for kind in (Puppet, TrappingPuppet)
     ]
     async with Supervisor(*specs, child(Puppet, id="dead", restart="temporary")) as sup:
-        puppet, trapper = sup.ref("Puppet", Puppet), sup.ref("Trapper", TrappingPuppet)
+        puppet, trapper = sup.ref("Puppet", Puppet), sup.ref("TrappingPuppet", TrappingPuppet)
         dead = sup.ref("dead")
         dead.kill()
         await dead.wait()

@@ -84,7 +84,7 @@ async def test_an_answer_may_come_later_and_from_elsewhere(autojump_clock: objec
         assert (one.waiting, two.waiting) == (True, False)
         one.fail(ReplyRefusedError("no"))
         await wait_all_tasks_blocked()
-        assert repr(first.answer) == "RefusedError('no')"
+        assert repr(first.answer) == "ReplyRefusedError('no')"
         assert sup.ref("clerk").alive
 
 
@@ -108,7 +108,7 @@ async def test_to_answer_twice_is_wrong(again: str, autojump_clock: object) -> N
         nursery.start_soon(inquirer.ask, sup.ref("clerk"))
         await wait_all_tasks_blocked()
         asked[0].reply("once")
-        with pytest.raises(AlreadyReplied, match=r"^supervisor/clerk answered Ask\(\) twice: "):
+        with pytest.raises(AlreadyReplied, match=r"^supervisor/clerk answered AskCall\(\) twice: "):
             asked[0].reply("twice") if again == "reply" else asked[0].fail(ReplyRefusedError())
     assert inquirer.answer == "once"
 
@@ -212,10 +212,10 @@ async def test_who_asked_is_known_where_it_is_a_child(autojump_clock: object) ->
             nursery.start_soon(Inquirer().ask, clerk)
             await wait_all_tasks_blocked()
             assert {caller.ref for caller in asked} == {puppet, None}
-            assert {repr(caller) for caller in asked} == {"<Caller of Ask(): open>"}
+            assert {repr(caller) for caller in asked} == {"<Caller of AskCall(): open>"}
             for caller in asked:
                 caller.reply("yes")
-            assert {repr(caller) for caller in asked} == {"<Caller of Ask(): answered>"}
+            assert {repr(caller) for caller in asked} == {"<Caller of AskCall(): answered>"}
 
 
 # Messages of the wrong kind, or to the wrong one.
@@ -226,7 +226,7 @@ async def test_a_cast_is_no_call_and_a_call_no_cast(autojump_clock: object) -> N
         ref = sup.ref("p")
         with pytest.raises(TypeError, match=r"^call\(\) takes a Call: nobody answers Note"):
             await ref.call(NoteCast())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        with pytest.raises(TypeError, match=r"^cast\(\) takes a Cast: Ask\(\) wants an answer"):
+        with pytest.raises(TypeError, match=r"^cast\(\) takes a Cast: AskCall\(\) wants an answer"):
             ref.cast(AskCall())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         assert ref.statistics().handled == 0
 

@@ -177,13 +177,13 @@ async def test_a_run_tells_how_it_is(autojump_clock: object) -> None:
         run = await tasks.async_nolink(work, 1, "value")
         await wait_all_tasks_blocked()
         assert (run.done, run.reason, run.outcome) == (False, None, None)
-        assert repr(run) == "<Run tasks/work-1: running>"
+        assert repr(run) == "<TaskHandle tasks/work-1: running>"
         assert [row.id for row in tasks.which_children()] == ["work-1"]
         assert await run.result() == "value"
         assert (run.done, run.reason, run.outcome) == (True, Normal(), outcome.Value("value"))
         assert await run.result() == "value"
         assert tasks.which_children() == []
-        assert repr(run) == "<Run tasks/work-1: stopped>"
+        assert repr(run) == "<TaskHandle tasks/work-1: stopped>"
 
 
 async def test_whoever_is_no_actor_gets_no_messages_and_no_harm(autojump_clock: object) -> None:

@@ -6,8 +6,8 @@ that leaves the block. Nothing here knows about agents.
 """
 
 from sessionmgr.otp.actor import Actor as Actor
-from sessionmgr.otp.caller import Caller as Caller
 from sessionmgr.otp.child_builder import child as child
+from sessionmgr.otp.child_rows import ChildCounts as ChildCounts, ChildRow as ChildRow
 from sessionmgr.otp.child_spec import Backoff as Backoff, ChildSpec as ChildSpec
 from sessionmgr.otp.dynamic_supervisor import DynamicSupervisor as DynamicSupervisor
 from sessionmgr.otp.errors import (
@@ -44,27 +44,29 @@ from sessionmgr.otp.message import (
     Call as Call,
     Cast as Cast,
     Continue as Continue,
+    Stop as Stop,
+)
+from sessionmgr.otp.ref import (
+    Caller as Caller,
     Down as Down,
     Exit as Exit,
-    Stop as Stop,
-    TaskDone as TaskDone,
+    Monitor as Monitor,
+    Ref as Ref,
 )
-from sessionmgr.otp.ref import Monitor as Monitor, Ref as Ref, Via as Via
 from sessionmgr.otp.registry import (
     DispatchResult as DispatchResult,
     Registry as Registry,
     RegistryEntry as RegistryEntry,
+    Via as Via,
 )
 from sessionmgr.otp.statistics import (
     ActorStatistics as ActorStatistics,
-    ChildCounts as ChildCounts,
-    ChildRow as ChildRow,
     RegistryStatistics as RegistryStatistics,
     SupervisorStatistics as SupervisorStatistics,
 )
 from sessionmgr.otp.stream import Stream as Stream
 from sessionmgr.otp.supervisor import Supervisor as Supervisor
-from sessionmgr.otp.task_handle import TaskHandle as TaskHandle
+from sessionmgr.otp.task_handle import TaskDone as TaskDone, TaskHandle as TaskHandle
 from sessionmgr.otp.task_supervisor import TaskSupervisor as TaskSupervisor
 from sessionmgr.otp.watchdog import watchdog as watchdog
 

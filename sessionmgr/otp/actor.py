@@ -18,14 +18,14 @@ a supervisor can start anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from trio.lowlevel import checkpoint, disable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.otp import report
-from sessionmgr.otp.caller import CALL_ABANDONED, Caller
-from sessionmgr.otp.mailbox import InfoMessage, SendWaiter
+from sessionmgr.otp.mailbox import CALL_ABANDONED, InfoMessage, SendWaiter
 from sessionmgr.otp.message import NOREPLY, Cast, Continue, Stop
+from sessionmgr.otp.ref import Caller, exit_message, ref_of
 
 if TYPE_CHECKING:
     from sessionmgr.otp.child_task import ChildTask
@@ -108,9 +108,9 @@ def prepare_actor(life: ChildTask) -> None:
 def _create(life: ChildTask) -> Actor:
     actor = life.spec.target(*life.spec.args)
     assert isinstance(actor, Actor)
-    actor.ref = life.ref
+    actor.ref = ref_of(life)
     if actor.trap_exit:
-        life.traps_exits = True
+        life.make_exit_message = exit_message
     return actor
 
 
@@ -128,7 +128,7 @@ async def run_actor(life: ChildTask) -> None:
     Long, and in one piece: each function more would cost every message a tenth of its time,
     and every idle actor a frame.
     """
-    actor = life.actor
+    actor = cast("Actor | None", life.actor)
     follow: object = None
     if actor is None:
         actor = _create(life)

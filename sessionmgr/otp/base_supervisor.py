@@ -23,6 +23,7 @@ from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.otp import report
 from sessionmgr.otp.call_deadlines import DeadlineTable
+from sessionmgr.otp.child_rows import ChildCounts
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.context import CURRENT_CHILD
 from sessionmgr.otp.crash_boundary import run_child
@@ -35,8 +36,9 @@ from sessionmgr.otp.errors import (
     UnknownChild,
 )
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed
+from sessionmgr.otp.ref import ref_of
 from sessionmgr.otp.root_nursery import RootNursery, unwrap_group
-from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics
+from sessionmgr.otp.statistics import SupervisorStatistics
 from sessionmgr.otp.tree_drawing import TreeNode, draw_tree, leaf_text, supervisor_text
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.child_rows import ChildRow
     from sessionmgr.otp.ref import Ref
-    from sessionmgr.otp.statistics import ChildRow
 
 A = TypeVar("A", bound="Actor")
 
@@ -86,7 +88,7 @@ class BaseSupervisor(ABC):
     @enable_ki_protection
     async def __aenter__(self) -> Self:
         self._check_unused()
-        self._root = RootNursery(self)
+        self._root = RootNursery(self.name, self.run, self)
         await self._root.enter()
         return self
 
@@ -322,7 +324,7 @@ class BaseSupervisor(ABC):
         own = life.spec.actor
         if actor is not None and (own is None or not issubclass(own, actor)):
             raise TypeError(f"{life.name} is {life.spec.label}, not {actor.__name__}")
-        return life.ref
+        return ref_of(life)
 
     def tree(self, *, limit: int = 50) -> str:
         """Draw this supervisor and all below it as they are now; `print` it.

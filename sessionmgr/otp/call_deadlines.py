@@ -9,29 +9,37 @@ trio's, so virtual time works.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-if TYPE_CHECKING:
-    from sessionmgr.otp.caller import Caller
-
 MIN_BUCKETS: Final = 64
+
+
+class Expirable(Protocol):
+    """The part of a call that the table uses."""
+
+    bucket: dict[Expirable, float] | None
+    """The table's dictionary with this call, while the call has a deadline."""
+
+    def expire(self, timeout: float) -> None:
+        """End the call, because `timeout` seconds have passed."""
+        ...
 
 
 class DeadlineTable:
     """Calls by their timeouts, and the task that ends those whose time has come."""
 
     def __init__(self) -> None:
-        self._buckets: dict[float, dict[Caller, float]] = {}
+        self._buckets: dict[float, dict[Expirable, float]] = {}
         # How many timeouts there may be before the unused ones are dropped.
         self._full = MIN_BUCKETS
         self._alarm = trio.CancelScope()
         self._life = trio.CancelScope()
 
     @enable_ki_protection
-    def add(self, caller: Caller, timeout: float) -> None:
+    def add(self, caller: Expirable, timeout: float) -> None:
         """Let `caller` wait no longer than `timeout` seconds from now."""
         bucket = self._buckets.get(timeout)
         if bucket is None:
@@ -62,7 +70,7 @@ class DeadlineTable:
 
     def _expire(self, now: float) -> None:
         for timeout, bucket in list(self._buckets.items()):
-            due: list[Caller] = []
+            due: list[Expirable] = []
             for caller, deadline in bucket.items():
                 if deadline > now:
                     break

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.caller import Caller
     from sessionmgr.otp.child_spec import ChildSpec
     from sessionmgr.otp.child_task import ChildTask
     from sessionmgr.otp.exit_reason import ExitReason
+    from sessionmgr.otp.ref import Caller
 
 
 class ChildEntry:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.child_task import ChildTask
-
-A = TypeVar("A", bound="Actor", covariant=True)
+A = TypeVar("A", covariant=True)
 
 RestartPolicy = Literal["permanent", "transient", "temporary"]
 ChildKind = Literal["actor", "function", "supervisor"]
@@ -53,15 +49,16 @@ class ChildSpec(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     args: tuple[object, ...] = ()
     label: str
     """What a child without an id is called after."""
-    body: Callable[[ChildTask], Awaitable[None]]
-    prepare: Callable[[ChildTask], None] | None = None
+    body: Callable[..., Awaitable[None]]
+    """The function that runs the child; its argument is the `ChildTask`."""
+    prepare: Callable[..., None] | None = None
     """What is to be done before `body`, where that can be done without waiting."""
     id: str | None = None
     restart: RestartPolicy = "permanent"
     shutdown: ShutdownTime = DEFAULT_SHUTDOWN
     significant: bool = False
     backoff: Backoff | None = None
-    actor: type[Actor] | None = None
+    actor: type[object] | None = None
     """The class, of a child that is an actor."""
     bound: int | None = None
     """How many messages it lets wait."""

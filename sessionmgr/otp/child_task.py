@@ -16,7 +16,7 @@ The strategy, once for all kinds of children:
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 from outcome import Value
@@ -27,20 +27,14 @@ from trio.lowlevel import (
     reschedule,
 )
 
-from sessionmgr.otp.caller import Caller
 from sessionmgr.otp.exit_reason import KILLED, Crashed, ExitReason, Normal
-from sessionmgr.otp.mailbox import InfoMessage, Mailbox
-from sessionmgr.otp.message import Exit
-from sessionmgr.otp.ref import Ref
+from sessionmgr.otp.mailbox import InfoMessage, Mailbox, PendingCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.call_deadlines import DeadlineTable
     from sessionmgr.otp.child_spec import ChildSpec
-    from sessionmgr.otp.ref import Monitor
-    from sessionmgr.otp.registry import Registry
 
 
 class ParentSupervisor(Protocol):
@@ -65,6 +59,26 @@ class ParentSupervisor(Protocol):
         ...
 
 
+class ExitObserver(Protocol):
+    """A monitor, as the monitored child and the watching child know it."""
+
+    def notify(self, reason: ExitReason) -> None:
+        """Report the end of the monitored child to the watcher."""
+        ...
+
+    def cancel(self) -> None:
+        """Remove the monitor."""
+        ...
+
+
+class NameTable(Protocol):
+    """A registry, as a child with names in it knows it."""
+
+    def remove_child(self, child: ChildTask, /) -> None:
+        """Free the names of a child that has ended."""
+        ...
+
+
 class ChildTask:
     """The record of one incarnation; `Ref` is what users hold of it."""
 
@@ -72,9 +86,9 @@ class ChildTask:
     # and ten thousand idle ones are to be cheap.
     __slots__ = (
         "__dict__",
-        "_ref",
         "actor",
         "born",
+        "cached_ref",
         "current",
         "handled",
         "id",
@@ -101,25 +115,26 @@ class ChildTask:
     up_since: float | None = None
     terminate_callback: Callable[[ExitReason], Awaitable[None]] | None = None
     # Whether ends of linked children come as messages; calls that are to be answered later.
-    traps_exits: bool = False
-    deferred: set[Caller] | None = None
+    make_exit_message: Callable[[ChildTask, ExitReason], object] | None = None
+    deferred: set[PendingCall] | None = None
     # Whom this one waits for: in calls, and while it starts or stops a child.
     waits_for: list[ChildTask] | tuple[()] = ()
     # Who wants to know of the end.
     waiters: list[Task] | None = None
-    monitors: dict[Monitor, None] | None = None
-    watching: dict[Monitor, None] | None = None
+    monitors: dict[ExitObserver, None] | None = None
+    watching: dict[ExitObserver, None] | None = None
     links: dict[ChildTask, None] | None = None
-    names: dict[Registry, None] | None = None
+    names: dict[NameTable, None] | None = None
 
     def __init__(
-        self, spec: ChildSpec[Actor], id: str, owner: ParentSupervisor, restarts: int = 0
+        self, spec: ChildSpec[object], id: str, owner: ParentSupervisor, restarts: int = 0
     ) -> None:
         self.spec = spec
         self.id = id
         self.owner = owner
         self.restarts = restarts
-        self._ref: Ref[Actor] | None = None
+        # Its `Ref`, once one was asked for; see `ref_of`, which keeps references identical.
+        self.cached_ref: Any = None
         self.born = trio.current_time()
         self.task: Task | None = None
         # Who waits in `start_child` for this one to be up.
@@ -132,7 +147,7 @@ class ChildTask:
         self.reason: ExitReason | None = None
         self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
         self.handled = 0
-        self.actor: Actor | None = None
+        self.actor: object = None
         # What a function passed to `task_status.started`; of a task, its `Run`.
         self.value: object = None
         # The message that is being handled.
@@ -146,13 +161,6 @@ class ChildTask:
     def has_been_up_for(self, seconds: float) -> bool:
         """Say whether it was up for that long; asked only where there is a back-off."""
         return self.up_since is not None and trio.current_time() - self.up_since >= seconds
-
-    @property
-    def ref(self) -> Ref[Actor]:
-        """What users hold of it: always the same object."""
-        if self._ref is None:
-            self._ref = Ref(self)
-        return self._ref
 
     @enable_ki_protection
     def begin_waiting(self, other: ChildTask) -> None:
@@ -206,7 +214,7 @@ class ChildTask:
         if self.reason is None and self.mailbox is not None:
             self.receive(InfoMessage(news))
 
-    def forget_call(self, caller: Caller) -> None:
+    def forget_call(self, caller: PendingCall) -> None:
         """Hear that a call will not be waited for any more."""
         if self.mailbox is not None:
             self.mailbox.remove_waiter(caller)
@@ -319,10 +327,10 @@ class ChildTask:
             if one.links is not None:
                 one.links.pop(two, None)
 
-    def handle_linked_exit(self, ref: Ref[Actor], reason: ExitReason) -> None:
-        """Take the end of a linked child: as news, or as one's own."""
-        if self.traps_exits:
-            self.notify(Exit(ref, reason))
+    def handle_linked_exit(self, other: ChildTask, reason: ExitReason) -> None:
+        """Handle the end of the linked child `other`: queue an `Exit`, or stop as well."""
+        if self.make_exit_message is not None:
+            self.notify(self.make_exit_message(other, reason))
         elif not isinstance(reason, Normal):
             self.request_stop(reason)
 
@@ -338,7 +346,7 @@ class ChildTask:
                 registry.remove_child(self)
         if self.mailbox is not None:
             self.mailbox.close(self, reason)
-        if isinstance(self.current, Caller):
+        if isinstance(self.current, PendingCall):
             self.current.fail_callee_down(reason)
         self.current = None
         if self.__dict__:
@@ -353,7 +361,7 @@ class ChildTask:
                 caller.fail_callee_down(reason)
         for other in list(self.links or ()):
             other.unlink(self)
-            other.handle_linked_exit(self.ref, reason)
+            other.handle_linked_exit(self, reason)
         if self.monitors is not None:
             monitors, self.monitors = self.monitors, None
             for monitor in monitors:

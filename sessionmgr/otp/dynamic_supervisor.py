@@ -40,6 +40,7 @@ from sessionmgr.otp.errors import (
     UnknownChild,
 )
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed, ExitReason, cause_of
+from sessionmgr.otp.ref import ref_of
 from sessionmgr.otp.restart_intensity import RestartWindow, check_limits
 from sessionmgr.otp.restart_policy import wants_restart
 from sessionmgr.otp.unordered_supervisor import UnorderedSupervisor
@@ -126,7 +127,7 @@ class DynamicSupervisor(UnorderedSupervisor):
                 raise SupervisorStopping(me.name)
             error = StartFailed(me.name, life.id, life.reason)
             raise error from cause_of(life.reason)
-        return cast("Ref[A]", life.ref)
+        return cast("Ref[A]", ref_of(life))
 
     @enable_ki_protection
     async def terminate_child(self, child: str | Ref[Actor]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from sessionmgr.errors import SessionmgrError
+from sessionmgr.otp.exit_reason import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,13 @@ class ActorDown(OtpError):
         super().__init__(f"{who} is down: {reason}")
         self.who = who
         self.reason = reason
+
+
+def actor_down(who: str, reason: ExitReason) -> ActorDown:
+    """Make the error for a task that waits for an ended child."""
+    error = ActorDown(who, reason)
+    error.__cause__ = cause_of(reason)
+    return error
 
 
 class CallTimeout(OtpError, trio.TooSlowError):

@@ -1,18 +1,13 @@
-"""What actors say to each other, and what they are told by the system."""
+"""Messages that actors send, and the return values of their handlers."""
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, dataclass_transform
+from typing import Final, Generic, TypeVar, dataclass_transform
 
 import msgspec
 
 from sessionmgr.otp.exit_reason import NORMAL, ExitReason, PlainReason, as_reason
-
-if TYPE_CHECKING:
-    from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.ref import Monitor, Ref
-    from sessionmgr.otp.task_handle import TaskHandle
 
 R = TypeVar("R", covariant=True)
 
@@ -38,29 +33,6 @@ class Continue(msgspec.Struct, frozen=True):
     """Returned by `init` or a handler: run `handle_continue(arg)` before any other message."""
 
     arg: object = None
-
-
-class Down(msgspec.Struct, frozen=True):
-    """What was monitored has ended. Comes once for each monitor, through `handle_info`."""
-
-    monitor: Monitor | TaskHandle[object]
-    """What was asked for: `ref.monitor()`, or a task of one's own that ended badly."""
-    ref: Ref[Actor]
-    reason: ExitReason
-
-
-class Exit(msgspec.Struct, frozen=True):
-    """What was linked has ended; told to actors with `trap_exit` only."""
-
-    ref: Ref[Actor]
-    reason: ExitReason
-
-
-class TaskDone(msgspec.Struct, frozen=True):
-    """A task that this actor started with `async_nolink` has its result."""
-
-    run: TaskHandle[object]
-    value: object
 
 
 class NoReply(enum.Enum):

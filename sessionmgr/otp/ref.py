@@ -3,38 +3,57 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import trio
+import msgspec
+from outcome import Error, Outcome, Value
 from trio.lowlevel import (
     Abort,
+    Task,
     cancel_shielded_checkpoint,
     checkpoint_if_cancelled,
     current_task,
     enable_ki_protection,
+    reschedule,
     wait_task_rescheduled,
 )
 
-from sessionmgr.otp.caller import actor_down, check_call_cycle, open_call
+from sessionmgr.otp.call_cycle import check_call_cycle
+from sessionmgr.otp.child_handle import ChildHandle
 from sessionmgr.otp.context import current_child, require_child
-from sessionmgr.otp.errors import ActorDown, MailboxFull, NotAnActor
-from sessionmgr.otp.exit_reason import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
-from sessionmgr.otp.mailbox import InfoMessage, Mailbox, SendWaiter
-from sessionmgr.otp.message import Call, Cast, Down
-from sessionmgr.otp.statistics import ActorStatistics
+from sessionmgr.otp.errors import (
+    ActorDown,
+    AlreadyReplied,
+    CallTimeout,
+    MailboxFull,
+    NotAnActor,
+    actor_down,
+)
+from sessionmgr.otp.exit_reason import NOPROC, ExitReason
+from sessionmgr.otp.mailbox import (
+    CALL_ABANDONED,
+    CALL_ANSWERED,
+    CALL_OPEN,
+    CallState,
+    InfoMessage,
+    Mailbox,
+    PendingCall,
+    SendWaiter,
+)
+from sessionmgr.otp.message import Call, Cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
-    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.call_deadlines import Expirable
     from sessionmgr.otp.child_task import ChildTask
-    from sessionmgr.otp.registry import Registry
 
-A = TypeVar("A", bound="Actor", covariant=True)
+# Without a bound: `Actor` stands above this module, and is made of references itself.
+A = TypeVar("A", covariant=True)
 R = TypeVar("R")
 
 
-class Ref(Generic[A]):
+class Ref(ChildHandle, Generic[A]):
     """A reference to one incarnation of a child; `A` is the class of the actor.
 
     It stays valid as an object when the child has ended: calls then raise `ActorDown`. A
@@ -42,24 +61,7 @@ class Ref(Generic[A]):
     a name, see `Registry.via`.
     """
 
-    __slots__ = ("_life",)
-
-    def __init__(self, life: ChildTask) -> None:
-        self._life: ChildTask | None = life
-
-    def __repr__(self) -> str:
-        life = self._require_child_task()
-        return f"<Ref {life.name}: {life.state}>"
-
-    def child_task(self) -> ChildTask | None:
-        """Give the library's own record of whom this stands for."""
-        return self._life
-
-    def _require_child_task(self) -> ChildTask:
-        life = self.child_task()
-        if life is None:
-            raise ActorDown(repr(self), NOPROC)
-        return life
+    __slots__ = ()
 
     # Messages.
 
@@ -88,7 +90,7 @@ class Ref(Generic[A]):
         if mailbox is None or isinstance(message, Cast):
             raise _misdirected_error(callee, message)
         if callee.reason is not None:
-            raise actor_down(callee, callee.reason)
+            raise actor_down(callee.name, callee.reason)
         request = open_call(message, callee)
         if len(mailbox.queue) < mailbox.bound or mailbox.has_room():
             callee.receive(request)
@@ -139,7 +141,7 @@ class Ref(Generic[A]):
         life = self._require_child_task()
         mailbox = _require_mailbox(life)
         if life.reason is not None:
-            raise actor_down(life, life.reason)
+            raise actor_down(life.name, life.reason)
         if mailbox.has_room():
             life.receive(InfoMessage(message))
             await cancel_shielded_checkpoint()
@@ -180,55 +182,7 @@ class Ref(Generic[A]):
             raise MailboxFull(life.name, mailbox.bound)
         life.receive(InfoMessage(message))
 
-    # Life and death.
-
-    @property
-    def alive(self) -> bool:
-        """Whether this incarnation has not ended yet."""
-        life = self.child_task()
-        return life is not None and life.reason is None
-
-    @property
-    def id(self) -> str:
-        """The child's id, as its supervisor knows it."""
-        return self._require_child_task().id
-
-    @property
-    def name(self) -> str:
-        """The path of ids from the root supervisor to this child."""
-        return self._require_child_task().name
-
-    @property
-    def started_value(self) -> object:
-        """What a function child passed to `task_status.started`."""
-        return self._require_child_task().value
-
-    async def wait(self) -> ExitReason:
-        """Wait for the end and say how it was; at once, for the dead."""
-        life = self.child_task()
-        if life is None:
-            await trio.lowlevel.checkpoint()
-            return NOPROC
-        return await life.wait_ended()
-
-    def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
-        """Let the child end with `reason`, after its `terminate`. What is queued is lost.
-
-        Its supervisor then does what it does after any exit with this reason: a permanent
-        child is restarted. `Supervisor.terminate_child` is the way to stop it for good.
-
-        Args:
-            reason: The reason that the child ends with; by default `Normal`.
-        """
-        life = self.child_task()
-        if life is not None:
-            life.request_stop(as_reason(reason))
-
-    def kill(self) -> None:
-        """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""
-        life = self.child_task()
-        if life is not None:
-            life.kill()
+    # Monitors and links.
 
     def monitor(self) -> Monitor:
         """Let the calling actor hear of the end, as one `Down` in its `handle_info`.
@@ -258,7 +212,10 @@ class Ref(Generic[A]):
         one = require_child("ref.link()", "use `await ref.wait()`")
         other = self.child_task()
         if other is None or other.reason is not None:
-            one.handle_linked_exit(self, NOPROC)
+            if one.make_exit_message is not None:
+                one.notify(Exit(self, NOPROC))
+            else:
+                one.request_stop(NOPROC)
         elif other is not one:
             one.link(other)
 
@@ -269,37 +226,19 @@ class Ref(Generic[A]):
         if other is not None:
             one.unlink(other)
 
-    def statistics(self) -> ActorStatistics:
-        """Say how this child is: state, age, mailbox, restarts."""
-        return ActorStatistics.of(self._require_child_task())
+
+class ExitSource:
+    """A monitor or task as the subject of a `Down`: a `Monitor` or a `TaskHandle`."""
+
+    __slots__ = ()
 
 
-class Via(Ref[A]):
-    """A name that stands for whoever has it at the moment: each use looks it up anew.
-
-    With nobody there, calls raise `ActorDown` with `NoProc`, and casts say nothing.
-    """
-
-    __slots__ = ("_key", "_registry")
-
-    def __init__(self, registry: Registry, key: Hashable) -> None:
-        self._registry = registry
-        self._key = key
-
-    def __repr__(self) -> str:
-        return f"<Via {self._key!r}>"
-
-    @property
-    def _life(self) -> ChildTask | None:  # type: ignore[override]
-        return self._registry.find_child(self._key)
-
-
-class Monitor:
+class Monitor(ExitSource):
     """One actor's wish to hear of one end."""
 
     __slots__ = ("_target", "_watcher", "ref")
 
-    def __init__(self, watcher: ChildTask, ref: Ref[Actor]) -> None:
+    def __init__(self, watcher: ChildTask, ref: Ref[Any]) -> None:
         self._watcher = watcher
         self._target: ChildTask | None = None
         self.ref = ref
@@ -349,6 +288,173 @@ class Monitor:
             and isinstance(item.message, Down)
             and item.message.monitor is self
         )
+
+
+class Down(msgspec.Struct, frozen=True):
+    """Message that a monitored child has ended; each monitor sends it once, to `handle_info`."""
+
+    monitor: ExitSource
+    """The `Monitor` that `ref.monitor()` returned, or the `TaskHandle` of a failed task."""
+    ref: Ref[Any]
+    reason: ExitReason
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """Message that a linked child has ended; sent only to actors with `trap_exit`."""
+
+    ref: Ref[Any]
+    reason: ExitReason
+
+
+def ref_of(child: ChildTask) -> Ref[Any]:
+    """Return the reference to a child: the same object each time."""
+    ref: Ref[Any] | None = child.cached_ref
+    if ref is None:
+        new: Ref[Any] = Ref(child)
+        ref = child.cached_ref = new
+    return ref
+
+
+def exit_message(child: ChildTask, reason: ExitReason) -> Exit:
+    """Make the message for an actor that traps the exit of `child`."""
+    return Exit(ref_of(child), reason)
+
+
+class Caller(PendingCall):
+    """Who asked: the way to answer later.
+
+    A handler that returns `NOREPLY` keeps this object, and calls `reply` or `fail` once,
+    from anywhere in the same `trio.run`. If the caller has gone meanwhile, the answer is
+    dropped and harms nobody.
+    """
+
+    __slots__ = ("bucket", "callee", "deferred", "life", "message", "task")
+
+    def __init__(
+        self, message: object, callee: ChildTask, task: Task, life: ChildTask | None
+    ) -> None:
+        self.message = message
+        self.callee = callee
+        self.task = task
+        self.life = life
+        self.progress: CallState = CALL_OPEN
+        self.deferred = False
+        # Where the deadline table keeps this call, while it has a timeout.
+        self.bucket: dict[Expirable, float] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Caller of {self.message!r}: {self.progress.value}>"
+
+    @property
+    def ref(self) -> Ref[Any] | None:
+        """The actor (or other child) that asked; None when an ordinary task did."""
+        return None if self.life is None else ref_of(self.life)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an answer would still reach somebody."""
+        return self.progress is CALL_OPEN
+
+    @enable_ki_protection
+    def reply(self, value: object) -> None:
+        """Answer the call.
+
+        Args:
+            value: The answer.
+
+        Raises:
+            AlreadyReplied: it was answered before.
+        """
+        self._answer(Value(value))
+
+    @enable_ki_protection
+    def fail(self, error: Exception) -> None:
+        """Let the call raise `error` where it was made. The actor itself lives on.
+
+        Args:
+            error: The exception that the call raises.
+
+        Raises:
+            AlreadyReplied: it was answered before.
+        """
+        self._answer(Error(error))
+
+    @enable_ki_protection
+    def _answer(self, answer: Outcome[object]) -> None:
+        if self.progress is CALL_OPEN:
+            self._close(CALL_ANSWERED)
+            reschedule(self.task, answer)
+        elif self.progress is CALL_ANSWERED:
+            raise AlreadyReplied(self.callee.name, self.message)
+
+    def _close(self, progress: CallState) -> None:
+        self.progress = progress
+        bucket = self.bucket
+        if bucket is not None:
+            del bucket[self]
+            self.bucket = None
+        if self.deferred:
+            deferred = self.callee.deferred
+            if deferred is not None:
+                deferred.discard(self)
+        elif self.life is not None:
+            self.life.end_waiting(self.callee)
+
+    def defer(self) -> None:
+        """Note that the answer comes later, from whomever: so nobody is known to block it."""
+        if self.progress is CALL_OPEN:
+            self.deferred = True
+            if self.callee.deferred is None:
+                self.callee.deferred = set()
+            self.callee.deferred.add(self)
+            if self.life is not None:
+                self.life.end_waiting(self.callee)
+
+    @enable_ki_protection
+    def fail_callee_down(self, reason: ExitReason) -> None:
+        """Tell the caller, if it still waits, that the callee has ended.
+
+        Args:
+            reason: The reason why the callee has ended.
+        """
+        if self.progress is CALL_OPEN:
+            self._close(CALL_ABANDONED)
+            reschedule(self.task, Error(actor_down(self.callee.name, reason)))
+
+    @enable_ki_protection
+    def abandon(self, raise_cancel: Callable[[], None] | None = None) -> Abort:
+        """Forget the call, because its caller was cancelled.
+
+        Args:
+            raise_cancel: The function by which trio raises `Cancelled`; it is not needed.
+        """
+        self._close(CALL_ABANDONED)
+        self.callee.forget_call(self)
+        return Abort.SUCCEEDED
+
+    @enable_ki_protection
+    def expire(self, timeout: float) -> None:
+        """Forget the call, because its time has run out, and tell its caller.
+
+        Args:
+            timeout: The seconds that the caller has waited.
+        """
+        self.abandon()
+        reschedule(self.task, Error(CallTimeout(self.callee.name, self.message, timeout)))
+
+
+@enable_ki_protection
+def open_call(message: object, callee: ChildTask) -> Caller:
+    """Begin a call of the running task to `callee`.
+
+    Raises:
+        CallCycle: it would wait for itself.
+    """
+    life = current_child()
+    if life is not None:
+        check_call_cycle(life, callee)
+        life.begin_waiting(callee)
+    return Caller(message, callee, current_task(), life)
 
 
 def _require_mailbox(life: ChildTask) -> Mailbox:

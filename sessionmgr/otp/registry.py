@@ -21,7 +21,7 @@ from trio.lowlevel import enable_ki_protection
 from sessionmgr.otp.context import require_child
 from sessionmgr.otp.errors import AlreadyRegistered, MailboxFull
 from sessionmgr.otp.message import Cast
-from sessionmgr.otp.ref import Ref, Via
+from sessionmgr.otp.ref import Ref, ref_of
 from sessionmgr.otp.statistics import RegistryStatistics
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.otp.child_task import ChildTask
 
 A = TypeVar("A", bound="Actor")
+V = TypeVar("V", bound="Actor", covariant=True)
 
 
 class RegistryEntry(msgspec.Struct, frozen=True):
@@ -44,6 +45,26 @@ class DispatchResult(msgspec.Struct, frozen=True):
 
     sent: int
     full: list[Ref[Actor]]
+
+
+class Via(Ref[V]):
+    """A name that stands for whoever has it at the moment: each use looks it up anew.
+
+    With nobody there, calls raise `ActorDown` with `NoProc`, and casts say nothing.
+    """
+
+    __slots__ = ("_key", "_registry")
+
+    def __init__(self, registry: Registry, key: Hashable) -> None:
+        self._registry = registry
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"<Via {self._key!r}>"
+
+    @property
+    def _life(self) -> ChildTask | None:  # type: ignore[override]
+        return self._registry.find_child(self._key)
 
 
 class Registry:
@@ -74,7 +95,7 @@ class Registry:
         owners = self._entries.setdefault(key, {})
         if self._unique and owners and life not in owners:
             raise AlreadyRegistered(key, next(iter(owners)).name)
-        owners[life] = RegistryEntry(key, life.ref, value)
+        owners[life] = RegistryEntry(key, ref_of(life), value)
         self._keys.setdefault(life, {})[key] = None
         if life.names is None:
             life.names = {}

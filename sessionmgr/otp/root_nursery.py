@@ -15,10 +15,7 @@ from sessionmgr.otp.errors import SupervisorNotRunning
 from sessionmgr.otp.exit_reason import SHUTDOWN, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.base_supervisor import BaseSupervisor
+    from collections.abc import Awaitable, Callable
 
 
 class RootNursery:
@@ -26,21 +23,23 @@ class RootNursery:
 
     name = ""
 
-    def __init__(self, block: BaseSupervisor) -> None:
+    def __init__(
+        self, name: str, run: Callable[[ChildTask], Awaitable[None]], supervisor: object
+    ) -> None:
         self.deadlines = DeadlineTable()
-        self._block = block
+        self._supervisor_name = name
         self._manager = trio.open_nursery()
         self._nursery: trio.Nursery | None = None
         self._entering: trio.lowlevel.Task | None = None
         self._leaving = False
-        spec: ChildSpec[Actor] = ChildSpec(
+        spec: ChildSpec[object] = ChildSpec(
             kind="supervisor",
-            target=block.run,
-            label=block.name,
-            body=block.run,
-            supervisor=block,
+            target=run,
+            label=name,
+            body=run,
+            supervisor=supervisor,
         )
-        self._life = ChildTask(spec, block.name, self)
+        self._life = ChildTask(spec, name, self)
 
     @enable_ki_protection
     async def enter(self) -> None:
@@ -58,7 +57,7 @@ class RootNursery:
             if self._life.reason is None:
                 return
             await self.close(None)
-        raise SupervisorNotRunning(self._block.name, "at its end before it was up")
+        raise SupervisorNotRunning(self._supervisor_name, "at its end before it was up")
 
     def child_ready(self, life: ChildTask) -> None:
         """Hear that the supervisor is up."""

@@ -8,9 +8,7 @@ import msgspec
 import trio
 
 if TYPE_CHECKING:
-    from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.child_task import ChildTask
-    from sessionmgr.otp.ref import Ref
 
 
 class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,24 +63,3 @@ class RegistryStatistics(msgspec.Struct, frozen=True, kw_only=True):
     keys: int
     entries: int
     owners: int
-
-
-class ChildRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One child, as `which_children` lists it."""
-
-    id: str
-    ref: Ref[Actor] | None
-    kind: str
-    """`worker` or `supervisor`."""
-    state: str
-    """`starting`, `running`, `restarting`, `stopping` or `stopped`."""
-    restarts: int
-
-
-class ChildCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What `count_children` counts."""
-
-    specs: int
-    active: int
-    supervisors: int
-    workers: int

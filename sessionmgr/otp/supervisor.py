@@ -30,9 +30,9 @@ from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.otp import report
 from sessionmgr.otp.base_supervisor import BaseSupervisor
-from sessionmgr.otp.caller import Caller, open_call
 from sessionmgr.otp.child_builder import as_spec
 from sessionmgr.otp.child_entry import ChildEntry, StartRetry, SupervisorRequest
+from sessionmgr.otp.child_rows import ChildRow
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.errors import (
     ChildRunning,
@@ -43,6 +43,7 @@ from sessionmgr.otp.errors import (
     UnknownChild,
 )
 from sessionmgr.otp.exit_reason import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
+from sessionmgr.otp.ref import Caller, open_call, ref_of
 from sessionmgr.otp.restart_intensity import RestartWindow, check_limits
 from sessionmgr.otp.restart_policy import (
     AutoShutdown,
@@ -51,7 +52,6 @@ from sessionmgr.otp.restart_policy import (
     restarted_with,
     wants_restart,
 )
-from sessionmgr.otp.statistics import ChildRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -426,7 +426,7 @@ class Supervisor(BaseSupervisor):
         elif reason is not None:
             caller.fail(self._start_failure(slot, reason))
         elif slot.life is not None:
-            caller.reply(slot.life.ref)
+            caller.reply(ref_of(slot.life))
 
     def _entry_of(self, child: str | Ref[Actor]) -> ChildEntry | None:
         if isinstance(child, str):
@@ -452,7 +452,7 @@ class Supervisor(BaseSupervisor):
         return [
             ChildRow(
                 id=slot.id,
-                ref=None if slot.life is None else slot.life.ref,
+                ref=None if slot.life is None else ref_of(slot.life),
                 kind=slot.spec.role,
                 state=slot.state,
                 restarts=slot.restarts,

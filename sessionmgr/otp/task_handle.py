@@ -6,6 +6,7 @@ import enum
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+import msgspec
 from outcome import Error, Outcome, Value
 from trio.lowlevel import (
     Abort,
@@ -22,7 +23,7 @@ from sessionmgr.otp.context import current_child
 from sessionmgr.otp.errors import TaskCancelled, TaskCrashed
 from sessionmgr.otp.exit_reason import SHUTDOWN, Crashed, ExitReason, cause_of
 from sessionmgr.otp.mailbox import InfoMessage
-from sessionmgr.otp.message import Down, TaskDone
+from sessionmgr.otp.ref import Down, ExitSource, ref_of
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 T = TypeVar("T", covariant=True)
 
 
+class TaskDone(msgspec.Struct, frozen=True):
+    """Message that a task which this actor started with `async_nolink` has a result."""
+
+    run: TaskHandle[object]
+    value: object
+
+
 class _PendingResult(enum.Enum):
     PENDING = "pending"
 
@@ -39,7 +47,7 @@ class _PendingResult(enum.Enum):
 PENDING: Final = _PendingResult.PENDING
 
 
-class TaskHandle(Generic[T]):
+class TaskHandle(ExitSource, Generic[T]):
     """One call of a function under a `TaskSupervisor`."""
 
     __slots__ = (
@@ -120,7 +128,7 @@ class TaskHandle(Generic[T]):
     @property
     def ref(self) -> Ref[Actor]:
         """The child that runs it."""
-        return self._child_task.ref
+        return ref_of(self._child_task)
 
     @property
     def done(self) -> bool:

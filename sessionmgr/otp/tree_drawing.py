@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from sessionmgr.otp.statistics import ChildRow, SupervisorStatistics
+    from sessionmgr.otp.child_rows import ChildRow
+    from sessionmgr.otp.statistics import SupervisorStatistics
 
 
 class TreeNode(msgspec.Struct, frozen=True, kw_only=True):

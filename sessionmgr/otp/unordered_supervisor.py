@@ -9,10 +9,11 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.otp.base_supervisor import BaseSupervisor
+from sessionmgr.otp.child_rows import ChildRow
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.errors import MaxChildren
 from sessionmgr.otp.exit_reason import SHUTDOWN
-from sessionmgr.otp.statistics import ChildRow
+from sessionmgr.otp.ref import ref_of
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
@@ -93,7 +94,7 @@ class UnorderedSupervisor(BaseSupervisor):
         return [
             ChildRow(
                 id=life.id,
-                ref=life.ref if life.reason is None else None,
+                ref=ref_of(life) if life.reason is None else None,
                 kind=life.spec.role,
                 state=life.state if life.reason is None else "restarting",
                 restarts=life.restarts,

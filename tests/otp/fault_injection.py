@@ -28,6 +28,7 @@ from trio.lowlevel import Task
 from sessionmgr.otp.base_supervisor import BaseSupervisor
 from sessionmgr.otp.child_task import ChildTask
 from sessionmgr.otp.crash_boundary import run_child
+from sessionmgr.otp.ref import ref_of
 
 _PROTECTION = importlib.import_module("trio._core._ki")
 _TRIO = str(Path(trio.__file__).parent)
@@ -207,7 +208,7 @@ def tree_of_tasks(task: Task, depth: int = 0) -> Iterator[str]:
     for frame, line in task.iter_await_frames():
         if not frame.f_code.co_filename.startswith(_TRIO):
             place = f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
-    who = repr(child_task_of(task).ref) if codes(task)[0] is run_child.__code__ else task.name
+    who = repr(ref_of(child_task_of(task))) if codes(task)[0] is run_child.__code__ else task.name
     yield f"{'  ' * depth}- {who} at {place}"
     for nursery in task.child_nurseries:
         for child in sorted(nursery.child_tasks, key=lambda child: child.name):

@@ -20,6 +20,7 @@ from sessionmgr.otp import (
     child,
 )
 from sessionmgr.otp.context import current_child
+from sessionmgr.otp.ref import ref_of
 from tests.otp.observed_event import CANCELLED, OK, EventKind, ObservedEvent, Trace
 from tests.otp.supervisor_scripts import (
     FROM_OUTSIDE,
@@ -70,7 +71,7 @@ class PlannedIncarnation:
         self.path = path
         self.plan = plan
         self.number = world.born[path]
-        self.ref: Ref[Actor] = life.ref
+        self.ref: Ref[Actor] = ref_of(life)
         self.told = trio.Event()
         self.how = ""
         world.born[path] += 1

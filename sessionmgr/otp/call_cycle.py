@@ -1,0 +1,34 @@
+"""Detection of call cycles: a call must not wait, through other calls, for its own caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.otp.errors import CallCycle
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.child_task import ChildTask
+
+
+def check_call_cycle(caller: ChildTask, callee: ChildTask) -> None:
+    """See to it that nobody waits for somebody who, through others, waits for them.
+
+    Raises:
+        CallCycle: with the names of all who would wait for each other.
+    """
+    # Depth first; a child seldom waits for more than one other.
+    trail: dict[ChildTask, ChildTask | None] = {callee: None}
+    pending = [callee]
+    while pending:
+        life = pending.pop()
+        if life is caller:
+            path: list[str] = []
+            step: ChildTask | None = life
+            while step is not None:
+                path.append(step.name)
+                step = trail[step]
+            raise CallCycle([caller.name, *reversed(path)])
+        for other in life.waits_for:
+            if other not in trail:
+                trail[other] = life
+                pending.append(other)

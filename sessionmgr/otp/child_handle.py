@@ -1,0 +1,89 @@
+"""Handle of a child: its state, its end, and how to stop it; `Ref` adds messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from sessionmgr.otp.errors import ActorDown
+from sessionmgr.otp.exit_reason import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
+from sessionmgr.otp.statistics import ActorStatistics
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.child_task import ChildTask
+
+
+class ChildHandle:
+    """Handle of one incarnation of a child: the part of `Ref` that sends no messages."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: ChildTask) -> None:
+        self._life: ChildTask | None = life
+
+    def __repr__(self) -> str:
+        life = self._require_child_task()
+        return f"<Ref {life.name}: {life.state}>"
+
+    def child_task(self) -> ChildTask | None:
+        """Give the library's own record of whom this stands for."""
+        return self._life
+
+    def _require_child_task(self) -> ChildTask:
+        life = self.child_task()
+        if life is None:
+            raise ActorDown(repr(self), NOPROC)
+        return life
+
+    @property
+    def alive(self) -> bool:
+        """Whether this incarnation has not ended yet."""
+        life = self.child_task()
+        return life is not None and life.reason is None
+
+    @property
+    def id(self) -> str:
+        """The child's id, as its supervisor knows it."""
+        return self._require_child_task().id
+
+    @property
+    def name(self) -> str:
+        """The path of ids from the root supervisor to this child."""
+        return self._require_child_task().name
+
+    @property
+    def started_value(self) -> object:
+        """What a function child passed to `task_status.started`."""
+        return self._require_child_task().value
+
+    async def wait(self) -> ExitReason:
+        """Wait for the end and say how it was; at once, for the dead."""
+        life = self.child_task()
+        if life is None:
+            await trio.lowlevel.checkpoint()
+            return NOPROC
+        return await life.wait_ended()
+
+    def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
+        """Let the child end with `reason`, after its `terminate`. What is queued is lost.
+
+        Its supervisor then does what it does after any exit with this reason: a permanent
+        child is restarted. `Supervisor.terminate_child` is the way to stop it for good.
+
+        Args:
+            reason: The reason that the child ends with; by default `Normal`.
+        """
+        life = self.child_task()
+        if life is not None:
+            life.request_stop(as_reason(reason))
+
+    def kill(self) -> None:
+        """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""
+        life = self.child_task()
+        if life is not None:
+            life.kill()
+
+    def statistics(self) -> ActorStatistics:
+        """Say how this child is: state, age, mailbox, restarts."""
+        return ActorStatistics.of(self._require_child_task())

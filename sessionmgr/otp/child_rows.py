@@ -1,0 +1,32 @@
+"""Rows of the list of a supervisor's children, and their counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.ref import Ref
+
+
+class ChildRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One child, as `which_children` lists it."""
+
+    id: str
+    ref: Ref[Actor] | None
+    kind: str
+    """`worker` or `supervisor`."""
+    state: str
+    """`starting`, `running`, `restarting`, `stopping` or `stopped`."""
+    restarts: int
+
+
+class ChildCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What `count_children` counts."""
+
+    specs: int
+    active: int
+    supervisors: int
+    workers: int

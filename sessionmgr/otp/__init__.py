@@ -1,8 +1,8 @@
-"""OTP on trio: actors, supervisors, registries and tasks, with the ways of structured concurrency.
+"""OTP on trio: actors, supervisors, registries and tasks, built on structured concurrency.
 
-A supervisor is the body of a nursery; every child is a task behind a barrier that turns its
-crash into data; what to do about it is plain policy; and giving up is an ordinary exception
-that leaves the block. Nothing here knows about agents.
+A supervisor runs its children in a nursery. Each child is a task behind a boundary that turns its
+crash into data; a restart policy decides what follows; a supervisor that gives up raises an
+ordinary exception from its block. This package knows nothing about agents.
 """
 
 from sessionmgr.otp.actor import Actor as Actor

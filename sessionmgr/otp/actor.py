@@ -1,8 +1,7 @@
-"""An actor: an object that handles one message at a time.
+"""Actor: an object that handles one message at a time.
 
-For those who know OTP this is GenServer; for those who do not: a class whose handlers never
-run at the same time, so that `self` needs no lock, whose crash harms nobody else, and whom
-a supervisor can start anew.
+In OTP this is a GenServer. Its handlers never run at the same time, so `self` needs no lock; its
+crash harms no other actor; and a supervisor can restart it.
 
 | in OTP | here |
 |---|---|
@@ -32,30 +31,30 @@ if TYPE_CHECKING:
     from sessionmgr.otp.exit_reason import ExitReason
     from sessionmgr.otp.ref import Ref
 
-# How many messages an actor handles before it lets others have a turn. One by one would cost
-# ten times as much a message; all at once would starve the loop.
+# How many messages an actor handles before it yields to other tasks. Yielding after each message
+# would cost ten times as much; never yielding would starve the loop.
 BUDGET: Final = 32
 
 
 class Actor:
-    """What actors inherit from. Every callback may be left out.
+    """Base class of actors. Every callback is optional.
 
-    `__init__` takes what `child(...)` was given, and runs anew for every incarnation.
+    `__init__` takes the arguments given to `child(...)`, and runs anew for every incarnation.
     """
 
     trap_exit: ClassVar[bool] = False
-    """Whether the end of a linked child comes as an `Exit` message, not as one's own end."""
+    """Whether the end of a linked child arrives as an `Exit` and does not end this actor."""
     mailbox: ClassVar[int] = 1024
-    """How many messages may wait."""
+    """Maximum number of queued messages."""
     ref: Ref[Actor]
-    """The actor's own reference; there from `init` on."""
+    """The actor's own reference; set before `init`."""
 
     async def init(self) -> Continue | None:
-        """Get ready. Whoever starts this actor waits until it returns."""
+        """Prepare the actor. Its start is complete when this returns."""
         return None
 
     async def handle_continue(self, arg: object, /) -> Continue | None:
-        """Go on after `return Continue(arg)`, before any other message.
+        """Continue after `return Continue(arg)`, before any other message.
 
         Args:
             arg: The argument of the `Continue`.
@@ -72,7 +71,7 @@ class Actor:
         raise TypeError(f"{type(self).__name__} does not handle calls: {message!r}")
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Take note of a cast.
+        """Handle a cast.
 
         Args:
             message: The message.
@@ -80,7 +79,7 @@ class Actor:
         raise TypeError(f"{type(self).__name__} does not handle casts: {message!r}")
 
     async def handle_info(self, message: object, /) -> Continue | None:
-        """Take note of anything else: `Down`, `Exit`, `TaskDone`, what `ref.send` sent.
+        """Handle any other message: `Down`, `Exit`, `TaskDone`, or an object from `ref.send`.
 
         Args:
             message: The message.
@@ -89,10 +88,10 @@ class Actor:
         return None
 
     async def terminate(self, reason: ExitReason, /) -> None:
-        """Say farewell, after the last handler, within the time that `shutdown` gives.
+        """Clean up, after the last handler, within the time that `shutdown` gives.
 
-        Runs on every end but a kill, and never twice. Work that must not be lost does not
-        belong here: a power cut calls nobody.
+        Runs on every end but a kill, and never twice. Do not save important work here: a power cut
+        calls no handler.
 
         Args:
             reason: The reason why the actor ends.
@@ -101,7 +100,7 @@ class Actor:
 
 @disable_ki_protection
 def prepare_actor(life: ChildTask) -> None:
-    """Bring an actor up that has no `init` of its own."""
+    """Start an actor that has no `init` of its own."""
     _present(life, _create(life))
 
 
@@ -123,10 +122,10 @@ def _present(life: ChildTask, actor: Actor) -> None:
 
 @disable_ki_protection
 async def run_actor(life: ChildTask) -> None:
-    """Run an actor from its first line to its last message.
+    """Run an actor from its start to its last message.
 
-    Long, and in one piece: each function more would cost every message a tenth of its time,
-    and every idle actor a frame.
+    One long function on purpose: each further function would cost every message a tenth of its
+    time, and every idle actor a frame.
     """
     actor = cast("Actor | None", life.actor)
     follow: object = None
@@ -142,8 +141,8 @@ async def run_actor(life: ChildTask) -> None:
         if follow is not None and isinstance(follow, Continue):
             follow = await actor.handle_continue(follow.arg)
         elif queue:
-            # In this order, for Ctrl-C may come between any two lines: until it is answered, a
-            # call is known to `settle`, from the queue or from here.
+            # The order matters, because Ctrl-C may come between any two lines: until a call is
+            # answered, `finish` finds it in the queue or here.
             item = life.current = queue[0]
             queue.popleft()
             if mailbox.waiting:
@@ -173,7 +172,7 @@ async def run_actor(life: ChildTask) -> None:
             else:
                 follow = await actor.handle_cast(item)
         else:
-            # Not to keep the last message alive while there is none.
+            # Release the last message while the actor is idle.
             item = answer = life.current = None
             budget = BUDGET
             life.parked = True

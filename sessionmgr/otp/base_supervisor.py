@@ -1,13 +1,12 @@
-"""What all supervisors are: an `async with` block, or a child of another supervisor.
+"""Base supervisor: an `async with` block, or a child of another supervisor.
 
-The strategy: whichever of the two it is, one task (`run`) holds the nursery in which the
-children live, and does nothing but wait to be woken. As a block, that task and the user's
-body are neighbours in an outer nursery:
+The strategy: in both cases one task (`run`) holds the nursery of the children and only waits to be
+woken. As a block, that task and the user's body are siblings in an outer nursery:
 
-- an outer cancel ends the body first; the children serve it until it has ended, and only
-  then are they stopped. The cancel cannot reach them past us.
-- giving up, and auto_shutdown, stop the children and then cancel the body. Giving up leaves
-  the block as one bare exception; only if the body fails as well do both leave, as a group.
+- An outer cancel ends the body first; the children serve it until it has ended, and are stopped
+  only then. The cancel cannot reach the children directly.
+- Giving up and auto_shutdown stop the children and then cancel the body. Giving up raises one bare
+  exception from the block; only if the body fails as well do both leave, as a group.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ A = TypeVar("A", bound="Actor")
 
 
 class BaseSupervisor(ABC):
-    """A supervisor, whatever its rules: the nursery, the block, the questions about it."""
+    """Base class of supervisors: the nursery, the block and the introspection."""
 
     def __init__(self, name: str | None) -> None:
         self.given_name = name
         self._life: ChildTask | None = None
         self._nursery: trio.Nursery | None = None
         self._context = contextvars.copy_context()
-        # Exits, orders and due restarts, in the order in which they came.
+        # Exits, requests and due restarts, in order of arrival.
         self._inbox: deque[object] = deque()
         self._restarts = 0
         self._root: RootNursery | None = None
@@ -72,18 +71,18 @@ class BaseSupervisor(ABC):
 
     @property
     def name(self) -> str:
-        """The path from the root supervisor to this one; before it runs, what it is called."""
+        """The path from the root supervisor to this one; before it runs, its own name."""
         if self._life is not None:
             return self._life.name
         return self.given_name or _snake_case(type(self).__name__)
 
     @property
     def deadlines(self) -> DeadlineTable:
-        """The timeouts of calls into this tree."""
+        """The deadlines of calls into this tree."""
         assert self._deadlines is not None
         return self._deadlines
 
-    # As a block.
+    # Use as a block.
 
     @enable_ki_protection
     async def __aenter__(self) -> Self:
@@ -100,13 +99,13 @@ class BaseSupervisor(ABC):
         traceback: TracebackType | None,
     ) -> bool | None:
         assert self._root is not None
-        # Shielded in there, and bounded by the `shutdown` times.
+        # `close` is shielded, and bounded by the `shutdown` times.
         return await self._root.close(error)  # noqa: ASYNC102
 
-    # As a child.
+    # Use as a child.
 
     async def run(self, life: ChildTask) -> None:
-        """Bring the children up, look after them, and stop them: the whole life.
+        """Start the children, supervise them, and stop them.
 
         Args:
             life: The record of the child.
@@ -114,7 +113,7 @@ class BaseSupervisor(ABC):
         self._check_unused()
         self._life = life
         self._deadlines = life.owner.deadlines
-        # Children see the context of their supervisor, not of whoever asked for them.
+        # Children get the context of their supervisor, not of the task that starts them.
         self._context = contextvars.copy_context()
         self._context.run(CURRENT_CHILD.set, None)
         self._inbox.clear()
@@ -130,12 +129,12 @@ class BaseSupervisor(ABC):
                 except (StartFailed, RestartIntensityExceeded) as error:
                     failure = error
                 finally:
-                    # Whyever it ends: from now on nobody may come in.
+                    # For any kind of end: from now on no child may be added.
                     life.stop_reason = life.stop_reason or SHUTDOWN
                     with trio.CancelScope(shield=True):
                         await self._stop_all()
         except BaseExceptionGroup as group:
-            # Children let nothing out but KeyboardInterrupt and its like.
+            # Children raise only KeyboardInterrupt and other non-`Exception`s.
             raise unwrap_group(group) from None
         finally:
             self._reject_queued()
@@ -148,8 +147,8 @@ class BaseSupervisor(ABC):
         try:
             await self._stop_children()
         finally:
-            # Should that have been interrupted: nobody may be forgotten, or the nursery
-            # would wait for ever.
+            # If that was interrupted, kill the remaining children: the nursery would otherwise
+            # wait for them without end.
             for life in self._live_children():
                 life.kill()
             self._reject_queued()
@@ -161,7 +160,7 @@ class BaseSupervisor(ABC):
 
     @abstractmethod
     def _reject(self, item: object) -> None:
-        """Deal with what came into the inbox too late."""
+        """Reject an inbox item that came too late."""
 
     @abstractmethod
     async def _start_children(self) -> None: ...
@@ -174,12 +173,12 @@ class BaseSupervisor(ABC):
 
     @abstractmethod
     def _live_children(self) -> Sequence[ChildTask]:
-        """The children which have not ended, in start order."""
+        """The children that have not ended, in start order."""
 
-    # What children say.
+    # Notifications from children.
 
     def child_ready(self, life: ChildTask) -> None:
-        """Hear that a child is up.
+        """Handle that a child is up.
 
         Args:
             life: The record of the child.
@@ -187,7 +186,7 @@ class BaseSupervisor(ABC):
         self._wake()
 
     def child_exited(self, life: ChildTask) -> None:
-        """Hear that a child has ended.
+        """Handle that a child has ended.
 
         Args:
             life: The record of the child.
@@ -200,7 +199,7 @@ class BaseSupervisor(ABC):
             self._inbox.append(life)
             self._wake()
 
-    # For the kinds of supervisors.
+    # Methods for subclasses.
 
     @property
     def _running_task(self) -> ChildTask:
@@ -208,7 +207,7 @@ class BaseSupervisor(ABC):
         return self._life
 
     def _begin_interrupted_stop(self) -> None:
-        """Begin to stop: the nursery is about to hear of a KeyboardInterrupt or its like."""
+        """Begin to stop: a child is about to raise KeyboardInterrupt or the like."""
         self._running_task.stop_reason = self._running_task.stop_reason or SHUTDOWN
         self._wake()
 
@@ -219,7 +218,7 @@ class BaseSupervisor(ABC):
 
     @enable_ki_protection
     async def _pause(self, until: float = math.inf) -> None:
-        """Wait to be woken, or until a time has come."""
+        """Wait until woken, or until a time."""
         assert self._life is not None
         self._life.parked = True
         if until == math.inf:
@@ -238,21 +237,21 @@ class BaseSupervisor(ABC):
         self._nursery.start_soon(run_child, life, name=life.id)
 
     def _require_started(self) -> ChildTask:
-        """Give the record of this supervisor.
+        """Return the record of this supervisor.
 
         Raises:
-            SupervisorNotRunning: its block has not begun, or has ended.
+            SupervisorNotRunning: Its block has not begun, or has ended.
         """
         if self._life is None:
             raise SupervisorNotRunning(self.name)
         return self._life
 
     def _require_running(self) -> ChildTask:
-        """Give the record of this supervisor while it takes orders.
+        """Return the record of this supervisor while it accepts requests.
 
         Raises:
-            SupervisorNotRunning: its block has not begun, or has ended.
-            SupervisorStopping: its block ends.
+            SupervisorNotRunning: Its block has not begun, or has ended.
+            SupervisorStopping: Its block ends.
         """
         life = self._life
         if life is None or life.stop_reason is not None:
@@ -262,7 +261,7 @@ class BaseSupervisor(ABC):
 
     def _check_unused(self) -> None:
         if self._life is not None:
-            raise RuntimeError(f"supervisor {self.name!r} is already running: one object, one use")
+            raise RuntimeError(f"supervisor {self.name!r} is already running: use a new object")
 
     # Introspection.
 
@@ -271,7 +270,7 @@ class BaseSupervisor(ABC):
         """List the children, in start order."""
 
     def count_children(self) -> ChildCounts:
-        """Count the children: all that are known, those which run, and by kind."""
+        """Count the children: all, running, and by kind."""
         rows = self.which_children()
         supervisors = sum(row.kind == "supervisor" for row in rows)
         return ChildCounts(
@@ -282,7 +281,7 @@ class BaseSupervisor(ABC):
         )
 
     def statistics(self) -> SupervisorStatistics:
-        """Say how this supervisor is."""
+        """Return the present state and counters of this supervisor."""
         life = self._require_started()
         counts = self.count_children()
         return SupervisorStatistics(
@@ -300,22 +299,22 @@ class BaseSupervisor(ABC):
 
     @abstractmethod
     def _find_child(self, id: str) -> ChildTask | None:
-        """Give the living child of that id."""
+        """Return the running child with that id."""
 
     @overload
     def ref(self, id: str) -> Ref[Actor]: ...
     @overload
     def ref(self, id: str, actor: type[A]) -> Ref[A]: ...
     def ref(self, id: str, actor: type[A] | None = None) -> Ref[A] | Ref[Actor]:
-        """Give the present incarnation of the child `id`; `actor` is its class, for types.
+        """Return the reference to the present incarnation of the child `id`.
 
         Args:
             id: The id of the child.
             actor: The class of the child, for type checkers.
 
         Raises:
-            UnknownChild: there is none, or it does not run at the moment.
-            TypeError: it is not an `actor`.
+            UnknownChild: There is no such child, or it is not running.
+            TypeError: The child is not an `actor`.
         """
         self._require_running()
         life = self._find_child(id)
@@ -327,9 +326,9 @@ class BaseSupervisor(ABC):
         return ref_of(life)
 
     def tree(self, *, limit: int = 50) -> str:
-        """Draw this supervisor and all below it as they are now; `print` it.
+        """Return a drawing of this supervisor and its descendants, for `print`.
 
-        Of each supervisor the first `limit` children are shown, the others counted.
+        It shows the first `limit` children of each supervisor and the number of the others.
 
         Args:
             limit: The maximum number of children to draw of each supervisor, by default 50.
@@ -337,7 +336,7 @@ class BaseSupervisor(ABC):
         return draw_tree(self.tree_node(limit))
 
     def tree_node(self, limit: int) -> TreeNode:
-        """Give what there is to draw of this supervisor, also when it has just ended.
+        """Return the node to draw for this supervisor, also if it has just ended.
 
         Args:
             limit: The maximum number of children to draw.

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def check_call_cycle(caller: ChildTask, callee: ChildTask) -> None:
-    """See to it that nobody waits for somebody who, through others, waits for them.
+    """Check that a call would not wait, through others, for its own caller.
 
     Raises:
-        CallCycle: with the names of all who would wait for each other.
+        CallCycle: It would; the error names the whole cycle.
     """
     # Depth first; a child seldom waits for more than one other.
     trail: dict[ChildTask, ChildTask | None] = {callee: None}

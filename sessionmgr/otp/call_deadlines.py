@@ -1,9 +1,9 @@
-"""Which calls must be answered by when.
+"""Deadlines of calls.
 
-One table and one task for a whole tree: a cancel scope for each call would double its
-price. Calls with the same timeout expire in the order in which they were made, so each
-timeout has an insertion-ordered dictionary and only its first entry matters. The clock is
-trio's, so virtual time works.
+One table and one task for a whole tree: a cancel scope for each call would double its cost. Calls
+with the same timeout expire in the order in which they were made, so each timeout has an
+insertion-ordered dictionary and only its first entry matters. The clock is trio's, so virtual time
+works.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class Expirable(Protocol):
 
 
 class DeadlineTable:
-    """Calls by their timeouts, and the task that ends those whose time has come."""
+    """Calls by their timeouts, and the task that expires them."""
 
     def __init__(self) -> None:
         self._buckets: dict[float, dict[Expirable, float]] = {}
-        # How many timeouts there may be before the unused ones are dropped.
+        # Number of timeouts above which the empty dictionaries are removed.
         self._full = MIN_BUCKETS
         self._alarm = trio.CancelScope()
         self._life = trio.CancelScope()
 
     @enable_ki_protection
     def add(self, caller: Expirable, timeout: float) -> None:
-        """Let `caller` wait no longer than `timeout` seconds from now."""
+        """Expire `caller` after `timeout` seconds."""
         bucket = self._buckets.get(timeout)
         if bucket is None:
             if len(self._buckets) >= self._full:
@@ -53,7 +53,7 @@ class DeadlineTable:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """End calls as their time comes, until `close`."""
+        """Expire calls at their deadlines, until `close`."""
         with self._life:
             while True:
                 with trio.CancelScope(deadline=self._earliest()) as self._alarm:
@@ -61,7 +61,7 @@ class DeadlineTable:
                 self._expire(trio.current_time())
 
     def close(self) -> None:
-        """End the task: nobody can be called any more."""
+        """End the task: the tree accepts no more calls."""
         self._life.cancel()
 
     def _earliest(self) -> float:
@@ -80,6 +80,6 @@ class DeadlineTable:
         self._drop_empty()
 
     def _drop_empty(self) -> None:
-        # Nobody holds an empty one: each caller forgets its bucket on leaving it.
+        # An empty dictionary has no user: each call drops its `bucket` when it leaves it.
         self._buckets = {timeout: bucket for timeout, bucket in self._buckets.items() if bucket}
         self._full = max(MIN_BUCKETS, 2 * len(self._buckets))

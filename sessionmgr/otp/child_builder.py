@@ -1,4 +1,4 @@
-"""How to say what a child is: `child(...)`."""
+"""Builder of child specifications: `child(...)`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sessionmgr.otp.function_child import run_function, run_with_status
 
 A = TypeVar("A", bound=Actor)
 
-# What the options are when nobody gives any.
+# The default options.
 PLAIN = (None, "permanent", None, False)
 RESTARTS = ("permanent", "transient", "temporary")
 
@@ -51,31 +51,31 @@ def child(
 ) -> ChildSpec[Actor]:
     """Describe a child for a supervisor.
 
-    A function that has a parameter `task_status` counts as started when it calls
-    `task_status.started()`, any other one at once.
+    A function with a parameter `task_status` has started when it calls `task_status.started()`; any
+    other function has started at once.
 
     Args:
         target: A class of actors, an async function, or another supervisor.
         args: The arguments of the class or function; `functools.partial` adds keywords.
-        id: Its name among its siblings; by default it gets one of its own, a supervisor its name.
-        restart: "permanent" (the default) restarts it whenever it ends, "transient" unless it
-            ended well (`Normal` or `Shutdown`), "temporary" never, and it is forgotten.
-        shutdown: Seconds to end in when it is stopped, before it is killed (by default 5, for a
-            supervisor `math.inf`), or "brutal_kill".
+        id: Its id among its siblings; by default a generated one, for a supervisor its name.
+        restart: "permanent" (the default) restarts it after every end, "transient" unless it ended
+            with `Normal` or `Shutdown`, "temporary" never; a temporary child is then forgotten.
+        shutdown: Seconds between a stop and a kill (by default 5, for a supervisor `math.inf`), or
+            "brutal_kill".
         significant: Whether its end may end the supervisor (see its `auto_shutdown`); by default
             it does not.
         backoff: The delays before restarts, see `Backoff`; by default there are none.
 
     Raises:
         TypeError: `target` is none of the three.
-        ValueError: an option has a value it cannot have.
+        ValueError: An option is invalid.
     """
     if restart not in RESTARTS:
-        raise ValueError(f"restart={restart!r}: one of {', '.join(RESTARTS)}")
+        raise ValueError(f"restart={restart!r}: must be one of {', '.join(RESTARTS)}")
     if shutdown is not None and shutdown != "brutal_kill" and not _is_duration(shutdown):
-        raise ValueError(f"shutdown={shutdown!r}: seconds, math.inf or 'brutal_kill'")
+        raise ValueError(f"shutdown={shutdown!r}: must be seconds, math.inf or 'brutal_kill'")
     if id is not None and not isinstance(id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"id={id!r}: a string")
+        raise TypeError(f"id={id!r}: must be a string")
     if significant and restart == "permanent":
         raise ValueError(
             "significant=True with restart='permanent': a child that is always restarted "
@@ -83,7 +83,7 @@ def child(
         )
     plan = Backoff(*backoff) if backoff is not None else None
     if plan is not None and not (0 <= plan.minimum <= plan.maximum and 0 <= plan.jitter <= 1):
-        raise ValueError(f"backoff={plan}: 0 <= minimum <= maximum, 0 <= jitter <= 1")
+        raise ValueError(f"backoff={plan}: requires 0 <= minimum <= maximum and 0 <= jitter <= 1")
     what = _describe(target)
     if not args and plan is None and (id, restart, shutdown, significant) == PLAIN:
         return what
@@ -106,7 +106,7 @@ def child(
 
 
 def as_spec(what: ChildSpec[A] | Callable[..., object] | BaseSupervisor) -> ChildSpec[Actor]:
-    """Take a child as users give it: described, or bare."""
+    """Return the specification of a child that is given as one, or as a bare target."""
     return what if isinstance(what, ChildSpec) else child(what)  # type: ignore[arg-type]
 
 
@@ -142,19 +142,19 @@ def _describe(target: Callable[..., object] | BaseSupervisor) -> ChildSpec[Actor
             body=run_with_status if wants_status else run_function,
         )
     raise TypeError(
-        f"a child is a class of actors, an async function or a supervisor, not {target!r}"
+        f"a child must be a class of actors, an async function or a supervisor, not {target!r}"
     )
 
 
 def _describe_actor(target: Callable[..., object], actor: type[Actor]) -> ChildSpec[Actor]:
     if actor.mailbox < 1:
-        raise ValueError(f"{actor.__name__}.mailbox={actor.mailbox}: at least 1")
+        raise ValueError(f"{actor.__name__}.mailbox={actor.mailbox}: must be at least 1")
     return ChildSpec(
         kind="actor",
         target=target,
         label=actor.__name__,
         body=run_actor,
-        # With an `init` of its own, there is something to cancel from the start.
+        # An `init` of its own may have to be cancelled, so it needs the scope of `body`.
         prepare=prepare_actor if actor.init is Actor.init else None,
         actor=actor,
         bound=actor.mailbox,

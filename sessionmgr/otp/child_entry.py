@@ -1,4 +1,4 @@
-"""A child's place in a supervisor, and what the supervisor's inbox holds beside exits."""
+"""Entries of a supervisor's child list, and the items of its inbox other than exits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChildEntry:
-    """A child's place among its siblings; incarnations come and go in it."""
+    """A child's place among its siblings; it outlives the child's incarnations."""
 
     __slots__ = ("id", "life", "quick_restarts", "restarting", "restarts", "restarts_with", "spec")
 
@@ -23,16 +23,16 @@ class ChildEntry:
         self.spec = spec
         self.id = id
         self.life: ChildTask | None = None
-        # Whether its own restart is due, and whose restart it waits for if it fell with another.
+        # Whether its own restart is due; the entry whose group restart includes it.
         self.restarting = False
         self.restarts_with: ChildEntry | None = None
         self.restarts = 0
-        # How many restarts in a row came soon after the one before: the back-off's measure.
+        # Number of restarts in a row that followed each other closely; determines the back-off.
         self.quick_restarts = 0
 
     @property
     def state(self) -> str:
-        """What to call this moment."""
+        """The state, for people."""
         if self.life is not None:
             return self.life.state
         return "restarting" if self._is_due else "stopped"
@@ -43,12 +43,12 @@ class ChildEntry:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nobody is there nor comes back; one whose end was not dealt with yet is there."""
+        """Whether the child neither runs nor will be restarted; its exit was handled."""
         return self.life is None and not self._is_due
 
 
 class SupervisorRequest:
-    """What somebody wants the supervisor to do, in its turn."""
+    """A request to the supervisor, handled in its turn."""
 
     __slots__ = ("do", "name")
 
@@ -61,7 +61,7 @@ class SupervisorRequest:
 
 
 class StartRetry:
-    """A start that failed and is to be tried again, in its turn."""
+    """A failed start that will be retried in its turn."""
 
     __slots__ = ("reason", "slot")
 

@@ -27,7 +27,7 @@ class ChildHandle:
         return f"<Ref {life.name}: {life.state}>"
 
     def child_task(self) -> ChildTask | None:
-        """Give the library's own record of whom this stands for."""
+        """Return the library's own record of the child."""
         return self._life
 
     def _require_child_task(self) -> ChildTask:
@@ -54,11 +54,11 @@ class ChildHandle:
 
     @property
     def started_value(self) -> object:
-        """What a function child passed to `task_status.started`."""
+        """The value that a function child passed to `task_status.started`."""
         return self._require_child_task().value
 
     async def wait(self) -> ExitReason:
-        """Wait for the end and say how it was; at once, for the dead."""
+        """Wait for the end and return its reason; return at once if it has ended."""
         life = self.child_task()
         if life is None:
             await trio.lowlevel.checkpoint()
@@ -66,10 +66,10 @@ class ChildHandle:
         return await life.wait_ended()
 
     def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
-        """Let the child end with `reason`, after its `terminate`. What is queued is lost.
+        """Stop the child with `reason`, after its `terminate`. Queued messages are lost.
 
-        Its supervisor then does what it does after any exit with this reason: a permanent
-        child is restarted. `Supervisor.terminate_child` is the way to stop it for good.
+        Its supervisor then reacts as to any exit with this reason: a permanent child is restarted.
+        `Supervisor.terminate_child` stops it for good.
 
         Args:
             reason: The reason that the child ends with; by default `Normal`.
@@ -79,11 +79,11 @@ class ChildHandle:
             life.request_stop(as_reason(reason))
 
     def kill(self) -> None:
-        """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""
+        """End the child without its `terminate`, at its next checkpoint; it cannot trap this."""
         life = self.child_task()
         if life is not None:
             life.kill()
 
     def statistics(self) -> ActorStatistics:
-        """Say how this child is: state, age, mailbox, restarts."""
+        """Return the present state, age, mailbox and restarts of this child."""
         return ActorStatistics.of(self._require_child_task())

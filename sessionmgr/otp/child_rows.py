@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ChildRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One child, as `which_children` lists it."""
+    """One child in the list of `which_children`."""
 
     id: str
     ref: Ref[Actor] | None
@@ -24,7 +24,7 @@ class ChildRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChildCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What `count_children` counts."""
+    """Numbers of children, as `count_children` returns them."""
 
     specs: int
     active: int

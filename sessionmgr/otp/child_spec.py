@@ -1,4 +1,4 @@
-"""What a supervisor knows of a child before it lives, as a value."""
+"""Specification of a child, as a value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DEFAULT_SHUTDOWN: Final = 5.0
 
 
 class Backoff(NamedTuple):
-    """How long to wait before restarts that follow each other closely.
+    """Delays before restarts that follow each other closely.
 
-    The first waits `minimum` seconds, each further one twice as long, up to `maximum`; a
+    The first delay is `minimum` seconds, each further one is doubled, up to `maximum`; a
     child that then stays up for `maximum` starts again from `minimum`. `jitter` is the share
-    by which each wait is lengthened or shortened at random.
+    by which each delay is lengthened or shortened at random.
     """
 
     minimum: float
@@ -29,7 +29,7 @@ class Backoff(NamedTuple):
     jitter: float = 0.0
 
     def delay(self, strike: int, draw: float) -> float:
-        """Give the wait before the restart number `strike` (from 0), `draw` being in [0, 1).
+        """Return the delay before a restart.
 
         Args:
             strike: The number of the restart, from 0.
@@ -41,29 +41,29 @@ class Backoff(NamedTuple):
 
 
 class ChildSpec(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
-    """A child to be: what runs, and what to do about its end. Made by `child(...)`."""
+    """Specification of a child: what runs, and the restart policy. Made by `child(...)`."""
 
     kind: ChildKind
     target: Callable[..., object]
-    """An actor's class, a function, or what runs a supervisor."""
+    """An actor's class, a function, or a supervisor's `run`."""
     args: tuple[object, ...] = ()
     label: str
-    """What a child without an id is called after."""
+    """The base of the generated id of a child without one."""
     body: Callable[..., Awaitable[None]]
     """The function that runs the child; its argument is the `ChildTask`."""
     prepare: Callable[..., None] | None = None
-    """What is to be done before `body`, where that can be done without waiting."""
+    """The synchronous part of the start, run before `body`."""
     id: str | None = None
     restart: RestartPolicy = "permanent"
     shutdown: ShutdownTime = DEFAULT_SHUTDOWN
     significant: bool = False
     backoff: Backoff | None = None
     actor: type[object] | None = None
-    """The class, of a child that is an actor."""
+    """The class of a child that is an actor."""
     bound: int | None = None
-    """How many messages it lets wait."""
+    """Maximum number of queued messages; None for a child without a mailbox."""
     supervisor: object = None
-    """The supervisor that a child of this kind is."""
+    """The supervisor object of a child that is one."""
 
     @property
     def is_supervisor(self) -> bool:
@@ -72,15 +72,15 @@ class ChildSpec(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
 
     @property
     def role(self) -> str:
-        """What `which_children` calls its kind."""
+        """The kind, as `which_children` returns it."""
         return "supervisor" if self.is_supervisor else "worker"
 
     @property
     def stop_timeout(self) -> float:
-        """For how long a stop waits before it becomes a kill."""
+        """Seconds between a stop and a kill."""
         return 0.0 if self.shutdown == "brutal_kill" else self.shutdown
 
     @property
     def terminate_timeout(self) -> float:
-        """How long `terminate` may take when the actor ends by itself."""
+        """Maximum seconds of `terminate` when the actor ends by itself."""
         return DEFAULT_SHUTDOWN if self.shutdown == "brutal_kill" else self.shutdown

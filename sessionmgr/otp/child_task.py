@@ -1,16 +1,18 @@
-"""One incarnation of a child: the task it runs in, how it is stopped, and who hears of its end.
+"""Record of one incarnation of a child: its task, its stop, and the notification of its end.
 
 The strategy, once for all kinds of children:
 
-- The barrier (`barrier.live`) runs the child's body in a shielded scope of its own, so that an
-  outer cancel cannot reach the child past its supervisor, and turns whatever `Exception`
-  leaves the body into an exit reason. KeyboardInterrupt and the like pass through.
-- A child that merely waits for messages is stopped with a flag and a wake-up; only one that is
-  busy is cancelled. That is four times cheaper, and the reason why stopping ten thousand idle
-  actors is quick.
-- `settle` is where an end becomes known. It runs without a checkpoint, so that nobody can see
-  half of it, and in this order: names are freed, callers are told, then links and monitors,
-  then those who wait, then the supervisor.
+- The crash boundary (`crash_boundary.run_child`) runs the child's body in a shielded scope of its
+  own, so that an outer cancel cannot reach the child past its supervisor, and turns any `Exception`
+  of the body into an exit reason. KeyboardInterrupt and the like pass through.
+- A child that merely waits for messages is stopped with a flag and a wake-up; only a busy one is
+  cancelled. That is four times cheaper, so stopping ten thousand idle actors is quick.
+- `finish` publishes the end. It runs without a checkpoint, so that no task can see half of it, and
+  in this order: names are freed, calls fail, then links and monitors are notified, then waiting
+  tasks, then the supervisor.
+
+This module imports neither references nor actors: they are built on the record, which knows its
+observers by the protocols below.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ParentSupervisor(Protocol):
-    """What a child needs to know of its supervisor."""
+    """The part of a supervisor that its children use."""
 
     @property
     def name(self) -> str:
@@ -47,15 +49,15 @@ class ParentSupervisor(Protocol):
 
     @property
     def deadlines(self) -> DeadlineTable:
-        """The timeouts of calls into its tree."""
+        """The deadlines of calls into its tree."""
         ...
 
     def child_ready(self, life: ChildTask) -> None:
-        """Hear that `life` is up."""
+        """Handle that `life` is up."""
         ...
 
     def child_exited(self, life: ChildTask) -> None:
-        """Hear that `life` has ended, as `life.reason` says."""
+        """Handle that `life` has ended with `life.reason`."""
         ...
 
 
@@ -80,10 +82,10 @@ class NameTable(Protocol):
 
 
 class ChildTask:
-    """The record of one incarnation; `Ref` is what users hold of it."""
+    """The record of one incarnation; users hold a `Ref` to it."""
 
-    # What few lives ever set is a class attribute until then: a life is made for every task,
-    # and ten thousand idle ones are to be cheap.
+    # Attributes that few children set are class attributes until then: every task has such a
+    # record, and ten thousand idle ones must be cheap.
     __slots__ = (
         "__dict__",
         "actor",
@@ -106,20 +108,20 @@ class ChildTask:
         "value",
     )
 
-    # Stopping: the clock of the farewell and its scope, and whether there is to be none.
+    # Stopping: the deadline of `terminate` and its scope, and whether a kill skips it.
     deadline: float = math.inf
     terminate_scope: trio.CancelScope | None = None
     killed: bool = False
-    # Whether it is not to be restarted, however it ends; since when it is up, if that counts.
+    # Whether a restart is ruled out; the time since which it is up, if there is a back-off.
     no_restart: bool = False
     up_since: float | None = None
     terminate_callback: Callable[[ExitReason], Awaitable[None]] | None = None
-    # Whether ends of linked children come as messages; calls that are to be answered later.
+    # Makes `Exit` messages if the actor traps exits; calls that will be answered later.
     make_exit_message: Callable[[ChildTask, ExitReason], object] | None = None
     deferred: set[PendingCall] | None = None
-    # Whom this one waits for: in calls, and while it starts or stops a child.
+    # The children for which this one waits: in calls, and while it starts or stops a child.
     waits_for: list[ChildTask] | tuple[()] = ()
-    # Who wants to know of the end.
+    # Observers of the end.
     waiters: list[Task] | None = None
     monitors: dict[ExitObserver, None] | None = None
     watching: dict[ExitObserver, None] | None = None
@@ -133,14 +135,14 @@ class ChildTask:
         self.id = id
         self.owner = owner
         self.restarts = restarts
-        # Its `Ref`, once one was asked for; see `ref_of`, which keeps references identical.
+        # Its `Ref`, after the first use; see `ref_of`, which keeps references identical.
         self.cached_ref: Any = None
         self.born = trio.current_time()
         self.task: Task | None = None
-        # Who waits in `start_child` for this one to be up.
+        # The task that waits in `start_child` until this one is up.
         self.starter: Task | None = None
         self.scope: trio.CancelScope | None = None
-        # The course of it: not ready, ready, asked to stop, ended for a reason.
+        # The phases: not ready, ready, stop requested, ended with a reason.
         self.ready = False
         self.parked = False
         self.stop_reason: ExitReason | None = None
@@ -148,30 +150,30 @@ class ChildTask:
         self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
         self.handled = 0
         self.actor: object = None
-        # What a function passed to `task_status.started`; of a task, its `Run`.
+        # The value that a function passed to `task_status.started`; of a task, its `TaskHandle`.
         self.value: object = None
-        # The message that is being handled.
+        # The message in progress.
         self.current: object = None
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C or its like ended it: then all ends, and nobody is restarted."""
+        """Whether Ctrl-C or the like ended it: then the whole tree ends, without restarts."""
         return isinstance(self.reason, Crashed) and not isinstance(self.reason.error, Exception)
 
     def has_been_up_for(self, seconds: float) -> bool:
-        """Say whether it was up for that long; asked only where there is a back-off."""
+        """Return whether it has been up that long; valid only for a child with a back-off."""
         return self.up_since is not None and trio.current_time() - self.up_since >= seconds
 
     @enable_ki_protection
     def begin_waiting(self, other: ChildTask) -> None:
-        """Note that this one waits for `other`."""
+        """Record that this child waits for `other`."""
         if isinstance(self.waits_for, tuple):
             self.waits_for = []
         self.waits_for.append(other)
 
     @enable_ki_protection
     def end_waiting(self, other: ChildTask) -> None:
-        """Note that it does so no more."""
+        """Record that this child no longer waits for `other`."""
         if self.waits_for:
             self.waits_for.remove(other)
 
@@ -182,18 +184,18 @@ class ChildTask:
 
     @property
     def state(self) -> str:
-        """What to call this moment of the life, for people."""
+        """The state, for people."""
         if self.reason is not None:
             return "stopped"
         if self.stop_reason is not None or self.terminate_scope is not None:
             return "stopping"
         return "running" if self.ready else "starting"
 
-    # Waking, and being told things.
+    # Waking and messages.
 
     @enable_ki_protection
     def wake(self) -> None:
-        """Let the task look around, if it waits for something to do."""
+        """Wake the task if it is parked."""
         if self.parked:
             self.parked = False
             assert self.task is not None
@@ -201,7 +203,7 @@ class ChildTask:
 
     @enable_ki_protection
     def receive(self, item: object) -> None:
-        """Put `item` into the mailbox; whether it fits is the sender's business."""
+        """Append `item` to the mailbox; the sender has checked that it fits."""
         assert self.mailbox is not None
         self.mailbox.queue.append(item)
         if self.parked:
@@ -210,12 +212,12 @@ class ChildTask:
             reschedule(self.task)
 
     def notify(self, news: object) -> None:
-        """Hand the actor something it must not miss, as an info."""
+        """Queue a system message, which is never refused."""
         if self.reason is None and self.mailbox is not None:
             self.receive(InfoMessage(news))
 
     def forget_call(self, caller: PendingCall) -> None:
-        """Hear that a call will not be waited for any more."""
+        """Handle that the caller of a call has given up."""
         if self.mailbox is not None:
             self.mailbox.remove_waiter(caller)
         else:
@@ -223,26 +225,26 @@ class ChildTask:
 
     @enable_ki_protection
     def abort_pause(self, _raise_cancel: Callable[[], None]) -> Abort:
-        """Let a cancel or a deadline end a pause, so that nobody wakes the task once more."""
+        """End a pause because of a cancel or a deadline, so that the task is not woken twice."""
         self.parked = False
         return Abort.SUCCEEDED
 
     @property
     def has_work(self) -> bool:
-        """Whether there is a message, or the end to be met."""
+        """Whether a message or a stop request waits."""
         return self.stop_reason is not None or (
             self.mailbox is not None and bool(self.mailbox.queue)
         )
 
     def abort_start(self, _raise_cancel: Callable[[], None]) -> Abort:
-        """Hear that whoever waits for the start was cancelled."""
+        """Handle that the task which waits for the start was cancelled."""
         self.starter = None
         self.no_restart = True
         return Abort.SUCCEEDED
 
     @enable_ki_protection
     def mark_ready(self) -> None:
-        """Note that the child is up."""
+        """Record that the child is up, and notify the supervisor."""
         self.ready = True
         if self.spec.backoff is not None:
             self.up_since = trio.current_time()
@@ -252,7 +254,7 @@ class ChildTask:
 
     @enable_ki_protection
     def request_stop(self, reason: ExitReason, deadline: float = math.inf) -> None:
-        """Let the child end with `reason`, its farewell by `deadline`. The first one counts."""
+        """Stop the child with `reason`; `deadline` limits `terminate`. The first reason counts."""
         if self.reason is not None:
             return
         if deadline < self.deadline:
@@ -265,7 +267,7 @@ class ChildTask:
 
     @enable_ki_protection
     def kill(self) -> None:
-        """End the child without grace, also when it is about to end with some."""
+        """End the child without `terminate`, also while `terminate` runs."""
         if self.reason is not None:
             return
         self.killed = True
@@ -282,7 +284,7 @@ class ChildTask:
 
     @enable_ki_protection
     async def wait_ended(self) -> ExitReason:
-        """Wait for the end and say how it was."""
+        """Wait for the end and return its reason."""
         if self.reason is None:
             task = trio.lowlevel.current_task()
             if self.waiters is None:
@@ -302,7 +304,7 @@ class ChildTask:
 
     @enable_ki_protection
     async def stop(self, reason: ExitReason) -> None:
-        """Stop the child as its spec says, and wait, whatever happens to the caller."""
+        """Stop the child as its spec says, and wait for the end even if the caller is cancelled."""
         shutdown = self.spec.stop_timeout
         with trio.CancelScope(shield=True):
             if shutdown > 0:
@@ -315,14 +317,14 @@ class ChildTask:
     # The end.
 
     def link(self, other: ChildTask) -> None:
-        """Let the two fall together."""
+        """Link the two: the end of one ends the other."""
         for one, two in ((self, other), (other, self)):
             if one.links is None:
                 one.links = {}
             one.links[two] = None
 
     def unlink(self, other: ChildTask) -> None:
-        """Undo `link`."""
+        """Remove a link."""
         for one, two in ((self, other), (other, self)):
             if one.links is not None:
                 one.links.pop(two, None)
@@ -336,10 +338,10 @@ class ChildTask:
 
     @enable_ki_protection
     def finish(self, reason: ExitReason) -> None:
-        """Make the end known to everybody, at once."""
+        """Record the end and notify all observers, without a checkpoint."""
         self.reason = reason
         self.parked = False
-        # Without the task there is no cycle: no collector has to find out that nobody needs it.
+        # Dropping the task breaks the reference cycle, so that no garbage collection is needed.
         self.task = self.scope = self.actor = None
         if self.names is not None:
             for registry in self.names:
@@ -354,7 +356,7 @@ class ChildTask:
         self.owner.child_exited(self)
 
     def _notify_observers(self, reason: ExitReason) -> None:
-        # All that few lives have stands in the instance's dictionary: most have none.
+        # Attributes that few children set are in the instance's dictionary; most have none.
         self.terminate_scope = self.terminate_callback = None
         if self.deferred is not None:
             for caller in list(self.deferred):

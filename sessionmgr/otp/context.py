@@ -1,4 +1,4 @@
-"""On whose behalf the running task works."""
+"""Context variable with the child for which the running task works."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CURRENT_CHILD: Final[ContextVar[ChildTask | None]] = ContextVar(
 
 
 def current_child() -> ChildTask | None:
-    """Give the child for which the running task works; None outside of any.
+    """Return the child for which the running task works; None outside of any.
 
-    A task of a nursery which the child opened in a handler counts: the handler waits for
+    A task of a nursery which the child opened in a handler counts, because the handler waits for
     it. A task that merely inherited the child's context does not.
     """
     life = CURRENT_CHILD.get()
@@ -33,10 +33,10 @@ def current_child() -> ChildTask | None:
 
 
 def require_child(what: str, instead: str) -> ChildTask:
-    """Give the child for which the running task works.
+    """Return the child for which the running task works.
 
     Raises:
-        NotInActor: there is none.
+        NotInActor: The task works for no child.
     """
     life = current_child()
     if life is None:

@@ -1,4 +1,4 @@
-"""The task of every child: the one place where a crash is caught."""
+"""Crash boundary: the task of every child, and the only place that catches its crash."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 async def run_child(life: ChildTask) -> None:
     """Run one incarnation from its first step to its last: the task of every child.
 
-    Ctrl-C is kept out of this function, and let into the bodies that it runs: a child that
-    never settled would be waited for without end.
+    Ctrl-C is blocked in this function and allowed in the bodies that it runs: a child without
+    `finish` would be waited for without end.
     """
     life.task = trio.lowlevel.current_task()
     CURRENT_CHILD.set(life)
@@ -36,8 +36,8 @@ async def run_child(life: ChildTask) -> None:
     try:
         try:
             if life.spec.prepare is not None and life.stop_reason is None:
-                # An actor that has nothing to do yet needs no scope: it is woken, not
-                # cancelled. That saves a fifth of its start and more of its stop.
+                # An idle actor needs no scope: it is woken, not cancelled. That saves a fifth of
+                # its start and more of its stop.
                 life.spec.prepare(life)
                 while not life.has_work:
                     life.parked = True
@@ -62,15 +62,15 @@ async def run_child(life: ChildTask) -> None:
 
 
 def _refuse_cancel(_raise_cancel: Callable[[], None]) -> Abort:
-    # The wake-up is sure to come: a supervisor asks every child to stop, or kills it, before
-    # it leaves its nursery, whatever happens to it.
+    # The wake-up is certain: a supervisor stops or kills every child before it leaves its
+    # nursery, whatever happens to the supervisor.
     return Abort.FAILED
 
 
 async def _call_terminate(
     life: ChildTask, farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
 ) -> ExitReason:
-    # Self-inflicted ends have the same time as ordered ones.
+    # An actor that ends by itself has the same time as one that is stopped.
     deadline = min(life.deadline, trio.current_time() + life.spec.terminate_timeout)
     try:
         with trio.CancelScope(shield=True, deadline=deadline) as grace:

@@ -1,4 +1,4 @@
-"""A supervisor whose children come and go at run time.
+"""Dynamic supervisor: children are added and removed at run time.
 
 | in OTP | here |
 |---|---|
@@ -6,9 +6,8 @@
 | `{:error, :max_children}` | `MaxChildren` |
 | children are stopped in parallel | likewise |
 
-Unlike OTP's it starts children side by side: the start of one, however slow, holds up no
-other. A start runs in the supervisor's nursery and context all the same; only the waiting is
-the caller's.
+Unlike OTP's it starts children concurrently: a slow start does not delay the others. A start still
+runs in the supervisor's nursery and context; only the waiting happens in the caller.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ A = TypeVar("A", bound="Actor")
 
 
 class DynamicSupervisor(UnorderedSupervisor):
-    """Any number of children that do not know each other.
+    """Supervisor of any number of independent children.
 
-    Each is restarted by its own rule, with the arguments it had; `max_restarts` in
-    `max_seconds` counts for all together, so where many may fail make them `temporary`.
-    They are stopped all at once, each within its own `shutdown` time. `max_children` refuses
-    what comes too much.
+    Each child is restarted by its own policy, with its original arguments; `max_restarts` in
+    `max_seconds` counts for all together, so make children `temporary` where many may fail.
+    They are stopped at the same time, each within its own `shutdown` time. More than
+    `max_children` children are refused.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class DynamicSupervisor(UnorderedSupervisor):
         self._limits = check_limits(max_restarts, max_seconds)
         self._intensity = RestartWindow(*self._limits)
         self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
-        # Why those who are on their way back were gone.
+        # Exit reasons of the children whose restart is pending.
         self._returning: dict[ChildTask, ExitReason] = {}
         self._strikes: dict[str, int] = {}
         self._due: dict[ChildTask, float] = {}
@@ -87,20 +86,20 @@ class DynamicSupervisor(UnorderedSupervisor):
     ) -> Ref[A]:
         """Add a child and wait until it is up.
 
-        If the caller is cancelled meanwhile, the child is stopped again and forgotten.
+        If the caller is cancelled meanwhile, the child is stopped and forgotten.
 
         Args:
             what: The child, as `child` describes it, or a class of actors, an async function or a
                 supervisor.
 
         Raises:
-            StartFailed: it did not come up, and is not kept.
-            MaxChildren: there are as many as there may be.
-            DuplicateChild: the id was given, and is taken.
+            StartFailed: It did not start, and is not kept.
+            MaxChildren: The supervisor already has `max_children` children.
+            DuplicateChild: The given id is taken.
         """
         await checkpoint_if_cancelled()
         me = self._require_running()
-        # Asking for the exact class first: the usual case, and it shows in the price of a start.
+        # The test for the exact class comes first: it is the usual case, and makes starts faster.
         spec = cast("ChildSpec[Actor]", what) if what.__class__ is ChildSpec else as_spec(what)
         if spec.id is not None and spec.id in self._children:
             raise DuplicateChild(self.name, spec.id)
@@ -108,12 +107,12 @@ class DynamicSupervisor(UnorderedSupervisor):
         life.starter = current_task()
         asker = current_child()
         if asker is not None:
-            # So that a call of the new child to the one who waits for it is seen as a cycle.
+            # So that a call of the new child to the task that starts it is seen as a cycle.
             asker.begin_waiting(life)
         try:
             await wait_task_rescheduled(life.abort_start)
         except BaseException:
-            # Cancelled; or Ctrl-C, perhaps just after it came up.
+            # Cancelled; or Ctrl-C, perhaps just after the child came up.
             life.starter = None
             life.no_restart = True
             await life.stop(SHUTDOWN)  # noqa: ASYNC102  # shielded, and bounded by `shutdown`
@@ -137,7 +136,7 @@ class DynamicSupervisor(UnorderedSupervisor):
             child: The id of the child, or a reference to it.
 
         Raises:
-            UnknownChild: there is none such.
+            UnknownChild: There is no such child.
         """
         self._require_running()
         life = self._children.get(child) if isinstance(child, str) else child.child_task()
@@ -146,12 +145,12 @@ class DynamicSupervisor(UnorderedSupervisor):
         if life.reason is None:
             self._stop_child(life)
         else:
-            # It waits for its restart, in vain.
+            # Its pending restart is dropped.
             self._forget_child(life)
         await life.wait_ended()
 
     def _stop_child(self, life: ChildTask) -> None:
-        # A task of ours does the stopping: the one who asks may be the child itself.
+        # A task of the supervisor stops it, because the calling task may be the child itself.
         assert self._nursery is not None
         life.no_restart = True
         self._context.run(self._nursery.start_soon, life.stop, SHUTDOWN)
@@ -162,7 +161,7 @@ class DynamicSupervisor(UnorderedSupervisor):
         self._remove_child(life)
 
     def child_ready(self, life: ChildTask) -> None:
-        """Hear that a child is up.
+        """Handle that a child is up.
 
         Args:
             life: The record of the child.
@@ -176,7 +175,7 @@ class DynamicSupervisor(UnorderedSupervisor):
             report.child_restarted(self.name, life.id, self._returning.pop(life))
 
     def child_exited(self, life: ChildTask) -> None:
-        """Hear that a child has ended.
+        """Handle that a child has ended.
 
         Args:
             life: The record of the child.
@@ -227,7 +226,7 @@ class DynamicSupervisor(UnorderedSupervisor):
                 await self._pause(min(self._due.values(), default=math.inf))
 
     def _restart(self, life: ChildTask) -> None:
-        """Charge a restart, and do it: now, or when the back-off allows."""
+        """Count a restart, and make it: now, or after the back-off."""
         now = trio.current_time()
         reason = life.reason
         assert reason is not None
@@ -252,7 +251,7 @@ class DynamicSupervisor(UnorderedSupervisor):
         self._start_in_context(life)
 
     def _reject(self, item: object) -> None:
-        """Drop an exit: nobody is restarted any more."""
+        """Drop an exit: there are no more restarts."""
 
     def _restarts_in_window(self) -> int:
         return self._intensity.count(trio.current_time())

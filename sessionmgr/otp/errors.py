@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class OtpError(SessionmgrError):
-    """Something about actors and supervisors."""
+    """Base class of errors of actors and supervisors."""
 
 
 class ActorDown(OtpError):
-    """The callee is dead, or died before it answered; a crash is the `__cause__`."""
+    """The callee has ended, before the call or before its answer; a crash is the `__cause__`."""
 
     def __init__(self, who: str, reason: ExitReason) -> None:
         super().__init__(f"{who} is down: {reason}")
@@ -36,7 +36,7 @@ def actor_down(who: str, reason: ExitReason) -> ActorDown:
 
 
 class CallTimeout(OtpError, trio.TooSlowError):
-    """No answer came in time. The callee may still work on the request."""
+    """The answer did not come in time. The callee may still work on the request."""
 
     def __init__(self, who: str, message: object, timeout: float) -> None:
         super().__init__(f"{who} did not answer {message!r} within {timeout:g} s")
@@ -48,12 +48,12 @@ class CallCycle(OtpError):
     """The call would wait, through others, for the caller itself."""
 
     def __init__(self, path: Sequence[str]) -> None:
-        super().__init__(f"this call would wait for itself: {' -> '.join(path)}")
+        super().__init__(f"the call would wait for its own caller: {' -> '.join(path)}")
         self.path = tuple(path)
 
 
 class MailboxFull(OtpError):
-    """A cast found no room; nothing was changed."""
+    """A cast found the mailbox full; nothing was changed."""
 
     def __init__(self, who: str, bound: int) -> None:
         super().__init__(
@@ -79,19 +79,19 @@ class NotAnActor(OtpError):
     """A message was sent to a child that has no mailbox."""
 
     def __init__(self, who: str, kind: str) -> None:
-        super().__init__(f"{who} is a {kind} and no actor: it takes no messages")
+        super().__init__(f"{who} is a {kind}, not an actor: it accepts no messages")
         self.who = who
 
 
 class NotInActor(OtpError):
-    """This is for code that runs inside a supervised child, and nobody of them called."""
+    """An operation that only supervised children may use was used outside of one."""
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(f"{what} was called outside a supervised child; {instead}")
 
 
 class StartFailed(OtpError):
-    """A child did not come up; `__cause__` is what its start raised."""
+    """A child did not start; `__cause__` is the exception of its start."""
 
     def __init__(self, supervisor: str, child: str, why: object) -> None:
         super().__init__(f"child {child!r} of supervisor {supervisor!r} did not start: {why}")
@@ -139,22 +139,21 @@ class UnknownChild(OtpError, LookupError):
 
 
 class ChildRunning(OtpError):
-    """The child runs, or is about to; this is for stopped ones."""
+    """The child is running or starting, and the operation needs a stopped one."""
 
     def __init__(self, supervisor: str, child: str, state: str) -> None:
         super().__init__(
-            f"child {child!r} of supervisor {supervisor!r} is {state}: "
-            "terminate_child() comes first"
+            f"child {child!r} of supervisor {supervisor!r} is {state}: call terminate_child() first"
         )
         self.supervisor = supervisor
         self.child = child
 
 
 class MaxChildren(OtpError):
-    """The supervisor has as many children as it may have."""
+    """The supervisor already has its maximum number of children."""
 
     def __init__(self, supervisor: str, limit: int) -> None:
-        super().__init__(f"supervisor {supervisor!r} already has its {limit} children")
+        super().__init__(f"supervisor {supervisor!r} already has {limit} children, the maximum")
         self.supervisor = supervisor
         self.limit = limit
 
@@ -171,7 +170,7 @@ class SupervisorNotRunning(OtpError):
 
 
 class SupervisorStopping(SupervisorNotRunning):
-    """A supervisor was asked for something while it stops."""
+    """A supervisor received a request while it stops."""
 
     def __init__(self, supervisor: str) -> None:
         super().__init__(supervisor, "stopping")

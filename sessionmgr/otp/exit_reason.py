@@ -1,4 +1,4 @@
-"""Why an actor, or any other child, ended: exit reasons as plain data."""
+"""Exit reasons of actors and other children, as plain data."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 
 class Normal(msgspec.Struct, frozen=True):
-    """It had finished its work."""
+    """It finished its work."""
 
     def __str__(self) -> str:
         return "normal"
 
 
 class Shutdown(msgspec.Struct, frozen=True):
-    """It was asked to stop, and did. `detail` is the asker's own word."""
+    """It was asked to stop and did. `detail` is the requester's explanation."""
 
     detail: object = None
 
@@ -24,14 +24,14 @@ class Shutdown(msgspec.Struct, frozen=True):
 
 
 class Killed(msgspec.Struct, frozen=True):
-    """It was ended without grace, or its grace ran out."""
+    """It was ended without `terminate`, or `terminate` exceeded its time."""
 
     def __str__(self) -> str:
         return "killed"
 
 
 class Crashed(msgspec.Struct, frozen=True):
-    """An exception left it. The exception keeps its traceback, and so all its frames."""
+    """It raised an exception. The exception keeps its traceback, and so all its frames."""
 
     error: BaseException
 
@@ -41,7 +41,7 @@ class Crashed(msgspec.Struct, frozen=True):
 
 
 class NoProc(msgspec.Struct, frozen=True):
-    """Nobody was there: it had ended before anyone asked, or never was."""
+    """There was no such child: it had already ended, or never existed."""
 
     def __str__(self) -> str:
         return "no such actor"
@@ -59,17 +59,17 @@ PlainReason = type[Normal] | type[Shutdown] | type[Killed] | type[NoProc]
 
 
 def as_reason(given: ExitReason | PlainReason) -> ExitReason:
-    """Take a reason as users give it: `Normal` stands for `Normal()`.
+    """Return a reason as an instance: `Normal` stands for `Normal()`.
 
     Raises:
-        TypeError: it is no reason.
+        TypeError: The value is not an exit reason.
     """
     reason = given() if isinstance(given, type) else given
     if not isinstance(reason, ExitReason):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"{given!r} is no exit reason: Normal(), Shutdown(detail), …")
+        raise TypeError(f"{given!r} is not an exit reason: use Normal(), Shutdown(detail), …")
     return reason
 
 
 def cause_of(reason: ExitReason) -> BaseException | None:
-    """Give the exception behind `reason`, where there is one."""
+    """Return the exception of a crash; None for other reasons."""
     return reason.error if isinstance(reason, Crashed) else None

@@ -1,4 +1,4 @@
-"""A plain async function as a child."""
+"""Async functions as children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StartSignal:
-    """What a function child gets as `task_status`, like the one of trio's own `start`."""
+    """The `task_status` of a function child, like the one of trio's `nursery.start`."""
 
     __slots__ = ("_life",)
 
@@ -20,10 +20,10 @@ class StartSignal:
         self._life = life
 
     def started(self, value: object = None) -> None:
-        """Say that the child is up; `value` can be had as `ref.started_value`.
+        """Report that the child is up; `ref.started_value` returns `value`.
 
         Raises:
-            RuntimeError: it was said before.
+            RuntimeError: It was called before.
         """
         if self._life.ready:
             raise RuntimeError("task_status.started() was called twice")
@@ -40,10 +40,10 @@ async def run_function(life: ChildTask) -> None:
 
 @disable_ki_protection
 async def run_with_status(life: ChildTask) -> None:
-    """Run a function that says itself when it is up."""
+    """Run a function that reports itself when it is up."""
     await _target(life)(*life.spec.args, task_status=StartSignal(life))
     if not life.ready and life.stop_reason is None:
-        raise RuntimeError("it ended without calling task_status.started()")
+        raise RuntimeError("the function ended without calling task_status.started()")
 
 
 def _target(life: ChildTask) -> Callable[..., Awaitable[object]]:

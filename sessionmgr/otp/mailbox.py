@@ -1,8 +1,8 @@
-"""The bounded queue in front of an actor, and those who wait for room in it.
+"""Mailbox: the bounded queue of an actor, and the tasks that wait for room in it.
 
-A deque and nothing else on the fast path: a channel would make every message a trip
-through the scheduler. What the system itself says (Down, Exit, TaskDone) is never refused;
-it is bounded by what the actor asked for.
+The fast path is a plain deque: a channel would make every message a trip through the scheduler.
+System messages (Down, Exit, TaskDone) are never refused; their number is bounded by what the actor
+requested.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MailboxOwner(Protocol):
 
 
 class InfoMessage:
-    """A message for `handle_info`, told apart from a cast by this wrapper."""
+    """Message for `handle_info`; the wrapper distinguishes it from a cast."""
 
     __slots__ = ("message",)
 
@@ -74,7 +74,7 @@ class InfoMessage:
 
 
 class SendWaiter(InfoMessage):
-    """Somebody who waits in `send` for room, with what they want to say."""
+    """Message of a task that waits in `send` for room."""
 
     __slots__ = ("task",)
 
@@ -84,20 +84,20 @@ class SendWaiter(InfoMessage):
 
 
 class Mailbox:
-    """Messages in the order they came; at most `bound` of them."""
+    """Messages in order of arrival; at most `bound` of them."""
 
     __slots__ = ("abandoned", "bound", "queue", "waiting")
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
-        # Casts as they are, calls as `Caller`, all else as `Info`.
+        # Casts as they are, calls as `Caller`, everything else as `InfoMessage`.
         self.queue: deque[Any] = deque()
         self.waiting: OrderedDict[SendWaiter | PendingCall, None] | None = None
-        # Calls in the queue whose callers went away.
+        # Number of queued calls whose callers have given up.
         self.abandoned = 0
 
     def has_room(self) -> bool:
-        """Say whether one more message fits, after forgetting abandoned calls."""
+        """Return whether one more message fits, after dropping abandoned calls."""
         if len(self.queue) < self.bound:
             return True
         if self.abandoned:
@@ -106,27 +106,27 @@ class Mailbox:
         return len(self.queue) < self.bound
 
     def discard(self, unwanted: Callable[[object], bool]) -> None:
-        """Take out of the queue whatever is `unwanted`."""
+        """Remove the messages for which `unwanted` is true."""
         kept = [item for item in self.queue if not unwanted(item)]
         self.queue.clear()
         self.queue.extend(kept)
         self.admit_waiters()
 
     def add_waiter(self, entry: SendWaiter | PendingCall) -> None:
-        """Put `entry` at the end of those who wait for room."""
+        """Append `entry` to the queue of those that wait for room."""
         if self.waiting is None:
             self.waiting = OrderedDict()
         self.waiting[entry] = None
 
     def remove_waiter(self, entry: SendWaiter | PendingCall) -> None:
-        """Note that the task behind `entry` waits no more."""
+        """Record that the task of `entry` no longer waits."""
         if self.waiting is not None and entry in self.waiting:
             del self.waiting[entry]
         else:
             self.abandoned += 1
 
     def admit_waiters(self) -> None:
-        """Let in those who wait, first come first served, as far as there is room."""
+        """Move waiting messages into the queue, first come first served, while there is room."""
         while self.waiting and len(self.queue) < self.bound:
             entry, _ = self.waiting.popitem(last=False)
             self.queue.append(entry)
@@ -134,7 +134,7 @@ class Mailbox:
                 reschedule(entry.task)
 
     def close(self, owner: MailboxOwner, reason: ExitReason) -> None:
-        """Turn away everybody who still wants something of `owner`, which has ended."""
+        """Fail all pending calls and sends to `owner`, which has ended."""
         while self.queue:
             item = self.queue.popleft()
             if isinstance(item, PendingCall):

@@ -14,23 +14,22 @@ R = TypeVar("R", covariant=True)
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class MessageMeta(msgspec.StructMeta):
-    """Tells type checkers that a subclass of a message is frozen without saying so."""
+    """Metaclass that tells type checkers that message classes are frozen."""
 
 
 class Call(msgspec.Struct, Generic[R], metaclass=MessageMeta, frozen=True):
-    """A question. `R` is the type of the answer: `await ref.call(Get("a"))` is an `R`.
+    """Base class of requests. `R` is the type of the answer: `await ref.call(Get("a"))` is an `R`.
 
-    The type is a promise of the message, for its callers; `handle_call` is not checked
-    against it.
+    The type is a promise to the callers; `handle_call` is not checked against it.
     """
 
 
 class Cast(msgspec.Struct, metaclass=MessageMeta, frozen=True):
-    """A statement: nobody waits for an answer."""
+    """Base class of one-way messages: no answer is expected."""
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """Returned by `init` or a handler: run `handle_continue(arg)` before any other message."""
+    """Return value of `init` or a handler: run `handle_continue(arg)` before any other message."""
 
     arg: object = None
 
@@ -42,11 +41,11 @@ class NoReply(enum.Enum):
 
 
 NOREPLY: Final = NoReply.NOREPLY
-"""Returned by `handle_call`: the answer comes later, by `caller.reply()`."""
+"""Return value of `handle_call`: the answer comes later, by `caller.reply()`."""
 
 
 class Stop(Exception):
-    """Raised in a callback, ends the actor with `reason`, which is no crash.
+    """Exception for callbacks: ends the actor with `reason`, which is not a crash.
 
     In `handle_call`, `reply` answers the caller first; without one the caller sees
     `ActorDown`.

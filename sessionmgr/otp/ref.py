@@ -1,4 +1,8 @@
-"""How to reach an actor: references, names that stand for them, and monitors."""
+"""References to actors, calls and casts, and monitors.
+
+The classes refer to each other, so they share a module: a call knows its caller's reference, and a
+monitor the reference of its target.
+"""
 
 from __future__ import annotations
 
@@ -48,17 +52,17 @@ if TYPE_CHECKING:
     from sessionmgr.otp.call_deadlines import Expirable
     from sessionmgr.otp.child_task import ChildTask
 
-# Without a bound: `Actor` stands above this module, and is made of references itself.
+# Without a bound: `Actor` stands above this module, because actors hold references.
 A = TypeVar("A", covariant=True)
 R = TypeVar("R")
 
 
 class Ref(ChildHandle, Generic[A]):
-    """A reference to one incarnation of a child; `A` is the class of the actor.
+    """Reference to one incarnation of a child; `A` is the class of the actor.
 
-    It stays valid as an object when the child has ended: calls then raise `ActorDown`. A
-    restarted child is a new incarnation and has a new reference; what survives restarts is
-    a name, see `Registry.via`.
+    It remains usable as an object when the child has ended: calls then raise `ActorDown`. A
+    restarted child is a new incarnation and has a new reference; a name survives restarts, see
+    `Registry.via`.
     """
 
     __slots__ = ()
@@ -67,21 +71,21 @@ class Ref(ChildHandle, Generic[A]):
 
     @enable_ki_protection
     async def call(self, message: Call[R], timeout: float | None = 5.0) -> R:
-        """Ask the actor and wait for its answer, which has the type that `message` promises.
+        """Send a request and wait for the answer, whose type `message` determines.
 
-        Waits for room first where the mailbox is full. After `timeout` seconds (None: never)
-        the answer is not waited for any more, and dropped when it comes; a request that the
-        actor had not begun by then is never executed.
+        If the mailbox is full, this first waits for room. After `timeout` seconds (None: never) the
+        call gives up, and a late answer is dropped; a request that the actor had not begun by then
+        is never executed.
 
         Args:
             message: The message.
             timeout: Seconds to wait for the answer, by default 5; None waits without a limit.
 
         Raises:
-            ActorDown: the actor is dead, or ends before it answers; `__cause__` is its crash.
-            CallTimeout: no answer in time.
-            CallCycle: the actor waits, perhaps through others, for the one who calls.
-            NotAnActor: this child has no mailbox.
+            ActorDown: The actor has ended, or ends before it answers; `__cause__` is its crash.
+            CallTimeout: The answer did not come in time.
+            CallCycle: The actor waits, perhaps through others, for the caller.
+            NotAnActor: This child has no mailbox.
         """
         callee = self._life
         if callee is None:
@@ -103,14 +107,14 @@ class Ref(ChildHandle, Generic[A]):
 
     @enable_ki_protection
     def cast(self, message: Cast) -> None:
-        """Tell the actor something and go on. Never waits; to a dead actor it says nothing.
+        """Send a one-way message without waiting; a message to an ended actor is dropped.
 
         Args:
             message: The message.
 
         Raises:
-            MailboxFull: there is no room, and nothing was changed.
-            NotAnActor: this child has no mailbox.
+            MailboxFull: The mailbox is full; nothing was changed.
+            NotAnActor: This child has no mailbox.
         """
         life = self._life
         if life is None or life.reason is not None:
@@ -127,15 +131,15 @@ class Ref(ChildHandle, Generic[A]):
 
     @enable_ki_protection
     async def send(self, message: object) -> None:
-        """Give the actor's `handle_info` any object; waits, in turn, while there is no room.
+        """Send any object to the actor's `handle_info`; waits in order of arrival for room.
 
         Args:
             message: The message.
 
         Raises:
-            ActorDown: the actor is dead, or ends while this waits for room.
-            CallCycle: there is no room, and the actor waits for the one who sends.
-            NotAnActor: this child has no mailbox.
+            ActorDown: The actor has ended, or ends while this waits for room.
+            CallCycle: The mailbox is full, and the actor waits for the sender.
+            NotAnActor: This child has no mailbox.
         """
         await checkpoint_if_cancelled()
         life = self._require_child_task()
@@ -165,14 +169,14 @@ class Ref(ChildHandle, Generic[A]):
 
     @enable_ki_protection
     def post(self, message: object) -> None:
-        """Give the actor's `handle_info` any object, at once or not at all.
+        """Send any object to the actor's `handle_info` without waiting.
 
         Args:
             message: The message.
 
         Raises:
-            MailboxFull: there is no room, and nothing was changed.
-            NotAnActor: this child has no mailbox.
+            MailboxFull: The mailbox is full; nothing was changed.
+            NotAnActor: This child has no mailbox.
         """
         life = self.child_task()
         if life is None or life.reason is not None:
@@ -185,10 +189,10 @@ class Ref(ChildHandle, Generic[A]):
     # Monitors and links.
 
     def monitor(self) -> Monitor:
-        """Let the calling actor hear of the end, as one `Down` in its `handle_info`.
+        """Monitor this child: the calling actor gets one `Down` in its `handle_info`.
 
         Raises:
-            NotInActor: outside of actors `await ref.wait()` does the same.
+            NotInActor: The caller is not an actor; `await ref.wait()` does the same.
         """
         watcher = require_child("ref.monitor()", "use `await ref.wait()`")
         _require_mailbox(watcher)
@@ -201,13 +205,13 @@ class Ref(ChildHandle, Generic[A]):
         return monitor
 
     def link(self) -> None:
-        """Let the calling child and this one fall together, unless an end is `Normal`.
+        """Link this child and the calling one: an end other than `Normal` ends both.
 
-        An actor with `trap_exit` gets an `Exit` in its `handle_info` instead. Linking to the
-        dead is hearing of their end at once, as `NoProc`.
+        An actor with `trap_exit` gets an `Exit` in its `handle_info` instead. A link to an ended
+        child acts at once, with `NoProc`.
 
         Raises:
-            NotInActor: outside of supervised children there is nothing to link.
+            NotInActor: The caller is not a supervised child.
         """
         one = require_child("ref.link()", "use `await ref.wait()`")
         other = self.child_task()
@@ -220,7 +224,7 @@ class Ref(ChildHandle, Generic[A]):
             one.link(other)
 
     def unlink(self) -> None:
-        """Undo `link`."""
+        """Remove the link."""
         one = require_child("ref.unlink()", "only a child that called link() has a link")
         other = self.child_task()
         if other is not None:
@@ -234,7 +238,7 @@ class ExitSource:
 
 
 class Monitor(ExitSource):
-    """One actor's wish to hear of one end."""
+    """A monitor: the request for one `Down` about one child."""
 
     __slots__ = ("_target", "_watcher", "ref")
 
@@ -244,7 +248,7 @@ class Monitor(ExitSource):
         self.ref = ref
 
     def attach(self, target: ChildTask) -> None:
-        """Be told by `target` when it ends.
+        """Register with `target`, which notifies this monitor of its end.
 
         Args:
             target: The record of the monitored child.
@@ -257,10 +261,10 @@ class Monitor(ExitSource):
         target.monitors[self] = self._watcher.watching[self] = None
 
     def notify(self, reason: ExitReason) -> None:
-        """Tell the watcher, once.
+        """Send the `Down` to the watcher, once.
 
         Args:
-            reason: The reason why it has ended.
+            reason: The reason why the child has ended.
         """
         self._target = None
         if self._watcher.watching is not None:
@@ -268,10 +272,10 @@ class Monitor(ExitSource):
         self._watcher.notify(Down(self, self.ref, reason))
 
     def cancel(self, *, flush: bool = False) -> None:
-        """Wish it no more; with `flush`, a `Down` that waits to be handled is removed too.
+        """Remove the monitor; with `flush`, also a `Down` that is already queued.
 
         Args:
-            flush: Whether a waiting `Down` is removed as well; by default it stays.
+            flush: Whether a queued `Down` is removed as well; by default it stays.
         """
         if self._target is not None:
             if self._target.monitors is not None:
@@ -321,11 +325,10 @@ def exit_message(child: ChildTask, reason: ExitReason) -> Exit:
 
 
 class Caller(PendingCall):
-    """Who asked: the way to answer later.
+    """The caller of a call, with which a handler can answer later.
 
-    A handler that returns `NOREPLY` keeps this object, and calls `reply` or `fail` once,
-    from anywhere in the same `trio.run`. If the caller has gone meanwhile, the answer is
-    dropped and harms nobody.
+    A handler that returns `NOREPLY` keeps this object and calls `reply` or `fail` once, from
+    anywhere in the same `trio.run`. If the caller has given up meanwhile, the answer is dropped.
     """
 
     __slots__ = ("bucket", "callee", "deferred", "life", "message", "task")
@@ -339,7 +342,7 @@ class Caller(PendingCall):
         self.life = life
         self.progress: CallState = CALL_OPEN
         self.deferred = False
-        # Where the deadline table keeps this call, while it has a timeout.
+        # The dictionary of the deadline table with this call, while it has a deadline.
         self.bucket: dict[Expirable, float] | None = None
 
     def __repr__(self) -> str:
@@ -347,12 +350,12 @@ class Caller(PendingCall):
 
     @property
     def ref(self) -> Ref[Any] | None:
-        """The actor (or other child) that asked; None when an ordinary task did."""
+        """The calling actor or other child; None if an ordinary task called."""
         return None if self.life is None else ref_of(self.life)
 
     @property
     def waiting(self) -> bool:
-        """Whether an answer would still reach somebody."""
+        """Whether the caller still waits for the answer."""
         return self.progress is CALL_OPEN
 
     @enable_ki_protection
@@ -363,19 +366,19 @@ class Caller(PendingCall):
             value: The answer.
 
         Raises:
-            AlreadyReplied: it was answered before.
+            AlreadyReplied: It was answered before.
         """
         self._answer(Value(value))
 
     @enable_ki_protection
     def fail(self, error: Exception) -> None:
-        """Let the call raise `error` where it was made. The actor itself lives on.
+        """Raise `error` in the caller. The actor itself continues.
 
         Args:
             error: The exception that the call raises.
 
         Raises:
-            AlreadyReplied: it was answered before.
+            AlreadyReplied: It was answered before.
         """
         self._answer(Error(error))
 
@@ -401,7 +404,7 @@ class Caller(PendingCall):
             self.life.end_waiting(self.callee)
 
     def defer(self) -> None:
-        """Note that the answer comes later, from whomever: so nobody is known to block it."""
+        """Record that the answer comes later: the callee no longer blocks the caller."""
         if self.progress is CALL_OPEN:
             self.deferred = True
             if self.callee.deferred is None:
@@ -412,7 +415,7 @@ class Caller(PendingCall):
 
     @enable_ki_protection
     def fail_callee_down(self, reason: ExitReason) -> None:
-        """Tell the caller, if it still waits, that the callee has ended.
+        """Raise `ActorDown` in the caller, if it still waits.
 
         Args:
             reason: The reason why the callee has ended.
@@ -423,7 +426,7 @@ class Caller(PendingCall):
 
     @enable_ki_protection
     def abandon(self, raise_cancel: Callable[[], None] | None = None) -> Abort:
-        """Forget the call, because its caller was cancelled.
+        """Give up the call, because its caller was cancelled.
 
         Args:
             raise_cancel: The function by which trio raises `Cancelled`; it is not needed.
@@ -434,7 +437,7 @@ class Caller(PendingCall):
 
     @enable_ki_protection
     def expire(self, timeout: float) -> None:
-        """Forget the call, because its time has run out, and tell its caller.
+        """Give up the call at its deadline, and raise `CallTimeout` in the caller.
 
         Args:
             timeout: The seconds that the caller has waited.
@@ -448,7 +451,7 @@ def open_call(message: object, callee: ChildTask) -> Caller:
     """Begin a call of the running task to `callee`.
 
     Raises:
-        CallCycle: it would wait for itself.
+        CallCycle: The call would wait for its own caller.
     """
     life = current_child()
     if life is not None:
@@ -467,5 +470,5 @@ def _misdirected_error(life: ChildTask, message: object) -> Exception:
     if life.mailbox is None:
         return NotAnActor(life.name, life.spec.kind)
     if isinstance(message, Call):
-        return TypeError(f"cast() takes a Cast: {message!r} wants an answer, use ref.call()")
-    return TypeError(f"call() takes a Call: nobody answers {message!r}, use ref.cast()")
+        return TypeError(f"cast() takes a Cast, but {message!r} is a Call: use ref.call()")
+    return TypeError(f"call() takes a Call, not {message!r}: use ref.cast()")

@@ -1,4 +1,4 @@
-"""Names for actors. A name goes with its owner, before anyone hears that the owner is gone.
+"""Registry of names for actors. A name is freed before any observer learns of its owner's end.
 
 | in OTP | here |
 |---|---|
@@ -6,8 +6,8 @@
 | `{:via, Registry, {registry, key}}` | `registry.via(key)` |
 | `Registry.dispatch/3` | `registry.dispatch(key, message)` |
 
-A registry is a plain object without a task of its own: use one per tree, keep it where the
-tree's owner keeps its other things.
+A registry is a plain object without a task of its own: use one per tree, and keep it with the
+tree's other shared objects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ V = TypeVar("V", bound="Actor", covariant=True)
 
 
 class RegistryEntry(msgspec.Struct, frozen=True):
-    """Who has a name, and the value they put beside it."""
+    """A name's owner and value."""
 
     key: Hashable
     ref: Ref[Actor]
@@ -41,16 +41,16 @@ class RegistryEntry(msgspec.Struct, frozen=True):
 
 
 class DispatchResult(msgspec.Struct, frozen=True):
-    """Whom a dispatch reached, and whose mailboxes were full."""
+    """Number of receivers of a dispatch, and the receivers whose mailboxes were full."""
 
     sent: int
     full: list[Ref[Actor]]
 
 
 class Via(Ref[V]):
-    """A name that stands for whoever has it at the moment: each use looks it up anew.
+    """Reference by name: each use looks up the present owner.
 
-    With nobody there, calls raise `ActorDown` with `NoProc`, and casts say nothing.
+    Without an owner, calls raise `ActorDown` with `NoProc`, and casts are dropped.
     """
 
     __slots__ = ("_key", "_registry")
@@ -72,14 +72,14 @@ class Registry:
 
     def __init__(self, keys: Literal["unique", "duplicate"] = "unique") -> None:
         if keys not in ("unique", "duplicate"):
-            raise ValueError(f"keys={keys!r}: unique or duplicate")
+            raise ValueError(f"keys={keys!r}: must be 'unique' or 'duplicate'")
         self._unique = keys == "unique"
         self._entries: dict[Hashable, dict[ChildTask, RegistryEntry]] = {}
         self._keys: dict[ChildTask, dict[Hashable, None]] = {}
 
     @enable_ki_protection
     def register(self, key: Hashable, value: object = None) -> None:
-        """Give the calling actor the name `key`, for as long as it lives.
+        """Register the calling actor under `key` until it ends.
 
         An actor that has the name already only replaces its value.
 
@@ -88,8 +88,8 @@ class Registry:
             value: A value that `lookup` returns with the name; by default None.
 
         Raises:
-            AlreadyRegistered: names are unique, and another has this one.
-            NotInActor: no supervised child called.
+            AlreadyRegistered: Names are unique, and another actor has this one.
+            NotInActor: The caller is not a supervised child.
         """
         life = require_child("registry.register()", "call it in the actor's `init`")
         owners = self._entries.setdefault(key, {})
@@ -103,12 +103,12 @@ class Registry:
 
     @enable_ki_protection
     def unregister(self, key: Hashable) -> None:
-        """Take the name `key` from the calling actor, if it has it.
+        """Remove the name `key` of the calling actor, if it has it.
 
         Args:
             key: The name.
         """
-        life = require_child("registry.unregister()", "an actor gives up its own names only")
+        life = require_child("registry.unregister()", "an actor can remove only its own names")
         keys = self._keys.get(life, {})
         if key in keys:
             del keys[key]
@@ -117,7 +117,7 @@ class Registry:
                 del self._keys[life]
 
     def lookup(self, key: Hashable) -> list[RegistryEntry]:
-        """List who has the name `key`: nobody, one, or where names are duplicate any number.
+        """Return the owners of the name `key`: at most one, or any number if names are duplicate.
 
         Args:
             key: The name.
@@ -125,7 +125,7 @@ class Registry:
         return list(self._entries.get(key, {}).values())
 
     def keys(self) -> list[Hashable]:
-        """List the names that are taken."""
+        """Return the names in use."""
         return list(self._entries)
 
     @overload
@@ -133,25 +133,23 @@ class Registry:
     @overload
     def via(self, key: Hashable, actor: type[A]) -> Via[A]: ...
     def via(self, key: Hashable, actor: type[A] | None = None) -> Via[A] | Via[Actor]:
-        """Give what can be used like a reference to whoever has the name at the moment.
-
-        `actor` is the owner's class, for type checkers.
+        """Return a reference by name, which looks up the present owner on each use.
 
         Args:
             key: The name.
             actor: The class of the actor, for type checkers.
 
         Raises:
-            ValueError: names are duplicate here, so one does not say who is meant.
+            ValueError: Names are duplicate here, so a name does not identify one owner.
         """
         if not self._unique:
             raise ValueError("via() needs unique names; use dispatch() or lookup()")
         return Via(self, key)
 
     def dispatch(self, key: Hashable, message: object) -> DispatchResult:
-        """Tell all who have the name: a `Cast` as a cast, anything else as an info.
+        """Send a message to all owners of a name: a `Cast` as a cast, anything else as an info.
 
-        Never waits. A full mailbox keeps nobody else from hearing it.
+        Never waits. A full mailbox does not affect the other owners.
 
         Args:
             key: The name.
@@ -178,7 +176,7 @@ class Registry:
         )
 
     def find_child(self, key: Hashable) -> ChildTask | None:
-        """Give the library's own record of who has a unique name.
+        """Return the library's own record of the owner of a unique name.
 
         Args:
             key: The name.

@@ -1,7 +1,7 @@
-"""One log line for each crash, restart and give-up, for people and for machines.
+"""Log records of crashes, restarts and give-ups, for people and for machines.
 
-The text is `event key=value …`; the same values are attributes of the record. The crash of
-a child carries its traceback.
+The text is a sentence with key=value fields; the values are also attributes of the record, and
+`event` identifies its kind. The record of a crash carries the traceback.
 """
 
 from __future__ import annotations
@@ -20,40 +20,75 @@ log: Final = logging.getLogger("sessionmgr.otp")
 
 
 def child_crashed(life: ChildTask, reason: Crashed) -> None:
-    """A child ended with an exception."""
-    _log(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
+    """Log that a child ended with an exception."""
+    _log(
+        logging.ERROR,
+        "child_crashed",
+        "A child crashed.",
+        life.owner.name,
+        life.id,
+        reason,
+        reason.error,
+    )
 
 
 def child_restarted(supervisor: str, child: str, reason: ExitReason) -> None:
-    """A child is up again, after it, or one that it falls with, had ended for `reason`."""
-    _log(logging.WARNING, "child_restarted", supervisor, child, reason)
+    """Log that a child was restarted after the exit of itself or of a child of its group."""
+    _log(logging.WARNING, "child_restarted", "A child was restarted.", supervisor, child, reason)
 
 
 def start_failed(supervisor: str, child: str, reason: ExitReason) -> None:
-    """A child did not come up again."""
-    _log(logging.ERROR, "start_failed", supervisor, child, reason, cause_of(reason))
+    """Log that the restart of a child failed."""
+    _log(
+        logging.ERROR,
+        "start_failed",
+        "A child could not be restarted.",
+        supervisor,
+        child,
+        reason,
+        cause_of(reason),
+    )
 
 
 def gave_up(error: RestartIntensityExceeded) -> None:
-    """A supervisor has no restarts left."""
-    _log(logging.ERROR, "supervisor_gave_up", error.supervisor, error.child, error.exits[-1])
+    """Log that a supervisor has exceeded its restart limit."""
+    _log(
+        logging.ERROR,
+        "supervisor_gave_up",
+        "A supervisor gave up.",
+        error.supervisor,
+        error.child,
+        error.exits[-1],
+    )
 
 
 def terminate_failed(life: ChildTask, error: Exception) -> None:
-    """A crashed actor's `terminate` failed as well."""
-    _log(logging.ERROR, "terminate_failed", life.owner.name, life.id, Crashed(error), error)
+    """Log that the `terminate` of a crashed actor failed as well."""
+    _log(
+        logging.ERROR,
+        "terminate_failed",
+        "The terminate of a crashed actor failed.",
+        life.owner.name,
+        life.id,
+        Crashed(error),
+        error,
+    )
 
 
 def unhandled_info(name: str, message: object) -> None:
-    """An actor without `handle_info` was sent something."""
+    """Log that an actor without `handle_info` received such a message."""
     log.warning(
-        "unhandled_info child=%s message=%r", name, message, extra={"event": "unhandled_info"}
+        "An actor has no handle_info for this message. child=%s message=%r",
+        name,
+        message,
+        extra={"event": "unhandled_info"},
     )
 
 
 def _log(
     level: int,
     event: str,
+    sentence: str,
     supervisor: str,
     child: str,
     reason: ExitReason,
@@ -64,7 +99,7 @@ def _log(
     log.log(
         level,
         "%s supervisor=%s child=%s reason=%r",
-        event,
+        sentence,
         supervisor,
         child,
         str(reason),

@@ -1,4 +1,4 @@
-"""The rules of supervision, without a supervisor: pure functions."""
+"""Restart policies, as pure functions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ AutoShutdown = Literal["never", "any_significant", "all_significant"]
 
 
 def is_normal_exit(reason: ExitReason) -> bool:
-    """Say whether `reason` is an end that nobody needs to worry about."""
+    """Return whether `reason` is a regular end."""
     return isinstance(reason, Normal | Shutdown)
 
 
 def wants_restart(restart: RestartPolicy, reason: ExitReason) -> bool:
-    """Say whether a child that ended by itself for `reason` is to be started again."""
+    """Return whether a child that ended by itself for `reason` is restarted."""
     match restart:
         case "permanent":
             return True
@@ -32,7 +32,7 @@ def wants_restart(restart: RestartPolicy, reason: ExitReason) -> bool:
 
 
 def restarted_with(strategy: Strategy, ids: Sequence[str], failed: str) -> Sequence[str]:
-    """Give, in start order, the children that are started anew because `failed` ended."""
+    """Return, in start order, the children that are restarted because `failed` ended."""
     match strategy:
         case "one_for_one":
             return [failed]
@@ -43,9 +43,9 @@ def restarted_with(strategy: Strategy, ids: Sequence[str], failed: str) -> Seque
 
 
 def ends_supervisor(rule: AutoShutdown, significant_left: Iterable[object]) -> bool:
-    """Say whether the end of a significant child is the end of its supervisor.
+    """Return whether the end of a significant child ends its supervisor.
 
-    `significant_left` are the significant children which still run.
+    `significant_left` are the significant children that still run.
     """
     match rule:
         case "never":

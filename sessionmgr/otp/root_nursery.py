@@ -1,4 +1,4 @@
-"""The outer nursery of a supervisor that is used as a block, and what leaves the block."""
+"""Outer nursery of a supervisor used as a block, and the exceptions that leave the block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RootNursery:
-    """The outer nursery of a supervisor that is used as a block."""
+    """Outer nursery of a supervisor that is used as a block."""
 
     name = ""
 
@@ -57,14 +57,16 @@ class RootNursery:
             if self._life.reason is None:
                 return
             await self.close(None)
-        raise SupervisorNotRunning(self._supervisor_name, "at its end before it was up")
+        raise SupervisorNotRunning(
+            self._supervisor_name, "already stopped, before its start was complete"
+        )
 
     def child_ready(self, life: ChildTask) -> None:
-        """Hear that the supervisor is up."""
+        """Handle that the supervisor is up."""
         self._wake_starter()
 
     def child_exited(self, life: ChildTask) -> None:
-        """Hear that the supervisor has ended: so must the body."""
+        """Handle that the supervisor has ended: end the body as well."""
         self._wake_starter()
         # A body that has ended is not cancelled: trio would copy the group that it may raise.
         if not self._leaving and self._nursery is not None:
@@ -81,7 +83,7 @@ class RootNursery:
 
     @enable_ki_protection
     async def close(self, error: BaseException | None) -> bool:
-        """Stop the supervisor, and say whether the body's `error` goes no further."""
+        """Stop the supervisor, and return whether the body's `error` is suppressed."""
         self._leaving = True
         outcome = error
         try:
@@ -89,7 +91,7 @@ class RootNursery:
                 self._life.request_stop(SHUTDOWN)
                 await self._life.wait_ended()
         except BaseException as interruption:  # noqa: ASYNC103, BLE001  # it leaves below
-            # A second Ctrl-C: no more grace. The nursery below still waits for everyone.
+            # A second Ctrl-C: kill at once. The nursery below still waits for all tasks.
             outcome = interruption
             self._life.kill()
         self.deadlines.close()
@@ -102,7 +104,7 @@ class RootNursery:
         raise outcome
 
     async def _close_nursery(self, outcome: BaseException | None) -> BaseException | None:
-        # Only a cancel is the nursery's business. Other errors pass it by: it would copy the
+        # Only a cancel is passed to the nursery. Other errors bypass it, because it would copy the
         # groups among them.
         own = None if outcome is None or _is_cancelled(outcome) else outcome
         given = outcome if own is None else None
@@ -124,24 +126,23 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def _combine_failures(outcome: BaseException | None, failure: Exception) -> BaseException:
-    """Say what leaves the block of a supervisor that has given up."""
+    """Return the exception that leaves the block of a supervisor that has given up."""
     if outcome is None or isinstance(outcome, trio.Cancelled):
-        # A body that was cancelled has not failed.
+        # A cancelled body has not failed.
         return failure
     if isinstance(outcome, Exception):
         return ExceptionGroup("a supervisor gave up, and its body failed", [failure, outcome])
-    # Ctrl-C and the like: nobody looks for them in a group. Giving up is in the log.
+    # Callers do not look for Ctrl-C and the like in a group. The log has the give-up.
     return outcome
 
 
 def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Take the nursery's wrapping off, where it wraps one exception only.
+    """Remove the nursery's group if it wraps one exception only.
 
-    A cancel beside something worse is not worth a mention; and if there are several, they
-    are all the same.
+    A cancel beside another exception is dropped; several cancels are equivalent.
     """
     cancelled, rest = group.split(trio.Cancelled)
-    # A split makes copies of groups within groups, so only where there is something to split.
+    # A split copies nested groups, so use its result only if there was something to split.
     kept = group if cancelled is None or rest is None else rest
     if rest is None or len(kept.exceptions) == 1:
         return kept.exceptions[0]

@@ -1,4 +1,4 @@
-"""What one can ask a living tree, as plain data."""
+"""Statistics of running actors, supervisors and registries, as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """One child at this moment."""
+    """Present state of a child."""
 
     id: str
     state: str
@@ -25,7 +25,7 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, life: ChildTask) -> ActorStatistics:
-        """Look at `life`.
+        """Return the statistics of `life`.
 
         Args:
             life: The record of the child.
@@ -44,7 +44,7 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SupervisorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """One supervisor at this moment."""
+    """Present state of a supervisor."""
 
     name: str
     state: str
@@ -52,13 +52,13 @@ class SupervisorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     children: int
     active: int
     restarts: int
-    """How many restarts it has made since it came up."""
+    """Number of restarts since it started."""
     restarts_in_window: int
-    """How many of them count against `max_restarts` now."""
+    """Number of them that count against `max_restarts` now."""
 
 
 class RegistryStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """One registry at this moment."""
+    """Present state of a registry."""
 
     keys: int
     entries: int

@@ -1,4 +1,4 @@
-"""Many tasks, some at a time, as one stream of results."""
+"""Stream of the results of many tasks, of which a limited number run at a time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Item = TypeVar("Item")
 class Stream(Generic[T]):
     """An `async with` block and, in it, an async iterator of results.
 
-    It owns no task but the runs: items are taken, and runs started, by whoever iterates.
-    So a slow consumer slows the production down; at most as many results wait for it as
-    runs may be under way.
+    It owns no task but those of the calls: the iterating task takes items and starts calls. So a
+    slow consumer slows the production down, and at most as many results wait for it as calls may
+    run at once.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Stream(Generic[T]):
         return_exceptions: bool,
     ) -> None:
         if max_concurrency < 1:
-            raise ValueError(f"max_concurrency={max_concurrency}: at least 1")
+            raise ValueError(f"max_concurrency={max_concurrency}: must be at least 1")
         self._launch = launch
         self._runs_to_be: Iterator[TaskHandle[T]] = (
             TaskHandle(fn, (item,), None, self._wake_consumer) for item in items
@@ -46,7 +46,7 @@ class Stream(Generic[T]):
         self._limit: Final = max_concurrency
         self._ordered = ordered
         self._return_exceptions = return_exceptions
-        # Under way, or ended and not yet given out; in the order of their items.
+        # Calls that run, or that ended and whose result was not yet returned, in item order.
         self._runs: deque[TaskHandle[T]] = deque()
         self._running = 0
         self._exhausted = False
@@ -80,16 +80,16 @@ class Stream(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        """Give the next result, starting further runs as there is room."""
+        """Return the next result, and start further calls while there is room."""
         if not self._opened:
-            raise RuntimeError("a stream is used inside its block: async with tasks.stream(...)")
+            raise RuntimeError("use a stream inside its block: async with tasks.stream(...)")
         await trio.lowlevel.checkpoint()
         while True:
             self._start_more()
             run = self._next_ended()
             if run is not None:
                 self._runs.remove(run)
-                # Other readers may wait for what does not come any more.
+                # Wake other readers, which may wait for a result that is now taken.
                 self._bell.set()
                 return self._result_of(run)
             if not self._runs:
@@ -118,7 +118,7 @@ class Stream(Generic[T]):
         return next((run for run in self._runs if run.done), None)
 
     def _result_of(self, run: TaskHandle[T]) -> T:
-        # Without a checkpoint: a reader that is cancelled loses nothing.
+        # Without a checkpoint, so that a cancelled reader loses no result.
         outcome = run.outcome
         assert outcome is not None
         error = outcome.error if isinstance(outcome, Error) else None

@@ -1,4 +1,4 @@
-"""A supervisor: starts its children in order, restarts them by rule, stops them in reverse.
+"""Supervisor: starts its children in order, restarts them by rule, stops them in reverse order.
 
 | in OTP | here |
 |---|---|
@@ -10,12 +10,12 @@
 
 So a transient supervisor that gave up is restarted by its parent; in OTP it is not.
 
-Group strategies restart every child of the group, as OTP does: also one that had ended well
-or was terminated by hand before; `delete_child` is what makes it stay away.
+Group strategies restart every child of the group, as OTP does, including one that ended normally or
+was terminated by hand; `delete_child` prevents that.
 
-The strategy: one task, which nobody cancels. It takes exits, orders and due restarts from one
-inbox in the order in which they came, and does each to its end, waiting only by being woken.
-Every wait looks at once whether the supervisor itself is to stop.
+The strategy: one task, which is never cancelled. It takes exits, requests and due restarts from one
+inbox in order of arrival, and completes each before the next, waiting only by being woken. After
+every wait it checks first whether the supervisor itself must stop.
 """
 
 from __future__ import annotations
@@ -67,20 +67,19 @@ A = TypeVar("A", bound="Actor")
 
 
 class Supervisor(BaseSupervisor):
-    """Children that belong together, in an order that matters.
+    """Supervisor of children that depend on each other, in a significant order.
 
-    Start order is the order given; stopping goes through it backwards, one by one, each
-    child having its `shutdown` time. What the end of one means for the others is the
-    `strategy`: `one_for_one` (nothing), `one_for_all` (all start anew), `rest_for_one`
-    (those after it start anew). More than `max_restarts` restarts within `max_seconds`
-    seconds, of all children together, and the supervisor stops them all and gives up with
-    `RestartIntensityExceeded`.
+    Children start in the given order and stop in reverse order, one by one, each within its
+    `shutdown` time. The `strategy` determines what the end of one child means for the others:
+    `one_for_one` (nothing), `one_for_all` (all restart), `rest_for_one` (those after it
+    restart). After more than `max_restarts` restarts within `max_seconds` seconds, of all
+    children together, the supervisor stops all children and raises `RestartIntensityExceeded`.
 
-    As a block it runs while its body runs; giving up cancels the body and leaves the block
-    as that exception. Inside another supervisor it is a child like any other.
+    As a block it runs while its body runs; giving up cancels the body and raises that exception
+    from the block. Inside another supervisor it is a child like any other.
 
-    `auto_shutdown` lets it end when children do that are `significant`: with the first of
-    them (`any_significant`) or the last (`all_significant`).
+    `auto_shutdown` ends it with its `significant` children: with the first of them
+    (`any_significant`) or the last (`all_significant`).
     """
 
     def __init__(
@@ -94,9 +93,11 @@ class Supervisor(BaseSupervisor):
     ) -> None:
         super().__init__(name)
         if strategy not in STRATEGIES:
-            raise ValueError(f"strategy={strategy!r}: one of {', '.join(STRATEGIES)}")
+            raise ValueError(f"strategy={strategy!r}: must be one of {', '.join(STRATEGIES)}")
         if auto_shutdown not in AUTO_SHUTDOWNS:
-            raise ValueError(f"auto_shutdown={auto_shutdown!r}: one of {', '.join(AUTO_SHUTDOWNS)}")
+            raise ValueError(
+                f"auto_shutdown={auto_shutdown!r}: must be one of {', '.join(AUTO_SHUTDOWNS)}"
+            )
         self._strategy: Strategy = strategy
         self._auto_shutdown: AutoShutdown = auto_shutdown
         self._limits = check_limits(max_restarts, max_seconds)
@@ -105,7 +106,7 @@ class Supervisor(BaseSupervisor):
         self._specs = [as_spec(what) for what in children]
         self._slots: dict[str, ChildEntry] = {}
         self._born = 0
-        # Restarts that wait for their back-off: slot to time.
+        # Restarts that wait for their back-off: entry to time.
         self._due: dict[ChildEntry, float] = {}
         self._set_children()
 
@@ -135,10 +136,10 @@ class Supervisor(BaseSupervisor):
         if spec.significant and self._auto_shutdown == "never":
             raise ValueError(
                 f"child {spec.id or spec.label!r} is significant, but supervisor {self.name!r} has "
-                "auto_shutdown='never': say any_significant or all_significant there"
+                "auto_shutdown='never': set it to any_significant or all_significant"
             )
 
-    # The life of it.
+    # The main task.
 
     async def _start_children(self) -> None:
         self._intensity = RestartWindow(*self._limits)
@@ -188,12 +189,12 @@ class Supervisor(BaseSupervisor):
             if slot.life is not None and slot.life.reason is None
         ]
 
-    # Ends and restarts.
+    # Exits and restarts.
 
     async def _handle_exit(self, life: ChildTask) -> None:
         slot = self._slots.get(life.id)
         if slot is None or slot.life is not life or life.reason is None:
-            # A group restart, or an order, has dealt with this exit already.
+            # A group restart, or a request, has handled this exit already.
             return
         slot.life = None
         spec = slot.spec
@@ -214,7 +215,7 @@ class Supervisor(BaseSupervisor):
                 self._running_task.stop_reason = Shutdown("auto_shutdown")
 
     async def _restart(self, slot: ChildEntry, reason: ExitReason) -> None:
-        """Charge a restart, and do it: now, or when the back-off allows."""
+        """Count a restart, and make it: now, or after the back-off."""
         self._exits.append(reason)
         if not self._intensity.record(trio.current_time()):
             error = RestartIntensityExceeded(self.name, slot.id, list(self._exits), *self._limits)
@@ -225,7 +226,7 @@ class Supervisor(BaseSupervisor):
             other = self._slots[name]
             if other is not slot:
                 await self._stop_entry(other)
-                # Whatever it waited for itself, it comes back with this one now.
+                # A restart that it waited for itself is included in this one.
                 other.restarting = False
                 other.restarts_with = slot
                 self._due.pop(other, None)
@@ -253,7 +254,7 @@ class Supervisor(BaseSupervisor):
             if self._is_stopping():
                 return
             if failure is not None:
-                # Tried again after whatever waits in the inbox, so that a stop comes through.
+                # Retry after the items in the inbox, so that a stop is not delayed.
                 report.start_failed(self.name, slot.id, failure)
                 slot.restarting = True
                 for other in group:
@@ -266,7 +267,7 @@ class Supervisor(BaseSupervisor):
             report.child_restarted(self.name, slot.id, reason)
 
     async def _start(self, slot: ChildEntry, order: Caller | None = None) -> ExitReason | None:
-        """Start a child and wait until it is up; give the reason if it did not come up."""
+        """Start a child and wait until it is up; return the exit reason if it did not start."""
         me = self._running_task
         life = slot.life = ChildTask(slot.spec, slot.id, self, slot.restarts)
         slot.restarting = False
@@ -288,7 +289,7 @@ class Supervisor(BaseSupervisor):
         return life.reason
 
     async def _stop_entry(self, slot: ChildEntry) -> None:
-        """Stop a child: politely, until its time is up."""
+        """Stop a child: with a request, and with a kill after its `shutdown` time."""
         me, life = self._running_task, slot.life
         if life is None:
             return
@@ -310,22 +311,22 @@ class Supervisor(BaseSupervisor):
         error.__cause__ = cause_of(reason)
         return error
 
-    # Orders.
+    # Requests.
 
     async def start_child(
         self, what: ChildSpec[A] | Callable[..., object] | BaseSupervisor
     ) -> Ref[A]:
         """Add a child after the others, and wait until it is up.
 
-        If the caller is cancelled meanwhile, the child is stopped again and forgotten.
+        If the caller is cancelled meanwhile, the child is stopped and forgotten.
 
         Args:
             what: The child, as `child` describes it, or a class of actors, an async function or a
                 supervisor.
 
         Raises:
-            StartFailed: it did not come up, and is not kept.
-            DuplicateChild: the id is taken, be it by a stopped child.
+            StartFailed: It did not start, and is not kept.
+            DuplicateChild: The id is taken, possibly by a stopped child.
         """
         spec = as_spec(what)
         self._check_significant(spec)
@@ -350,7 +351,7 @@ class Supervisor(BaseSupervisor):
             child: The id of the child, or a reference to it.
 
         Raises:
-            UnknownChild: there is none such.
+            UnknownChild: There is no such child.
         """
 
         async def do(caller: Caller) -> None:
@@ -375,9 +376,9 @@ class Supervisor(BaseSupervisor):
             id: The id of the child.
 
         Raises:
-            UnknownChild: there is none such.
-            ChildRunning: it is not stopped.
-            StartFailed: it did not come up; it is kept.
+            UnknownChild: There is no such child.
+            ChildRunning: It is not stopped.
+            StartFailed: It did not start; it is kept.
         """
 
         async def do(caller: Caller) -> None:
@@ -397,8 +398,8 @@ class Supervisor(BaseSupervisor):
             id: The id of the child.
 
         Raises:
-            UnknownChild: there is none such.
-            ChildRunning: it is not stopped: `terminate_child` comes first.
+            UnknownChild: There is no such child.
+            ChildRunning: It is not stopped: call `terminate_child` first.
         """
 
         async def do(caller: Caller) -> None:

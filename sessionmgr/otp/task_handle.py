@@ -1,4 +1,4 @@
-"""A task that somebody wants the result of, but whose crash is its own."""
+"""Handle of a task under a `TaskSupervisor`: its result, its crash and its cancellation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PENDING: Final = _PendingResult.PENDING
 
 
 class TaskHandle(ExitSource, Generic[T]):
-    """One call of a function under a `TaskSupervisor`."""
+    """Handle of one call of a function under a `TaskSupervisor`."""
 
     __slots__ = (
         "_args",
@@ -73,13 +73,13 @@ class TaskHandle(ExitSource, Generic[T]):
         self._args = args
         self._owner = owner
         self._listener = listener
-        # How many tasks of the owner wait in `result`, and whether one had it: so that there
-        # is no message as well.
+        # Number of the owner's tasks that wait in `result`, and whether one had the result: then
+        # the owner gets no message as well.
         self._owner_waits = 0
         self._delivered = False
         self._result: T | _PendingResult = PENDING
         self._life: ChildTask | None = None
-        # The first who waits for the result; few runs have a second one.
+        # The first task that waits for the result; few handles have a second one.
         self._waiter: Task | None = None
 
     def __repr__(self) -> str:
@@ -87,12 +87,12 @@ class TaskHandle(ExitSource, Generic[T]):
 
     @property
     def label(self) -> str:
-        """What to call it."""
+        """The name of the function."""
         return getattr(self._fn, "__name__", "task")
 
     @enable_ki_protection
     def attach(self, life: ChildTask) -> None:
-        """Hear which child this run is.
+        """Set the child that runs this task.
 
         Args:
             life: The record of the child.
@@ -101,7 +101,7 @@ class TaskHandle(ExitSource, Generic[T]):
         life.value = self
 
     def notify_ended(self) -> None:
-        """Hear that the child has ended, and tell whoever waits for that."""
+        """Wake waiting tasks and notify the owner: the child has ended."""
         if self._waiter is not None:
             reschedule(self._waiter)
             self._waiter = None
@@ -127,43 +127,43 @@ class TaskHandle(ExitSource, Generic[T]):
 
     @property
     def ref(self) -> Ref[Actor]:
-        """The child that runs it."""
+        """The child that runs the task."""
         return ref_of(self._child_task)
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, whichever way."""
+        """Whether the task has ended, for any reason."""
         return self._child_task.reason is not None
 
     @property
     def reason(self) -> ExitReason | None:
-        """How it ended; None while it runs."""
+        """The exit reason; None while it runs."""
         return self._child_task.reason
 
     @property
     def outcome(self) -> Outcome[T] | None:
-        """What it came to: a value or an error; None while it runs."""
+        """The result or the error; None while it runs."""
         if not self.done:
             return None
         return Error(self._error()) if self._result is PENDING else Value(self._result)
 
     @enable_ki_protection
     async def result(self) -> T:
-        """Wait for the end and give the result.
+        """Wait for the end and return the result.
 
-        When the actor that owns the run calls this, it gets no message about it as well.
+        If the actor that owns the task calls this, it gets no message about the end.
 
         Raises:
-            TaskCrashed: the function raised; that is the `__cause__`.
-            TaskCancelled: it was cancelled before it had a result.
+            TaskCrashed: The function raised an exception, which is the `__cause__`.
+            TaskCancelled: It was cancelled before it had a result.
         """
         life = self._child_task
         owner = self._owner
         if owner is not None and owner is current_child():
             await self._wait_as_owner(owner)
         elif life.reason is not None:
-            # The others had their turn when it was started: a second one for each short task
-            # would cost a sixth of all it costs.
+            # No full checkpoint: other tasks ran when this one was started, and a second turn would
+            # cost a sixth of a short task.
             await checkpoint_if_cancelled()
         elif self._waiter is None:
             self._waiter = current_task()
@@ -180,14 +180,14 @@ class TaskHandle(ExitSource, Generic[T]):
 
     @enable_ki_protection
     async def _wait_as_owner(self, owner: ChildTask) -> None:
-        """Wait, in the owner's stead for the message that it would get."""
+        """Wait in the owner: it then needs no message."""
         was_done = self.done
         self._owner_waits += 1
         try:
             await self._child_task.wait_ended()
         except BaseException:
-            # Cancelled while it waited: then the message has to do. It may have ended in
-            # this very tick, and kept silent because of us.
+            # Cancelled while it waited: then the message is needed after all. The task may have
+            # ended in this very tick, without a message because of this wait.
             if self.done and not (was_done or self._delivered) and self._owner_waits == 1:
                 self._notify_owner()
             raise
@@ -198,7 +198,7 @@ class TaskHandle(ExitSource, Generic[T]):
             owner.mailbox.discard(self._is_own_notification)
 
     def cancel(self) -> None:
-        """Stop it; without effect when it has ended."""
+        """Stop the task; without effect if it has ended."""
         self._child_task.request_stop(SHUTDOWN)
 
     def _error(self) -> TaskCrashed | TaskCancelled:
@@ -220,7 +220,7 @@ class TaskHandle(ExitSource, Generic[T]):
 
 @disable_ki_protection
 async def run_task(life: ChildTask) -> None:
-    """Be the body of a task: the run is in the life's `value`."""
+    """Run the function of a task, whose handle is the child's `value`."""
     run: TaskHandle[object] = life.value  # type: ignore[assignment]  # `begin` put it there
     life.ready = True
     run._result = await run._fn(*run._args)  # pyright: ignore[reportPrivateUsage]  # one frame less

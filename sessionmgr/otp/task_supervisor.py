@@ -1,4 +1,4 @@
-"""A supervisor of tasks: functions that are run once, for their results.
+"""Supervisor of tasks: functions that run once, for their results.
 
 | in OTP | here |
 |---|---|
@@ -34,11 +34,11 @@ Ts = TypeVarTuple("Ts")
 
 
 class TaskSupervisor(UnorderedSupervisor):
-    """The nursery for work whose failure is data: a crash harms no owner and no sibling."""
+    """Supervisor of tasks whose failure is data: a crash harms neither owner nor siblings."""
 
     def __init__(self, *, name: str | None = None, max_children: int | None = None) -> None:
         super().__init__(name, max_children)
-        # One for each `shutdown`; the functions are in the runs.
+        # One for each `shutdown`; the handles hold the functions.
         self._specs: dict[ShutdownTime, ChildSpec[Actor]] = {}
 
     @enable_ki_protection
@@ -48,18 +48,18 @@ class TaskSupervisor(UnorderedSupervisor):
         *args: *Ts,
         shutdown: ShutdownTime = DEFAULT_SHUTDOWN,
     ) -> TaskHandle[T]:
-        """Start `fn(*args)` and give the handle to its result.
+        """Start `fn(*args)` and return the handle of its result.
 
-        When an actor calls this, it hears of the end once: as `TaskDone` or `Down` in its
+        An actor that calls this gets one message about the end, `TaskDone` or `Down` in its
         `handle_info`, unless it waits in `run.result()`.
 
         Args:
             fn: The async function.
             args: Its arguments.
-            shutdown: Seconds to end in when it is stopped, before it is killed.
+            shutdown: Seconds between a stop and a kill, by default 5.
 
         Raises:
-            MaxChildren: there are as many as there may be.
+            MaxChildren: The supervisor already has `max_children` children.
         """
         await checkpoint_if_cancelled()
         owner = current_child()
@@ -100,11 +100,10 @@ class TaskSupervisor(UnorderedSupervisor):
     ) -> Stream[T] | Stream[T | TaskCrashed]:
         """Run `fn(item)` for each item, at most `max_concurrency` at once.
 
-        `async with tasks.stream(fn, items) as results: async for result in results: ...`
-        gives the results in the order of the items, or as they come (`ordered=False`). A
-        crash raises `TaskCrashed` where its result would be; `return_exceptions=True` yields
-        it there instead. Items are taken as there is room for them. Leaving the block
-        cancels what still runs.
+        `async with tasks.stream(fn, items) as results: async for result in results: ...` yields the
+        results in the order of the items, or in the order of completion (`ordered=False`). A crash
+        raises `TaskCrashed` in the place of its result; `return_exceptions=True` yields it instead.
+        Items are taken when there is room for them. Leaving the block cancels the running calls.
 
         Args:
             fn: The async function.
@@ -120,11 +119,11 @@ class TaskSupervisor(UnorderedSupervisor):
     def start_handle(
         self, run: TaskHandle[T], shutdown: ShutdownTime = DEFAULT_SHUTDOWN
     ) -> TaskHandle[T]:
-        """Start a run that has been made.
+        """Start the task of a new handle.
 
         Args:
-            run: The task.
-            shutdown: Seconds to end in when it is stopped, before it is killed.
+            run: The handle.
+            shutdown: Seconds between a stop and a kill, by default 5.
         """
         self._require_running()
         spec = self._specs.get(shutdown)
@@ -141,25 +140,25 @@ class TaskSupervisor(UnorderedSupervisor):
         return run
 
     def child_ready(self, life: ChildTask) -> None:
-        """Hear that a task runs: nobody waits for that.
+        """Ignore that a task runs: no task waits for that.
 
         Args:
             life: The record of the child.
         """
 
     def child_exited(self, life: ChildTask) -> None:
-        """Hear that a task has ended.
+        """Handle that a task has ended.
 
         Args:
             life: The record of the child.
         """
-        # Most end well, and asking for a message's class costs more than it looks.
+        # Compares with `NORMAL` first: most tasks end so, and isinstance costs more than it looks.
         if life.reason is not NORMAL and isinstance(life.reason, Crashed):
             report.child_crashed(life, life.reason)
             if life.interrupted:
                 self._begin_interrupted_stop()
         self._remove_child(life)
-        run, life.value = life.value, None  # which have each other, in a cycle
+        run, life.value = life.value, None  # they refer to each other, in a cycle
         assert isinstance(run, TaskHandle)
         run.notify_ended()
 
@@ -168,7 +167,7 @@ class TaskSupervisor(UnorderedSupervisor):
             await self._pause()
 
     def _reject(self, item: object) -> None:
-        """Nothing comes into this inbox."""
+        """Do nothing: this inbox stays empty."""
 
     def _restarts_in_window(self) -> int:
         return 0

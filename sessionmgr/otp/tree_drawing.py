@@ -1,4 +1,4 @@
-"""How a living tree looks on a terminal."""
+"""Drawing of a supervision tree as text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the drawing, and what hangs below it."""
+    """One line of the drawing, and the branches below it."""
 
     text: str
     branches: list[TreeNode]
 
 
 def draw_tree(branch: TreeNode) -> str:
-    """Draw `branch` and all below it, one line each."""
+    """Draw `branch` and its descendants, one line each."""
     lines = [branch.text]
     for number, below in enumerate(branch.branches, 1):
         last = number == len(branch.branches)
@@ -43,7 +43,7 @@ def leaf_text(row: ChildRow) -> str:
 
 
 def supervisor_text(kind: str, how: SupervisorStatistics) -> str:
-    """Describe a child that has some."""
+    """Describe a child that has children."""
     words = [f"{how.name.rpartition('/')[2]} ({kind})", how.state]
     words.append(f"children {how.active}/{how.children}")
     words.append(f"age {format_age(how.age)}")
@@ -53,7 +53,7 @@ def supervisor_text(kind: str, how: SupervisorStatistics) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """Write a duration as people do."""
+    """Format a duration for people."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)

@@ -1,4 +1,4 @@
-"""Supervisors of many children that do not know each other: no order, stopped all at once."""
+"""Base class of supervisors of many independent children: no order, stopped at the same time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 
 class UnorderedSupervisor(BaseSupervisor):
-    """The children, by id; their number; their common stop."""
+    """Base class with the children by id, their number and their common stop."""
 
     def __init__(self, name: str | None, max_children: int | None) -> None:
         super().__init__(name)
         if max_children is not None and max_children < 1:
-            raise ValueError(f"max_children={max_children}: at least 1, or None for no limit")
+            raise ValueError(
+                f"max_children={max_children}: must be at least 1, or None for no limit"
+            )
         self._max_children = max_children
         self._children: dict[str, ChildTask] = {}
         self._born = 0
@@ -41,10 +43,10 @@ class UnorderedSupervisor(BaseSupervisor):
 
     @enable_ki_protection
     def _start_child(self, spec: ChildSpec[Actor], id: str) -> ChildTask:
-        """Start a child, which is up as soon as it says so.
+        """Start a child, which reports itself when it is up.
 
         Raises:
-            MaxChildren: there are as many as there may be.
+            MaxChildren: The supervisor already has `max_children` children.
         """
         if self._max_children is not None and len(self._children) >= self._max_children:
             raise MaxChildren(self.name, self._max_children)
@@ -60,12 +62,12 @@ class UnorderedSupervisor(BaseSupervisor):
         return list(self._children.values())
 
     async def _stop_children(self) -> None:
-        """Stop everybody together, each within its own time."""
+        """Stop all children at the same time, each within its own `shutdown` time."""
         me = self._running_task
         self._closing = True
         for life in self._live_children():
             if life.reason is not None:
-                # It waited for its restart.
+                # A child whose restart was pending.
                 del self._children[life.id]
         now = trio.current_time()
         deadlines: dict[ChildTask, float] = {}
@@ -83,7 +85,7 @@ class UnorderedSupervisor(BaseSupervisor):
             await self._pause(min(deadlines.values(), default=math.inf))
 
     def _remove_child(self, life: ChildTask) -> None:
-        """Forget a child, and let a stop that waits for the last one go on."""
+        """Forget a child, and wake a stop that waits for the last one."""
         del self._children[life.id]
         if self._closing and not self._children:
             self._wake()

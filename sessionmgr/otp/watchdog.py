@@ -1,8 +1,8 @@
-"""A watchdog for the one thing that no supervisor can stop: code that keeps the loop to itself.
+"""Watchdog for code that blocks the event loop, which no supervisor can stop.
 
-It is a thread, so that it runs when nothing else does. It asks the loop for a sign of life,
-and when none comes in time it logs the stack of the thread in which the loop runs: that is
-where the culprit is, and the name of the child that it works for.
+It is a thread, so that it runs while the loop is blocked. It asks the loop for a sign of life; if
+none comes in time, it logs the stack of the loop's thread, which shows the blocking code, and the
+name of the child that runs it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ log: Final = logging.getLogger("sessionmgr.otp")
 async def watchdog(
     threshold: float = 1.0, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Log the stack of whatever keeps the loop busy for more than `threshold` seconds.
+    """Log the stack of code that blocks the loop for more than `threshold` seconds.
 
-    A function to be a child: `Supervisor(child(watchdog, 0.5), ...)`. In virtual time,
-    where a loop that is busy for a day has lost no second, it does nothing.
+    This function is used as a child: `Supervisor(child(watchdog, 0.5), ...)`. In virtual time it
+    does nothing, because a loop that is busy for a day has lost no second.
 
     Args:
         threshold: Seconds without a turn of the loop, by default 1.
         task_status: The status by which the supervisor learns of the start.
     """
     if not threshold > 0:
-        raise ValueError(f"threshold={threshold}: more than 0 seconds")
+        raise ValueError(f"threshold={threshold}: must be more than 0 seconds")
     if _is_virtual(trio.lowlevel.current_clock()):
         task_status.started()
         await trio.sleep_forever()
@@ -51,12 +51,12 @@ async def watchdog(
 
 
 def _is_virtual(clock: trio.abc.Clock) -> bool:
-    # A clock by which a tenth of a second of sleep may take no time at all, or for ever.
+    # In such a clock a tenth of a second of sleep may take no time at all, or forever.
     return clock.deadline_to_sleep_time(clock.current_time() + 1.0) > 2.0
 
 
 class _WatchdogThread:
-    """The thread's side."""
+    """The watchdog's thread."""
 
     def __init__(self, threshold: float, token: trio.lowlevel.TrioToken, thread: int) -> None:
         self.end = threading.Event()
@@ -75,10 +75,10 @@ class _WatchdogThread:
                 return
             if self._sign.wait(self._threshold):
                 continue
-            if self.end.is_set():  # not blocked: over, before it came to answer
+            if self.end.is_set():  # not blocked: the watchdog ended before the loop answered
                 return
             self._report(asked)
-            # Once for each blockage, however long.
+            # Log once for each blockage, however long.
             while not self._sign.wait(self._threshold):
                 if self.end.is_set():
                     return
@@ -91,7 +91,7 @@ class _WatchdogThread:
         culprit = _child_in(frame)
         stack = "".join(traceback.format_stack(frame))
         log.error(
-            "loop_blocked child=%s seconds=%.1f\n%s",
+            "The event loop is blocked. child=%s seconds=%.1f\n%s",
             culprit,
             time.monotonic() - asked,
             stack.rstrip(),
@@ -100,10 +100,10 @@ class _WatchdogThread:
 
 
 def _child_in(frame: FrameType | None) -> str:
-    """Name the child whose task the stack below `frame` belongs to."""
+    """Return the name of the child whose task the stack below `frame` belongs to."""
     while frame is not None:
         if frame.f_code is run_child.__code__:
             life = frame.f_locals["life"]
             return life.name if isinstance(life, ChildTask) else "?"
         frame = frame.f_back
-    return "none: code outside of supervised children"
+    return "none (code outside of supervised children)"

@@ -139,4 +139,4 @@ async def test_a_spool_that_cannot_be_written_costs_a_line_of_the_log_and_no_shu
         store.thawed = trio.Event()  # it does not answer
     assert (await run.result()).status is RunStatus.CANCELLED
     assert caplog.text.count("event=end_not_put_aside") == 1
-    assert "child_crashed" not in caplog.text
+    assert "A child crashed." not in caplog.text

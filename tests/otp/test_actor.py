@@ -215,7 +215,7 @@ async def test_an_actor_may_leave_out_every_callback(
         assert await plain.wait() == Shutdown()
     said = [record for record in caplog.records if vars(record).get("event") == "unhandled_info"]
     assert [record.getMessage() for record in said] == [
-        "unhandled_info child=supervisor/plain message='nonsense'"
+        "An actor has no handle_info for this message. child=supervisor/plain message='nonsense'"
     ]
 
 
@@ -349,7 +349,7 @@ def test_an_actor_with_room_for_no_message_is_refused(bound: int) -> None:
     class Deaf(Actor):
         mailbox = bound
 
-    with pytest.raises(ValueError, match=f"^Deaf.mailbox={bound}: at least 1$"):
+    with pytest.raises(ValueError, match=f"^Deaf.mailbox={bound}: must be at least 1$"):
         child(Deaf)
 
 

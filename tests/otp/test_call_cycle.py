@@ -139,7 +139,7 @@ async def test_p25_a_cycle_is_an_error_at_once_and_names_who_waits(
         assert isinstance(cycle, CallCycle)
         names = [f"root/{id}" for id in ids]
         assert cycle.path == (names[-1], *names)
-        assert str(cycle) == f"this call would wait for itself: {' -> '.join(cycle.path)}"
+        assert str(cycle) == f"the call would wait for its own caller: {' -> '.join(cycle.path)}"
 
 
 async def test_p25_the_actor_that_was_refused_may_go_on(autojump_clock: object) -> None:

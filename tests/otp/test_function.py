@@ -51,7 +51,7 @@ async def test_a_function_that_ends_without_a_word_has_not_started(autojump_cloc
             await sup.start_child(silent)
         cause = failed.value.__cause__
         assert isinstance(cause, RuntimeError)
-        assert str(cause) == "it ended without calling task_status.started()"
+        assert str(cause) == "the function ended without calling task_status.started()"
         assert sup.which_children() == []
 
 
@@ -94,5 +94,7 @@ async def test_an_object_that_can_be_awaited_when_called_is_a_function(
 
 @pytest.mark.parametrize("target", [print, 3, Actor(), "name"], ids=repr)
 def test_what_cannot_run_is_no_child(target: object) -> None:
-    with pytest.raises(TypeError, match="a child is a class of actors, an async function or a"):
+    with pytest.raises(
+        TypeError, match="a child must be a class of actors, an async function or a"
+    ):
         child(cast("Callable[[], Awaitable[object]]", target))

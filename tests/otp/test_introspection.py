@@ -143,7 +143,7 @@ async def test_each_crash_and_restart_is_one_record(
     assert isinstance(crashed.exc_info[1], MemberCrashError)
     assert isinstance(vars(crashed)["reason"], Crashed)
     assert restarted.getMessage() == (
-        "child_restarted supervisor=top/below child=a reason='crashed (MemberCrashError)'"
+        "A child was restarted. supervisor=top/below child=a reason='crashed (MemberCrashError)'"
     )
 
 

@@ -35,7 +35,7 @@ loose_supervisor = cast("Callable[..., object]", Supervisor)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"restart": "always"}, "restart='always': one of permanent, transient, temporary"),
+        ({"restart": "always"}, "restart='always': must be one of permanent, transient, temporary"),
         ({"shutdown": -1}, "shutdown=-1: "),
         ({"shutdown": math.nan}, "shutdown=nan: "),
         ({"shutdown": "soon"}, "shutdown='soon': "),
@@ -61,7 +61,10 @@ def test_a_child_that_cannot_run_is_refused(target: object) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strategy": "all"}, "strategy='all': one of one_for_one, one_for_all, rest_for_one"),
+        (
+            {"strategy": "all"},
+            "strategy='all': must be one of one_for_one, one_for_all, rest_for_one",
+        ),
         ({"auto_shutdown": "always"}, "auto_shutdown='always': one of never, "),
         ({"max_restarts": -1}, "max_restarts=-1: "),
         ({"max_seconds": 0}, "max_seconds=0: "),
@@ -191,11 +194,11 @@ async def test_a_reason_may_be_given_by_its_class_and_has_to_be_one(
     autojump_clock: object,
 ) -> None:
     assert Stop(Shutdown).reason == Shutdown()
-    with pytest.raises(TypeError, match=r"^'enough' is no exit reason"):
+    with pytest.raises(TypeError, match=r"^'enough' is not an exit reason"):
         Stop("enough")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     async with Supervisor(child(fine, id="a", restart="temporary")) as sup:
         ref = sup.ref("a")
-        with pytest.raises(TypeError, match=r"^7 is no exit reason"):
+        with pytest.raises(TypeError, match=r"^7 is not an exit reason"):
             ref.stop(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         ref.stop(Normal)
         assert await ref.wait() == Normal()

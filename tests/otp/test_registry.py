@@ -297,7 +297,7 @@ def test_via_needs_unique_names() -> None:
 
 
 def test_a_registry_is_unique_or_duplicate() -> None:
-    with pytest.raises(ValueError, match=r"^keys='both': unique or duplicate$"):
+    with pytest.raises(ValueError, match=r"^keys='both': must be 'unique' or 'duplicate'$"):
         Registry("both")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 

@@ -224,9 +224,9 @@ async def test_who_asked_is_known_where_it_is_a_child(autojump_clock: object) ->
 async def test_a_cast_is_no_call_and_a_call_no_cast(autojump_clock: object) -> None:
     async with Supervisor(child(Puppet, id="p")) as sup:
         ref = sup.ref("p")
-        with pytest.raises(TypeError, match=r"^call\(\) takes a Call: nobody answers Note"):
+        with pytest.raises(TypeError, match=r"^call\(\) takes a Call, not NoteCast"):
             await ref.call(NoteCast())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        with pytest.raises(TypeError, match=r"^cast\(\) takes a Cast: AskCall\(\) wants an answer"):
+        with pytest.raises(TypeError, match=r"^cast\(\) takes a Cast, but AskCall\(\) is a Call"):
             ref.cast(AskCall())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         assert ref.statistics().handled == 0
 
@@ -241,13 +241,13 @@ async def test_a_function_takes_no_messages(how: str, autojump_clock: object) ->
             "cast": lambda: ref.cast(NoteCast()),
             "post": lambda: ref.post("hello"),
         }[how]
-        with pytest.raises(NotAnActor, match=r"^supervisor/f is a function and no actor"):
+        with pytest.raises(NotAnActor, match=r"^supervisor/f is a function, not an actor"):
             await said if isinstance(said := speak(), Awaitable) else None
 
 
 async def test_a_supervisor_takes_no_messages(autojump_clock: object) -> None:
     async with Supervisor(TaskSupervisor(name="tasks")) as sup:
-        with pytest.raises(NotAnActor, match=r"^supervisor/tasks is a supervisor and no actor"):
+        with pytest.raises(NotAnActor, match=r"^supervisor/tasks is a supervisor, not an actor"):
             await sup.ref("tasks").call(AskCall())
 
 

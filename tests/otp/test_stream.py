@@ -376,7 +376,7 @@ async def test_several_may_read_one_stream(autojump_clock: object) -> None:
 async def test_a_stream_is_used_inside_its_block(autojump_clock: object) -> None:
     async with TaskSupervisor() as tasks:
         stream = tasks.stream(Workshop().make, [StreamItem(0, 0, False)])
-        with pytest.raises(RuntimeError, match=r"^a stream is used inside its block"):
+        with pytest.raises(RuntimeError, match=r"^use a stream inside its block"):
             await anext(stream)
         async with stream:
             assert await anext(stream) == 0
@@ -387,5 +387,5 @@ async def test_a_stream_is_used_inside_its_block(autojump_clock: object) -> None
 
 
 def test_at_least_one_must_be_allowed_to_run() -> None:
-    with pytest.raises(ValueError, match=r"^max_concurrency=0: at least 1$"):
+    with pytest.raises(ValueError, match=r"^max_concurrency=0: must be at least 1$"):
         TaskSupervisor().stream(Workshop().make, [], max_concurrency=0)

@@ -84,7 +84,11 @@ async def test_a_handler_that_blocks_the_loop_is_reported_with_its_child_and_its
                 await ear.heard.wait()
     assert "in handle_cast" in vars(ear.records[0])["stack"]
     assert ear.records[0].levelno == logging.ERROR
-    assert ear.records[0].getMessage().startswith("loop_blocked child=root/busy seconds=")
+    assert (
+        ear.records[0]
+        .getMessage()
+        .startswith("The event loop is blocked. child=root/busy seconds=")
+    )
 
 
 async def test_a_long_blockage_is_reported_once() -> None:

@@ -109,7 +109,7 @@ def test_an_answer_is_a_result_or_an_error_and_an_error_that_is_null_is_none() -
     assert decode_rpc(b'{"id":1,"result":null,"error":' + error + b"}") == [refused]
     (neither,) = decode_rpc(b'{"id":1}')
     assert isinstance(neither, MalformedFrame)
-    assert "neither" in neither.why
+    assert "no method" in neither.why
 
 
 def test_an_error_about_an_unreadable_line_has_no_id() -> None:

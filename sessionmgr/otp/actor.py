@@ -99,55 +99,55 @@ class Actor:
 
 
 @disable_ki_protection
-def prepare_actor(life: ChildTask) -> None:
+def prepare_actor(record: ChildTask) -> None:
     """Start an actor that has no `init` of its own."""
-    _present(life, _create(life))
+    _present(record, _create(record))
 
 
-def _create(life: ChildTask) -> Actor:
-    actor = life.spec.target(*life.spec.args)
+def _create(record: ChildTask) -> Actor:
+    actor = record.spec.target(*record.spec.args)
     assert isinstance(actor, Actor)
-    actor.ref = ref_of(life)
+    actor.ref = ref_of(record)
     if actor.trap_exit:
-        life.make_exit_message = exit_message
+        record.make_exit_message = exit_message
     return actor
 
 
-def _present(life: ChildTask, actor: Actor) -> None:
-    life.actor = actor
+def _present(record: ChildTask, actor: Actor) -> None:
+    record.actor = actor
     if type(actor).terminate is not Actor.terminate:
-        life.terminate_callback = actor.terminate
-    life.mark_ready()
+        record.terminate_callback = actor.terminate
+    record.mark_ready()
 
 
 @disable_ki_protection
-async def run_actor(life: ChildTask) -> None:
+async def run_actor(record: ChildTask) -> None:
     """Run an actor from its start to its last message.
 
     One long function on purpose: each further function would cost every message a tenth of its
     time, and every idle actor a frame.
     """
-    actor = cast("Actor | None", life.actor)
+    actor = cast("Actor | None", record.actor)
     follow: object = None
     if actor is None:
-        actor = _create(life)
+        actor = _create(record)
         follow = await actor.init()
-        _present(life, actor)
-    mailbox = life.mailbox
+        _present(record, actor)
+    mailbox = record.mailbox
     assert mailbox is not None
     queue = mailbox.queue
     budget = BUDGET
-    while life.stop_reason is None:
+    while record.stop_reason is None:
         if follow is not None and isinstance(follow, Continue):
             follow = await actor.handle_continue(follow.arg)
         elif queue:
             # The order matters, because Ctrl-C may come between any two lines: until a call is
             # answered, `finish` finds it in the queue or here.
-            item = life.current = queue[0]
+            item = record.current = queue[0]
             queue.popleft()
             if mailbox.waiting:
                 mailbox.admit_waiters()
-            life.handled += 1
+            record.handled += 1
             kind = item.__class__
             if kind is Caller:
                 follow = None
@@ -173,10 +173,10 @@ async def run_actor(life: ChildTask) -> None:
                 follow = await actor.handle_cast(item)
         else:
             # Release the last message while the actor is idle.
-            item = answer = life.current = None
+            item = answer = record.current = None
             budget = BUDGET
-            life.parked = True
-            await wait_task_rescheduled(life.abort_pause)
+            record.parked = True
+            await wait_task_rescheduled(record.abort_pause)
             continue
         budget -= 1
         if not budget:

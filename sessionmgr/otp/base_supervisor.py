@@ -56,7 +56,7 @@ class BaseSupervisor(ABC):
 
     def __init__(self, name: str | None) -> None:
         self.given_name = name
-        self._life: ChildTask | None = None
+        self._record: ChildTask | None = None
         self._nursery: trio.Nursery | None = None
         self._context = contextvars.copy_context()
         # Exits, requests and due restarts, in order of arrival.
@@ -66,14 +66,14 @@ class BaseSupervisor(ABC):
         self._deadlines: DeadlineTable | None = None
 
     def __repr__(self) -> str:
-        state = "not running" if self._life is None else self._life.state
+        state = "not running" if self._record is None else self._record.state
         return f"<{type(self).__name__} {self.name}: {state}>"
 
     @property
     def name(self) -> str:
         """The path from the root supervisor to this one; before it runs, its own name."""
-        if self._life is not None:
-            return self._life.name
+        if self._record is not None:
+            return self._record.name
         return self.given_name or _snake_case(type(self).__name__)
 
     @property
@@ -104,15 +104,15 @@ class BaseSupervisor(ABC):
 
     # Use as a child.
 
-    async def run(self, life: ChildTask) -> None:
+    async def run(self, record: ChildTask) -> None:
         """Start the children, supervise them, and stop them.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
         self._check_unused()
-        self._life = life
-        self._deadlines = life.owner.deadlines
+        self._record = record
+        self._deadlines = record.owner.deadlines
         # Children get the context of their supervisor, not of the task that starts them.
         self._context = contextvars.copy_context()
         self._context.run(CURRENT_CHILD.set, None)
@@ -123,14 +123,14 @@ class BaseSupervisor(ABC):
             async with trio.open_nursery() as self._nursery:
                 try:
                     await self._start_children()
-                    if life.stop_reason is None:
-                        life.mark_ready()
+                    if record.stop_reason is None:
+                        record.mark_ready()
                         await self._supervise()
                 except (StartFailed, RestartIntensityExceeded) as error:
                     failure = error
                 finally:
                     # For any kind of end: from now on no child may be added.
-                    life.stop_reason = life.stop_reason or SHUTDOWN
+                    record.stop_reason = record.stop_reason or SHUTDOWN
                     with trio.CancelScope(shield=True):
                         await self._stop_all()
         except BaseExceptionGroup as group:
@@ -138,7 +138,7 @@ class BaseSupervisor(ABC):
             raise unwrap_group(group) from None
         finally:
             self._reject_queued()
-            self._life = self._nursery = None
+            self._record = self._nursery = None
         if failure is not None:
             raise failure
 
@@ -149,8 +149,8 @@ class BaseSupervisor(ABC):
         finally:
             # If that was interrupted, kill the remaining children: the nursery would otherwise
             # wait for them without end.
-            for life in self._live_children():
-                life.kill()
+            for record in self._live_children():
+                record.kill()
             self._reject_queued()
 
     def _reject_queued(self) -> None:
@@ -177,34 +177,34 @@ class BaseSupervisor(ABC):
 
     # Notifications from children.
 
-    def child_ready(self, life: ChildTask) -> None:
+    def child_ready(self, record: ChildTask) -> None:
         """Handle that a child is up.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
         self._wake()
 
-    def child_exited(self, life: ChildTask) -> None:
+    def child_exited(self, record: ChildTask) -> None:
         """Handle that a child has ended.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        if isinstance(life.reason, Crashed) and life.ready:
-            report.child_crashed(life, life.reason)
-        if life.interrupted:
+        if isinstance(record.reason, Crashed) and record.ready:
+            report.child_crashed(record, record.reason)
+        if record.interrupted:
             self._begin_interrupted_stop()
         else:
-            self._inbox.append(life)
+            self._inbox.append(record)
             self._wake()
 
     # Methods for subclasses.
 
     @property
     def _running_task(self) -> ChildTask:
-        assert self._life is not None
-        return self._life
+        assert self._record is not None
+        return self._record
 
     def _begin_interrupted_stop(self) -> None:
         """Begin to stop: a child is about to raise KeyboardInterrupt or the like."""
@@ -213,28 +213,28 @@ class BaseSupervisor(ABC):
 
     @enable_ki_protection
     def _wake(self) -> None:
-        if self._life is not None:
-            self._life.wake()
+        if self._record is not None:
+            self._record.wake()
 
     @enable_ki_protection
     async def _pause(self, until: float = math.inf) -> None:
         """Wait until woken, or until a time."""
-        assert self._life is not None
-        self._life.parked = True
+        assert self._record is not None
+        self._record.parked = True
         if until == math.inf:
-            await wait_task_rescheduled(self._life.abort_pause)
+            await wait_task_rescheduled(self._record.abort_pause)
         else:
             with trio.move_on_at(until):
-                await wait_task_rescheduled(self._life.abort_pause)
+                await wait_task_rescheduled(self._record.abort_pause)
 
     @enable_ki_protection
-    def _start_in_context(self, life: ChildTask) -> None:
-        self._context.run(self._start_task, life)
+    def _start_in_context(self, record: ChildTask) -> None:
+        self._context.run(self._start_task, record)
 
     @enable_ki_protection
-    def _start_task(self, life: ChildTask) -> None:
+    def _start_task(self, record: ChildTask) -> None:
         assert self._nursery is not None
-        self._nursery.start_soon(run_child, life, name=life.id)
+        self._nursery.start_soon(run_child, record, name=record.id)
 
     def _require_started(self) -> ChildTask:
         """Return the record of this supervisor.
@@ -242,9 +242,9 @@ class BaseSupervisor(ABC):
         Raises:
             SupervisorNotRunning: Its block has not begun, or has ended.
         """
-        if self._life is None:
+        if self._record is None:
             raise SupervisorNotRunning(self.name)
-        return self._life
+        return self._record
 
     def _require_running(self) -> ChildTask:
         """Return the record of this supervisor while it accepts requests.
@@ -253,14 +253,14 @@ class BaseSupervisor(ABC):
             SupervisorNotRunning: Its block has not begun, or has ended.
             SupervisorStopping: Its block ends.
         """
-        life = self._life
-        if life is None or life.stop_reason is not None:
+        record = self._record
+        if record is None or record.stop_reason is not None:
             self._require_started()
             raise SupervisorStopping(self.name)
-        return life
+        return record
 
     def _check_unused(self) -> None:
-        if self._life is not None:
+        if self._record is not None:
             raise RuntimeError(f"supervisor {self.name!r} is already running: use a new object")
 
     # Introspection.
@@ -282,12 +282,12 @@ class BaseSupervisor(ABC):
 
     def statistics(self) -> SupervisorStatistics:
         """Return the present state and counters of this supervisor."""
-        life = self._require_started()
+        record = self._require_started()
         counts = self.count_children()
         return SupervisorStatistics(
             name=self.name,
-            state=life.state,
-            age=trio.current_time() - life.born,
+            state=record.state,
+            age=trio.current_time() - record.born,
             children=counts.specs,
             active=counts.active,
             restarts=self._restarts,
@@ -317,13 +317,13 @@ class BaseSupervisor(ABC):
             TypeError: The child is not an `actor`.
         """
         self._require_running()
-        life = self._find_child(id)
-        if life is None:
+        record = self._find_child(id)
+        if record is None:
             raise UnknownChild(self.name, id)
-        own = life.spec.actor
+        own = record.spec.actor
         if actor is not None and (own is None or not issubclass(own, actor)):
-            raise TypeError(f"{life.name} is {life.spec.label}, not {actor.__name__}")
-        return ref_of(life)
+            raise TypeError(f"{record.name} is {record.spec.label}, not {actor.__name__}")
+        return ref_of(record)
 
     def tree(self, *, limit: int = 50) -> str:
         """Return a drawing of this supervisor and its descendants, for `print`.
@@ -341,13 +341,13 @@ class BaseSupervisor(ABC):
         Args:
             limit: The maximum number of children to draw.
         """
-        if self._life is None:
+        if self._record is None:
             return TreeNode(text=f"{self.name} ({type(self).__name__})  not running", branches=[])
         rows = self.which_children()
         branches: list[TreeNode] = []
         for row in rows[:limit]:
-            life = None if row.ref is None else row.ref.child_task()
-            below = None if life is None else life.spec.supervisor
+            record = None if row.ref is None else row.ref.child_task()
+            below = None if record is None else record.spec.supervisor
             if isinstance(below, BaseSupervisor):
                 branches.append(below.tree_node(limit))
             else:

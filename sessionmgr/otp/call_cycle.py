@@ -20,15 +20,15 @@ def check_call_cycle(caller: ChildTask, callee: ChildTask) -> None:
     trail: dict[ChildTask, ChildTask | None] = {callee: None}
     pending = [callee]
     while pending:
-        life = pending.pop()
-        if life is caller:
+        record = pending.pop()
+        if record is caller:
             path: list[str] = []
-            step: ChildTask | None = life
+            step: ChildTask | None = record
             while step is not None:
                 path.append(step.name)
                 step = trail[step]
             raise CallCycle([caller.name, *reversed(path)])
-        for other in life.waits_for:
+        for other in record.waits_for:
             if other not in trail:
-                trail[other] = life
+                trail[other] = record
                 pending.append(other)

@@ -36,7 +36,7 @@ class DeadlineTable:
         # Number of timeouts above which the empty dictionaries are removed.
         self._full = MIN_BUCKETS
         self._alarm = trio.CancelScope()
-        self._life = trio.CancelScope()
+        self._scope = trio.CancelScope()
 
     @enable_ki_protection
     def add(self, caller: Expirable, timeout: float) -> None:
@@ -54,7 +54,7 @@ class DeadlineTable:
     @enable_ki_protection
     async def run(self) -> None:
         """Expire calls at their deadlines, until `close`."""
-        with self._life:
+        with self._scope:
             while True:
                 with trio.CancelScope(deadline=self._earliest()) as self._alarm:
                     await trio.sleep_forever()
@@ -62,7 +62,7 @@ class DeadlineTable:
 
     def close(self) -> None:
         """End the task: the tree accepts no more calls."""
-        self._life.cancel()
+        self._scope.cancel()
 
     def _earliest(self) -> float:
         firsts = (next(iter(bucket.values())) for bucket in self._buckets.values() if bucket)

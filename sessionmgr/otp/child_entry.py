@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 class ChildEntry:
     """A child's place among its siblings; it outlives the child's incarnations."""
 
-    __slots__ = ("id", "life", "quick_restarts", "restarting", "restarts", "restarts_with", "spec")
+    __slots__ = (
+        "id",
+        "quick_restarts",
+        "record",
+        "restarting",
+        "restarts",
+        "restarts_with",
+        "spec",
+    )
 
     def __init__(self, spec: ChildSpec[Actor], id: str) -> None:
         self.spec = spec
         self.id = id
-        self.life: ChildTask | None = None
+        self.record: ChildTask | None = None
         # Whether its own restart is due; the entry whose group restart includes it.
         self.restarting = False
         self.restarts_with: ChildEntry | None = None
@@ -33,8 +41,8 @@ class ChildEntry:
     @property
     def state(self) -> str:
         """The state, for people."""
-        if self.life is not None:
-            return self.life.state
+        if self.record is not None:
+            return self.record.state
         return "restarting" if self._is_due else "stopped"
 
     @property
@@ -44,7 +52,7 @@ class ChildEntry:
     @property
     def is_stopped(self) -> bool:
         """Whether the child neither runs nor will be restarted; its exit was handled."""
-        return self.life is None and not self._is_due
+        return self.record is None and not self._is_due
 
 
 class SupervisorRequest:
@@ -63,8 +71,8 @@ class SupervisorRequest:
 class StartRetry:
     """A failed start that will be retried in its turn."""
 
-    __slots__ = ("reason", "slot")
+    __slots__ = ("entry", "reason")
 
-    def __init__(self, slot: ChildEntry, reason: ExitReason) -> None:
-        self.slot = slot
+    def __init__(self, entry: ChildEntry, reason: ExitReason) -> None:
+        self.entry = entry
         self.reason = reason

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 class ChildHandle:
     """Handle of one incarnation of a child: the part of `Ref` that sends no messages."""
 
-    __slots__ = ("_life",)
+    __slots__ = ("_record",)
 
-    def __init__(self, life: ChildTask) -> None:
-        self._life: ChildTask | None = life
+    def __init__(self, record: ChildTask) -> None:
+        self._record: ChildTask | None = record
 
     def __repr__(self) -> str:
-        life = self._require_child_task()
-        return f"<Ref {life.name}: {life.state}>"
+        record = self._require_child_task()
+        return f"<Ref {record.name}: {record.state}>"
 
     def child_task(self) -> ChildTask | None:
         """Return the library's own record of the child."""
-        return self._life
+        return self._record
 
     def _require_child_task(self) -> ChildTask:
-        life = self.child_task()
-        if life is None:
+        record = self.child_task()
+        if record is None:
             raise ActorDown(repr(self), NOPROC)
-        return life
+        return record
 
     @property
     def alive(self) -> bool:
         """Whether this incarnation has not ended yet."""
-        life = self.child_task()
-        return life is not None and life.reason is None
+        record = self.child_task()
+        return record is not None and record.reason is None
 
     @property
     def id(self) -> str:
@@ -59,11 +59,11 @@ class ChildHandle:
 
     async def wait(self) -> ExitReason:
         """Wait for the end and return its reason; return at once if it has ended."""
-        life = self.child_task()
-        if life is None:
+        record = self.child_task()
+        if record is None:
             await trio.lowlevel.checkpoint()
             return NOPROC
-        return await life.wait_ended()
+        return await record.wait_ended()
 
     def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
         """Stop the child with `reason`, after its `terminate`. Queued messages are lost.
@@ -74,15 +74,15 @@ class ChildHandle:
         Args:
             reason: The reason that the child ends with; by default `Normal`.
         """
-        life = self.child_task()
-        if life is not None:
-            life.request_stop(as_reason(reason))
+        record = self.child_task()
+        if record is not None:
+            record.request_stop(as_reason(reason))
 
     def kill(self) -> None:
         """End the child without its `terminate`, at its next checkpoint; it cannot trap this."""
-        life = self.child_task()
-        if life is not None:
-            life.kill()
+        record = self.child_task()
+        if record is not None:
+            record.kill()
 
     def statistics(self) -> ActorStatistics:
         """Return the present state, age, mailbox and restarts of this child."""

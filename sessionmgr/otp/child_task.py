@@ -52,12 +52,12 @@ class ParentSupervisor(Protocol):
         """The deadlines of calls into its tree."""
         ...
 
-    def child_ready(self, life: ChildTask) -> None:
-        """Handle that `life` is up."""
+    def child_ready(self, record: ChildTask) -> None:
+        """Handle that `record` is up."""
         ...
 
-    def child_exited(self, life: ChildTask) -> None:
-        """Handle that `life` has ended with `life.reason`."""
+    def child_exited(self, record: ChildTask) -> None:
+        """Handle that `record` has ended with `record.reason`."""
         ...
 
 

@@ -23,13 +23,13 @@ def current_child() -> ChildTask | None:
     A task of a nursery which the child opened in a handler counts, because the handler waits for
     it. A task that merely inherited the child's context does not.
     """
-    life = CURRENT_CHILD.get()
-    if life is None:
+    record = CURRENT_CHILD.get()
+    if record is None:
         return None
     task: Task | None = current_task()
-    while task is not None and task is not life.task:
+    while task is not None and task is not record.task:
         task = None if task.parent_nursery is None else task.parent_nursery.parent_task
-    return None if task is None else life
+    return None if task is None else record
 
 
 def require_child(what: str, instead: str) -> ChildTask:
@@ -38,7 +38,7 @@ def require_child(what: str, instead: str) -> ChildTask:
     Raises:
         NotInActor: The task works for no child.
     """
-    life = current_child()
-    if life is None:
+    record = current_child()
+    if record is None:
         raise NotInActor(what, instead)
-    return life
+    return record

@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 
 
 @enable_ki_protection
-async def run_child(life: ChildTask) -> None:
+async def run_child(record: ChildTask) -> None:
     """Run one incarnation from its first step to its last: the task of every child.
 
     Ctrl-C is blocked in this function and allowed in the bodies that it runs: a child without
     `finish` would be waited for without end.
     """
-    life.task = trio.lowlevel.current_task()
-    CURRENT_CHILD.set(life)
+    record.task = trio.lowlevel.current_task()
+    CURRENT_CHILD.set(record)
     reason: ExitReason = KILLED
     try:
         try:
-            if life.spec.prepare is not None and life.stop_reason is None:
+            if record.spec.prepare is not None and record.stop_reason is None:
                 # An idle actor needs no scope: it is woken, not cancelled. That saves a fifth of
                 # its start and more of its stop.
-                life.spec.prepare(life)
-                while not life.has_work:
-                    life.parked = True
+                record.spec.prepare(record)
+                while not record.has_work:
+                    record.parked = True
                     await wait_task_rescheduled(_refuse_cancel)
-            if life.stop_reason is None:
-                with trio.CancelScope(shield=True) as life.scope:
-                    await life.spec.body(life)
-            reason = life.stop_reason or NORMAL
+            if record.stop_reason is None:
+                with trio.CancelScope(shield=True) as record.scope:
+                    await record.spec.body(record)
+            reason = record.stop_reason or NORMAL
         except Stop as stop:
             reason = stop.reason
         except Exception as error:
             reason = Crashed(error)
-        if life.terminate_callback is not None and not life.killed:
-            reason = await _call_terminate(life, life.terminate_callback, reason)
-        elif life.killed and not isinstance(reason, Crashed):
+        if record.terminate_callback is not None and not record.killed:
+            reason = await _call_terminate(record, record.terminate_callback, reason)
+        elif record.killed and not isinstance(reason, Crashed):
             reason = KILLED
     except BaseException as error:
         reason = Crashed(error)
         raise
     finally:
-        life.finish(reason)
+        record.finish(reason)
 
 
 def _refuse_cancel(_raise_cancel: Callable[[], None]) -> Abort:
@@ -68,19 +68,19 @@ def _refuse_cancel(_raise_cancel: Callable[[], None]) -> Abort:
 
 
 async def _call_terminate(
-    life: ChildTask, farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
+    record: ChildTask, farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
 ) -> ExitReason:
     # An actor that ends by itself has the same time as one that is stopped.
-    deadline = min(life.deadline, trio.current_time() + life.spec.terminate_timeout)
+    deadline = min(record.deadline, trio.current_time() + record.spec.terminate_timeout)
     try:
         with trio.CancelScope(shield=True, deadline=deadline) as grace:
-            life.terminate_scope = grace
+            record.terminate_scope = grace
             await _with_interrupts(farewell, reason)
     except Stop as stop:
         return reason if isinstance(reason, Crashed) else stop.reason
     except Exception as error:
         if isinstance(reason, Crashed):
-            report.terminate_failed(life, error)
+            report.terminate_failed(record, error)
             return reason
         return Crashed(error)
     return KILLED if grace.cancelled_caught and not isinstance(reason, Crashed) else reason

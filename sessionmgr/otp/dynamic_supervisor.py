@@ -103,30 +103,30 @@ class DynamicSupervisor(UnorderedSupervisor):
         spec = cast("ChildSpec[Actor]", what) if what.__class__ is ChildSpec else as_spec(what)
         if spec.id is not None and spec.id in self._children:
             raise DuplicateChild(self.name, spec.id)
-        life = self._start_child(spec, spec.id or self._new_id(spec.label))
-        life.starter = current_task()
+        record = self._start_child(spec, spec.id or self._new_id(spec.label))
+        record.starter = current_task()
         asker = current_child()
         if asker is not None:
             # So that a call of the new child to the task that starts it is seen as a cycle.
-            asker.begin_waiting(life)
+            asker.begin_waiting(record)
         try:
-            await wait_task_rescheduled(life.abort_start)
+            await wait_task_rescheduled(record.abort_start)
         except BaseException:
             # Cancelled; or Ctrl-C, perhaps just after the child came up.
-            life.starter = None
-            life.no_restart = True
-            await life.stop(SHUTDOWN)  # noqa: ASYNC102  # shielded, and bounded by `shutdown`
+            record.starter = None
+            record.no_restart = True
+            await record.stop(SHUTDOWN)  # noqa: ASYNC102  # shielded, and bounded by `shutdown`
             raise
         finally:
             if asker is not None:
-                asker.end_waiting(life)
-        if not life.ready:
-            assert life.reason is not None
+                asker.end_waiting(record)
+        if not record.ready:
+            assert record.reason is not None
             if me.stop_reason is not None:
                 raise SupervisorStopping(me.name)
-            error = StartFailed(me.name, life.id, life.reason)
-            raise error from cause_of(life.reason)
-        return cast("Ref[A]", ref_of(life))
+            error = StartFailed(me.name, record.id, record.reason)
+            raise error from cause_of(record.reason)
+        return cast("Ref[A]", ref_of(record))
 
     @enable_ki_protection
     async def terminate_child(self, child: str | Ref[Actor]) -> None:
@@ -139,69 +139,69 @@ class DynamicSupervisor(UnorderedSupervisor):
             UnknownChild: There is no such child.
         """
         self._require_running()
-        life = self._children.get(child) if isinstance(child, str) else child.child_task()
-        if life is None or self._children.get(life.id) is not life:
+        record = self._children.get(child) if isinstance(child, str) else child.child_task()
+        if record is None or self._children.get(record.id) is not record:
             raise UnknownChild(self.name, child)
-        if life.reason is None:
-            self._stop_child(life)
+        if record.reason is None:
+            self._stop_child(record)
         else:
             # Its pending restart is dropped.
-            self._forget_child(life)
-        await life.wait_ended()
+            self._forget_child(record)
+        await record.wait_ended()
 
-    def _stop_child(self, life: ChildTask) -> None:
+    def _stop_child(self, record: ChildTask) -> None:
         # A task of the supervisor stops it, because the calling task may be the child itself.
         assert self._nursery is not None
-        life.no_restart = True
-        self._context.run(self._nursery.start_soon, life.stop, SHUTDOWN)
+        record.no_restart = True
+        self._context.run(self._nursery.start_soon, record.stop, SHUTDOWN)
 
-    def _forget_child(self, life: ChildTask) -> None:
-        self._due.pop(life, None)
-        self._strikes.pop(life.id, None)
-        self._remove_child(life)
+    def _forget_child(self, record: ChildTask) -> None:
+        self._due.pop(record, None)
+        self._strikes.pop(record.id, None)
+        self._remove_child(record)
 
-    def child_ready(self, life: ChildTask) -> None:
+    def child_ready(self, record: ChildTask) -> None:
         """Handle that a child is up.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        starter = life.starter
+        starter = record.starter
         if starter is not None:
-            life.starter = None
+            record.starter = None
             reschedule(starter)
-        elif life in self._returning:
+        elif record in self._returning:
             self._restarts += 1
-            report.child_restarted(self.name, life.id, self._returning.pop(life))
+            report.child_restarted(self.name, record.id, self._returning.pop(record))
 
-    def child_exited(self, life: ChildTask) -> None:
+    def child_exited(self, record: ChildTask) -> None:
         """Handle that a child has ended.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        reason = life.reason
+        reason = record.reason
         assert reason is not None
-        starter, life.starter = life.starter, None
-        failed_again = self._returning.pop(life, None) is not None
+        starter, record.starter = record.starter, None
+        failed_again = self._returning.pop(record, None) is not None
         if failed_again:
-            report.start_failed(self.name, life.id, reason)
-        elif life.ready and isinstance(reason, Crashed):
-            report.child_crashed(life, reason)
+            report.start_failed(self.name, record.id, reason)
+        elif record.ready and isinstance(reason, Crashed):
+            report.child_crashed(record, reason)
         if starter is not None:
-            self._forget_child(life)
+            self._forget_child(record)
             reschedule(starter)
-        elif life.interrupted:
-            self._forget_child(life)
+        elif record.interrupted:
+            self._forget_child(record)
             self._begin_interrupted_stop()
         elif (
             self._closing
-            or life.no_restart
-            or not (failed_again or wants_restart(life.spec.restart, reason))
+            or record.no_restart
+            or not (failed_again or wants_restart(record.spec.restart, reason))
         ):
-            self._forget_child(life)
+            self._forget_child(record)
         else:
-            self._inbox.append(life)
+            self._inbox.append(record)
             self._wake()
 
     async def _start_children(self) -> None:
@@ -215,40 +215,40 @@ class DynamicSupervisor(UnorderedSupervisor):
     async def _supervise(self) -> None:
         while self._running_task.stop_reason is None:
             now = trio.current_time()
-            for life in [life for life, due in self._due.items() if due <= now]:
-                del self._due[life]
-                self._start_again(life)
+            for record in [record for record, due in self._due.items() if due <= now]:
+                del self._due[record]
+                self._start_again(record)
             if self._inbox:
-                life = cast("ChildTask", self._inbox.popleft())
-                if self._children.get(life.id) is life:
-                    self._restart(life)
+                record = cast("ChildTask", self._inbox.popleft())
+                if self._children.get(record.id) is record:
+                    self._restart(record)
             else:
                 await self._pause(min(self._due.values(), default=math.inf))
 
-    def _restart(self, life: ChildTask) -> None:
+    def _restart(self, record: ChildTask) -> None:
         """Count a restart, and make it: now, or after the back-off."""
         now = trio.current_time()
-        reason = life.reason
+        reason = record.reason
         assert reason is not None
         self._exits.append(reason)
         if not self._intensity.record(now):
-            error = RestartIntensityExceeded(self.name, life.id, list(self._exits), *self._limits)
+            error = RestartIntensityExceeded(self.name, record.id, list(self._exits), *self._limits)
             report.gave_up(error)
             raise error from cause_of(reason)
-        backoff = life.spec.backoff
+        backoff = record.spec.backoff
         if backoff is None:
-            self._start_again(life)
+            self._start_again(record)
             return
-        strike = 0 if life.has_been_up_for(backoff.maximum) else self._strikes.get(life.id, 0)
-        self._strikes[life.id] = strike + 1
-        self._due[life] = now + backoff.delay(strike, random.random())
+        strike = 0 if record.has_been_up_for(backoff.maximum) else self._strikes.get(record.id, 0)
+        self._strikes[record.id] = strike + 1
+        self._due[record] = now + backoff.delay(strike, random.random())
 
     def _start_again(self, dead: ChildTask) -> None:
         assert dead.reason is not None
-        life = ChildTask(dead.spec, dead.id, self, dead.restarts + 1)
-        self._children[life.id] = life
-        self._returning[life] = dead.reason
-        self._start_in_context(life)
+        record = ChildTask(dead.spec, dead.id, self, dead.restarts + 1)
+        self._children[record.id] = record
+        self._returning[record] = dead.reason
+        self._start_in_context(record)
 
     def _reject(self, item: object) -> None:
         """Drop an exit: there are no more restarts."""

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class StartSignal:
     """The `task_status` of a function child, like the one of trio's `nursery.start`."""
 
-    __slots__ = ("_life",)
+    __slots__ = ("_record",)
 
-    def __init__(self, life: ChildTask) -> None:
-        self._life = life
+    def __init__(self, record: ChildTask) -> None:
+        self._record = record
 
     def started(self, value: object = None) -> None:
         """Report that the child is up; `ref.started_value` returns `value`.
@@ -25,26 +25,26 @@ class StartSignal:
         Raises:
             RuntimeError: It was called before.
         """
-        if self._life.ready:
+        if self._record.ready:
             raise RuntimeError("task_status.started() was called twice")
-        self._life.value = value
-        self._life.mark_ready()
+        self._record.value = value
+        self._record.mark_ready()
 
 
 @disable_ki_protection
-async def run_function(life: ChildTask) -> None:
+async def run_function(record: ChildTask) -> None:
     """Run a function that is up as soon as it runs."""
-    life.mark_ready()
-    await _target(life)(*life.spec.args)
+    record.mark_ready()
+    await _target(record)(*record.spec.args)
 
 
 @disable_ki_protection
-async def run_with_status(life: ChildTask) -> None:
+async def run_with_status(record: ChildTask) -> None:
     """Run a function that reports itself when it is up."""
-    await _target(life)(*life.spec.args, task_status=StartSignal(life))
-    if not life.ready and life.stop_reason is None:
+    await _target(record)(*record.spec.args, task_status=StartSignal(record))
+    if not record.ready and record.stop_reason is None:
         raise RuntimeError("the function ended without calling task_status.started()")
 
 
-def _target(life: ChildTask) -> Callable[..., Awaitable[object]]:
-    return cast("Callable[..., Awaitable[object]]", life.spec.target)
+def _target(record: ChildTask) -> Callable[..., Awaitable[object]]:
+    return cast("Callable[..., Awaitable[object]]", record.spec.target)

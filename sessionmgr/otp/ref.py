@@ -87,7 +87,7 @@ class Ref(ChildHandle, Generic[A]):
             CallCycle: The actor waits, perhaps through others, for the caller.
             NotAnActor: This child has no mailbox.
         """
-        callee = self._life
+        callee = self._record
         if callee is None:
             raise ActorDown(repr(self), NOPROC)
         mailbox = callee.mailbox
@@ -116,18 +116,18 @@ class Ref(ChildHandle, Generic[A]):
             MailboxFull: The mailbox is full; nothing was changed.
             NotAnActor: This child has no mailbox.
         """
-        life = self._life
-        if life is None or life.reason is not None:
+        record = self._record
+        if record is None or record.reason is not None:
             return
-        mailbox = life.mailbox
+        mailbox = record.mailbox
         if mailbox is None or isinstance(message, Call):
-            raise _misdirected_error(life, message)
+            raise _misdirected_error(record, message)
         queue = mailbox.queue
         if len(queue) >= mailbox.bound and not mailbox.has_room():
-            raise MailboxFull(life.name, mailbox.bound)
+            raise MailboxFull(record.name, mailbox.bound)
         queue.append(message)
-        if life.parked:
-            life.wake()
+        if record.parked:
+            record.wake()
 
     @enable_ki_protection
     async def send(self, message: object) -> None:
@@ -142,18 +142,18 @@ class Ref(ChildHandle, Generic[A]):
             NotAnActor: This child has no mailbox.
         """
         await checkpoint_if_cancelled()
-        life = self._require_child_task()
-        mailbox = _require_mailbox(life)
-        if life.reason is not None:
-            raise actor_down(life.name, life.reason)
+        record = self._require_child_task()
+        mailbox = _require_mailbox(record)
+        if record.reason is not None:
+            raise actor_down(record.name, record.reason)
         if mailbox.has_room():
-            life.receive(InfoMessage(message))
+            record.receive(InfoMessage(message))
             await cancel_shielded_checkpoint()
             return
         caller = current_child()
         if caller is not None:
-            check_call_cycle(caller, life)
-            caller.begin_waiting(life)
+            check_call_cycle(caller, record)
+            caller.begin_waiting(record)
         entry = SendWaiter(message, current_task())
         mailbox.add_waiter(entry)
 
@@ -165,7 +165,7 @@ class Ref(ChildHandle, Generic[A]):
             await wait_task_rescheduled(give_up)
         finally:
             if caller is not None:
-                caller.end_waiting(life)
+                caller.end_waiting(record)
 
     @enable_ki_protection
     def post(self, message: object) -> None:
@@ -178,13 +178,13 @@ class Ref(ChildHandle, Generic[A]):
             MailboxFull: The mailbox is full; nothing was changed.
             NotAnActor: This child has no mailbox.
         """
-        life = self.child_task()
-        if life is None or life.reason is not None:
+        record = self.child_task()
+        if record is None or record.reason is not None:
             return
-        mailbox = _require_mailbox(life)
+        mailbox = _require_mailbox(record)
         if not mailbox.has_room():
-            raise MailboxFull(life.name, mailbox.bound)
-        life.receive(InfoMessage(message))
+            raise MailboxFull(record.name, mailbox.bound)
+        record.receive(InfoMessage(message))
 
     # Monitors and links.
 
@@ -331,15 +331,15 @@ class Caller(PendingCall):
     anywhere in the same `trio.run`. If the caller has given up meanwhile, the answer is dropped.
     """
 
-    __slots__ = ("bucket", "callee", "deferred", "life", "message", "task")
+    __slots__ = ("bucket", "callee", "deferred", "message", "record", "task")
 
     def __init__(
-        self, message: object, callee: ChildTask, task: Task, life: ChildTask | None
+        self, message: object, callee: ChildTask, task: Task, record: ChildTask | None
     ) -> None:
         self.message = message
         self.callee = callee
         self.task = task
-        self.life = life
+        self.record = record
         self.progress: CallState = CALL_OPEN
         self.deferred = False
         # The dictionary of the deadline table with this call, while it has a deadline.
@@ -351,7 +351,7 @@ class Caller(PendingCall):
     @property
     def ref(self) -> Ref[Any] | None:
         """The calling actor or other child; None if an ordinary task called."""
-        return None if self.life is None else ref_of(self.life)
+        return None if self.record is None else ref_of(self.record)
 
     @property
     def waiting(self) -> bool:
@@ -400,8 +400,8 @@ class Caller(PendingCall):
             deferred = self.callee.deferred
             if deferred is not None:
                 deferred.discard(self)
-        elif self.life is not None:
-            self.life.end_waiting(self.callee)
+        elif self.record is not None:
+            self.record.end_waiting(self.callee)
 
     def defer(self) -> None:
         """Record that the answer comes later: the callee no longer blocks the caller."""
@@ -410,8 +410,8 @@ class Caller(PendingCall):
             if self.callee.deferred is None:
                 self.callee.deferred = set()
             self.callee.deferred.add(self)
-            if self.life is not None:
-                self.life.end_waiting(self.callee)
+            if self.record is not None:
+                self.record.end_waiting(self.callee)
 
     @enable_ki_protection
     def fail_callee_down(self, reason: ExitReason) -> None:
@@ -453,22 +453,22 @@ def open_call(message: object, callee: ChildTask) -> Caller:
     Raises:
         CallCycle: The call would wait for its own caller.
     """
-    life = current_child()
-    if life is not None:
-        check_call_cycle(life, callee)
-        life.begin_waiting(callee)
-    return Caller(message, callee, current_task(), life)
+    record = current_child()
+    if record is not None:
+        check_call_cycle(record, callee)
+        record.begin_waiting(callee)
+    return Caller(message, callee, current_task(), record)
 
 
-def _require_mailbox(life: ChildTask) -> Mailbox:
-    if life.mailbox is None:
-        raise NotAnActor(life.name, life.spec.kind)
-    return life.mailbox
+def _require_mailbox(record: ChildTask) -> Mailbox:
+    if record.mailbox is None:
+        raise NotAnActor(record.name, record.spec.kind)
+    return record.mailbox
 
 
-def _misdirected_error(life: ChildTask, message: object) -> Exception:
-    if life.mailbox is None:
-        return NotAnActor(life.name, life.spec.kind)
+def _misdirected_error(record: ChildTask, message: object) -> Exception:
+    if record.mailbox is None:
+        return NotAnActor(record.name, record.spec.kind)
     if isinstance(message, Call):
         return TypeError(f"cast() takes a Cast, but {message!r} is a Call: use ref.call()")
     return TypeError(f"call() takes a Call, not {message!r}: use ref.cast()")

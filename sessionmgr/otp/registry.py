@@ -63,7 +63,7 @@ class Via(Ref[V]):
         return f"<Via {self._key!r}>"
 
     @property
-    def _life(self) -> ChildTask | None:  # type: ignore[override]
+    def _record(self) -> ChildTask | None:  # type: ignore[override]
         return self._registry.find_child(self._key)
 
 
@@ -91,15 +91,15 @@ class Registry:
             AlreadyRegistered: Names are unique, and another actor has this one.
             NotInActor: The caller is not a supervised child.
         """
-        life = require_child("registry.register()", "call it in the actor's `init`")
+        record = require_child("registry.register()", "call it in the actor's `init`")
         owners = self._entries.setdefault(key, {})
-        if self._unique and owners and life not in owners:
+        if self._unique and owners and record not in owners:
             raise AlreadyRegistered(key, next(iter(owners)).name)
-        owners[life] = RegistryEntry(key, ref_of(life), value)
-        self._keys.setdefault(life, {})[key] = None
-        if life.names is None:
-            life.names = {}
-        life.names[self] = None
+        owners[record] = RegistryEntry(key, ref_of(record), value)
+        self._keys.setdefault(record, {})[key] = None
+        if record.names is None:
+            record.names = {}
+        record.names[self] = None
 
     @enable_ki_protection
     def unregister(self, key: Hashable) -> None:
@@ -108,13 +108,13 @@ class Registry:
         Args:
             key: The name.
         """
-        life = require_child("registry.unregister()", "an actor can remove only its own names")
-        keys = self._keys.get(life, {})
+        record = require_child("registry.unregister()", "an actor can remove only its own names")
+        keys = self._keys.get(record, {})
         if key in keys:
             del keys[key]
-            self._remove(key, life)
+            self._remove(key, record)
             if not keys:
-                del self._keys[life]
+                del self._keys[record]
 
     def lookup(self, key: Hashable) -> list[RegistryEntry]:
         """Return the owners of the name `key`: at most one, or any number if names are duplicate.
@@ -183,17 +183,17 @@ class Registry:
         """
         return next(iter(self._entries.get(key, {})), None)
 
-    def remove_child(self, life: ChildTask) -> None:
+    def remove_child(self, record: ChildTask) -> None:
         """Free the names of a child that has ended.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        for key in self._keys.pop(life, {}):
-            self._remove(key, life)
+        for key in self._keys.pop(record, {}):
+            self._remove(key, record)
 
-    def _remove(self, key: Hashable, life: ChildTask) -> None:
+    def _remove(self, key: Hashable, record: ChildTask) -> None:
         owners = self._entries[key]
-        del owners[life]
+        del owners[record]
         if not owners:
             del self._entries[key]

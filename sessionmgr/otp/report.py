@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.otp")
 
 
-def child_crashed(life: ChildTask, reason: Crashed) -> None:
+def child_crashed(record: ChildTask, reason: Crashed) -> None:
     """Log that a child ended with an exception."""
     _log(
         logging.ERROR,
         "child_crashed",
         "A child crashed.",
-        life.owner.name,
-        life.id,
+        record.owner.name,
+        record.id,
         reason,
         reason.error,
     )
@@ -62,14 +62,14 @@ def gave_up(error: RestartIntensityExceeded) -> None:
     )
 
 
-def terminate_failed(life: ChildTask, error: Exception) -> None:
+def terminate_failed(record: ChildTask, error: Exception) -> None:
     """Log that the `terminate` of a crashed actor failed as well."""
     _log(
         logging.ERROR,
         "terminate_failed",
         "The terminate of a crashed actor failed.",
-        life.owner.name,
-        life.id,
+        record.owner.name,
+        record.id,
         Crashed(error),
         error,
     )

@@ -39,7 +39,7 @@ class RootNursery:
             body=run,
             supervisor=supervisor,
         )
-        self._life = ChildTask(spec, name, self)
+        self._record = ChildTask(spec, name, self)
 
     @enable_ki_protection
     async def enter(self) -> None:
@@ -47,25 +47,25 @@ class RootNursery:
         self._nursery = await self._manager.__aenter__()
         try:
             self._nursery.start_soon(self.deadlines.run, name="sessionmgr.otp deadlines")
-            self._nursery.start_soon(run_child, self._life)
+            self._nursery.start_soon(run_child, self._record)
             self._entering = trio.lowlevel.current_task()
             await wait_task_rescheduled(self._abort_wait)
         except BaseException as error:  # noqa: ASYNC103  # `leave` says whether it goes on
             if not await self.close(error):  # noqa: ASYNC102  # shielded in there
                 raise
         else:
-            if self._life.reason is None:
+            if self._record.reason is None:
                 return
             await self.close(None)
         raise SupervisorNotRunning(
             self._supervisor_name, "already stopped, before its start was complete"
         )
 
-    def child_ready(self, life: ChildTask) -> None:
+    def child_ready(self, record: ChildTask) -> None:
         """Handle that the supervisor is up."""
         self._wake_starter()
 
-    def child_exited(self, life: ChildTask) -> None:
+    def child_exited(self, record: ChildTask) -> None:
         """Handle that the supervisor has ended: end the body as well."""
         self._wake_starter()
         # A body that has ended is not cancelled: trio would copy the group that it may raise.
@@ -88,15 +88,15 @@ class RootNursery:
         outcome = error
         try:
             with trio.CancelScope(shield=True):
-                self._life.request_stop(SHUTDOWN)
-                await self._life.wait_ended()
+                self._record.request_stop(SHUTDOWN)
+                await self._record.wait_ended()
         except BaseException as interruption:  # noqa: ASYNC103, BLE001  # it leaves below
             # A second Ctrl-C: kill at once. The nursery below still waits for all tasks.
             outcome = interruption
-            self._life.kill()
+            self._record.kill()
         self.deadlines.close()
         outcome = await self._close_nursery(outcome)
-        failure = cause_of(self._life.reason) if self._life.reason is not None else None
+        failure = cause_of(self._record.reason) if self._record.reason is not None else None
         if isinstance(failure, Exception):
             outcome = _combine_failures(outcome, failure)
         if outcome is None or outcome is error:

@@ -24,19 +24,19 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     tasks_waiting_send: int
 
     @classmethod
-    def of(cls, life: ChildTask) -> ActorStatistics:
-        """Return the statistics of `life`.
+    def of(cls, record: ChildTask) -> ActorStatistics:
+        """Return the statistics of `record`.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        mailbox = life.mailbox
+        mailbox = record.mailbox
         return cls(
-            id=life.id,
-            state=life.state,
-            age=trio.current_time() - life.born,
-            restarts=life.restarts,
-            handled=life.handled,
+            id=record.id,
+            state=record.state,
+            age=trio.current_time() - record.born,
+            restarts=record.restarts,
+            handled=record.handled,
             mailbox=0 if mailbox is None else len(mailbox.queue),
             mailbox_bound=0 if mailbox is None else mailbox.bound,
             tasks_waiting_send=0 if mailbox is None else len(mailbox.waiting or ()),

@@ -104,7 +104,7 @@ class Supervisor(BaseSupervisor):
         self._intensity = RestartWindow(*self._limits)
         self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
         self._specs = [as_spec(what) for what in children]
-        self._slots: dict[str, ChildEntry] = {}
+        self._entries: dict[str, ChildEntry] = {}
         self._born = 0
         # Restarts that wait for their back-off: entry to time.
         self._due: dict[ChildEntry, float] = {}
@@ -112,7 +112,7 @@ class Supervisor(BaseSupervisor):
 
     def _set_children(self) -> None:
         self._born = 0
-        self._slots.clear()
+        self._entries.clear()
         self._due.clear()
         given = [spec.id for spec in self._specs if spec.id is not None]
         for spec in self._specs:
@@ -127,10 +127,10 @@ class Supervisor(BaseSupervisor):
         while own is None:
             self._born += 1
             candidate = f"{spec.label}-{self._born}"
-            if candidate not in self._slots and candidate not in reserved:
+            if candidate not in self._entries and candidate not in reserved:
                 own = candidate
-        slot = self._slots[own] = ChildEntry(spec, own)
-        return slot
+        entry = self._entries[own] = ChildEntry(spec, own)
+        return entry
 
     def _check_significant(self, spec: ChildSpec[Actor]) -> None:
         if spec.significant and self._auto_shutdown == "never":
@@ -145,19 +145,19 @@ class Supervisor(BaseSupervisor):
         self._intensity = RestartWindow(*self._limits)
         self._exits.clear()
         self._set_children()
-        for slot in list(self._slots.values()):
-            reason = await self._start(slot)
+        for entry in list(self._entries.values()):
+            reason = await self._start(entry)
             if self._running_task.stop_reason is not None:
                 return
             if reason is not None:
-                raise self._start_failure(slot, reason)
+                raise self._start_failure(entry, reason)
 
     async def _supervise(self) -> None:
         while not self._is_stopping():
             now = trio.current_time()
-            for slot in [slot for slot, due in self._due.items() if due <= now]:
-                del self._due[slot]
-                await self._start_entries(slot)
+            for entry in [entry for entry, due in self._due.items() if due <= now]:
+                del self._due[entry]
+                await self._start_entries(entry)
             if self._is_stopping():
                 return
             if self._inbox:
@@ -172,142 +172,142 @@ class Supervisor(BaseSupervisor):
         if isinstance(item, ChildTask):
             await self._handle_exit(item)
         elif isinstance(item, StartRetry):
-            if item.slot.restarting and self._slots.get(item.slot.id) is item.slot:
-                await self._restart(item.slot, item.reason)
+            if item.entry.restarting and self._entries.get(item.entry.id) is item.entry:
+                await self._restart(item.entry, item.reason)
         elif isinstance(item, Caller) and item.waiting:
             order = cast("SupervisorRequest", item.message)
             await order.do(item)
 
     async def _stop_children(self) -> None:
-        for slot in reversed(list(self._slots.values())):
-            await self._stop_entry(slot)
+        for entry in reversed(list(self._entries.values())):
+            await self._stop_entry(entry)
 
     def _live_children(self) -> list[ChildTask]:
         return [
-            slot.life
-            for slot in self._slots.values()
-            if slot.life is not None and slot.life.reason is None
+            entry.record
+            for entry in self._entries.values()
+            if entry.record is not None and entry.record.reason is None
         ]
 
     # Exits and restarts.
 
-    async def _handle_exit(self, life: ChildTask) -> None:
-        slot = self._slots.get(life.id)
-        if slot is None or slot.life is not life or life.reason is None:
+    async def _handle_exit(self, record: ChildTask) -> None:
+        entry = self._entries.get(record.id)
+        if entry is None or entry.record is not record or record.reason is None:
             # A group restart, or a request, has handled this exit already.
             return
-        slot.life = None
-        spec = slot.spec
-        if wants_restart(spec.restart, life.reason):
-            if spec.backoff and life.has_been_up_for(spec.backoff.maximum):
-                slot.quick_restarts = 0
-            await self._restart(slot, life.reason)
+        entry.record = None
+        spec = entry.spec
+        if wants_restart(spec.restart, record.reason):
+            if spec.backoff and record.has_been_up_for(spec.backoff.maximum):
+                entry.quick_restarts = 0
+            await self._restart(entry, record.reason)
             return
         if spec.restart == "temporary":
-            del self._slots[slot.id]
+            del self._entries[entry.id]
         if spec.significant:
             left = [
                 other
-                for other in self._slots.values()
+                for other in self._entries.values()
                 if other.spec.significant and not other.is_stopped
             ]
             if ends_supervisor(self._auto_shutdown, left):
                 self._running_task.stop_reason = Shutdown("auto_shutdown")
 
-    async def _restart(self, slot: ChildEntry, reason: ExitReason) -> None:
+    async def _restart(self, entry: ChildEntry, reason: ExitReason) -> None:
         """Count a restart, and make it: now, or after the back-off."""
         self._exits.append(reason)
         if not self._intensity.record(trio.current_time()):
-            error = RestartIntensityExceeded(self.name, slot.id, list(self._exits), *self._limits)
+            error = RestartIntensityExceeded(self.name, entry.id, list(self._exits), *self._limits)
             report.gave_up(error)
             raise error from cause_of(reason)
-        slot.restarting = True
-        for name in reversed(restarted_with(self._strategy, list(self._slots), slot.id)):
-            other = self._slots[name]
-            if other is not slot:
+        entry.restarting = True
+        for name in reversed(restarted_with(self._strategy, list(self._entries), entry.id)):
+            other = self._entries[name]
+            if other is not entry:
                 await self._stop_entry(other)
                 # A restart that it waited for itself is included in this one.
                 other.restarting = False
-                other.restarts_with = slot
+                other.restarts_with = entry
                 self._due.pop(other, None)
             if other.spec.restart == "temporary":
-                del self._slots[name]
-        if slot.spec.backoff is None:
-            await self._start_entries(slot, reason)
+                del self._entries[name]
+        if entry.spec.backoff is None:
+            await self._start_entries(entry, reason)
         else:
-            delay = slot.spec.backoff.delay(slot.quick_restarts, random.random())
-            slot.quick_restarts += 1
-            self._due[slot] = trio.current_time() + delay
+            delay = entry.spec.backoff.delay(entry.quick_restarts, random.random())
+            entry.quick_restarts += 1
+            self._due[entry] = trio.current_time() + delay
 
     async def _start_entries(self, failed: ChildEntry, reason: ExitReason = NORMAL) -> None:
         group = [
-            self._slots[name]
-            for name in restarted_with(self._strategy, list(self._slots), failed.id)
+            self._entries[name]
+            for name in restarted_with(self._strategy, list(self._entries), failed.id)
         ]
-        for slot in group:
-            if slot.life is not None:
+        for entry in group:
+            if entry.record is not None:
                 continue
             if self._is_stopping():
                 return
-            slot.restarts += 1
-            failure = await self._start(slot)
+            entry.restarts += 1
+            failure = await self._start(entry)
             if self._is_stopping():
                 return
             if failure is not None:
                 # Retry after the items in the inbox, so that a stop is not delayed.
-                report.start_failed(self.name, slot.id, failure)
-                slot.restarting = True
+                report.start_failed(self.name, entry.id, failure)
+                entry.restarting = True
                 for other in group:
-                    if other.life is None and other is not slot:
+                    if other.record is None and other is not entry:
                         other.restarting = False
-                        other.restarts_with = slot
-                self._inbox.append(StartRetry(slot, failure))
+                        other.restarts_with = entry
+                self._inbox.append(StartRetry(entry, failure))
                 return
             self._restarts += 1
-            report.child_restarted(self.name, slot.id, reason)
+            report.child_restarted(self.name, entry.id, reason)
 
-    async def _start(self, slot: ChildEntry, order: Caller | None = None) -> ExitReason | None:
+    async def _start(self, entry: ChildEntry, order: Caller | None = None) -> ExitReason | None:
         """Start a child and wait until it is up; return the exit reason if it did not start."""
         me = self._running_task
-        life = slot.life = ChildTask(slot.spec, slot.id, self, slot.restarts)
-        slot.restarting = False
-        slot.restarts_with = None
-        self._due.pop(slot, None)
-        self._start_in_context(life)
-        me.begin_waiting(life)
-        while not life.ready and life.reason is None and me.stop_reason is None:
+        record = entry.record = ChildTask(entry.spec, entry.id, self, entry.restarts)
+        entry.restarting = False
+        entry.restarts_with = None
+        self._due.pop(entry, None)
+        self._start_in_context(record)
+        me.begin_waiting(record)
+        while not record.ready and record.reason is None and me.stop_reason is None:
             if order is not None and not order.waiting:
                 break
             await self._pause()
-        me.end_waiting(life)
-        if life.ready:
+        me.end_waiting(record)
+        if record.ready:
             return None
-        if life.reason is None:
-            await self._stop_entry(slot)
+        if record.reason is None:
+            await self._stop_entry(entry)
             return SHUTDOWN
-        slot.life = None
-        return life.reason
+        entry.record = None
+        return record.reason
 
-    async def _stop_entry(self, slot: ChildEntry) -> None:
+    async def _stop_entry(self, entry: ChildEntry) -> None:
         """Stop a child: with a request, and with a kill after its `shutdown` time."""
-        me, life = self._running_task, slot.life
-        if life is None:
+        me, record = self._running_task, entry.record
+        if record is None:
             return
-        patience = 0.0 if me.killed else slot.spec.stop_timeout
+        patience = 0.0 if me.killed else entry.spec.stop_timeout
         deadline = trio.current_time() + patience
         if patience > 0:
-            life.request_stop(SHUTDOWN, deadline)
-        me.begin_waiting(life)
-        while life.reason is None:
+            record.request_stop(SHUTDOWN, deadline)
+        me.begin_waiting(record)
+        while record.reason is None:
             if me.killed or trio.current_time() >= deadline:
-                life.kill()
+                record.kill()
                 deadline = math.inf
             await self._pause(deadline)
-        me.end_waiting(life)
-        slot.life = None
+        me.end_waiting(record)
+        entry.record = None
 
-    def _start_failure(self, slot: ChildEntry, reason: ExitReason) -> StartFailed:
-        error = StartFailed(self.name, slot.id, reason)
+    def _start_failure(self, entry: ChildEntry, reason: ExitReason) -> StartFailed:
+        error = StartFailed(self.name, entry.id, reason)
         error.__cause__ = cause_of(reason)
         return error
 
@@ -332,15 +332,15 @@ class Supervisor(BaseSupervisor):
         self._check_significant(spec)
 
         async def do(caller: Caller) -> None:
-            if spec.id is not None and spec.id in self._slots:
+            if spec.id is not None and spec.id in self._entries:
                 caller.fail(DuplicateChild(self.name, spec.id))
                 return
-            slot = self._add_entry(spec)
-            reason = await self._start(slot, caller)
+            entry = self._add_entry(spec)
+            reason = await self._start(entry, caller)
             if reason is not None or not caller.waiting:
-                await self._stop_entry(slot)
-                del self._slots[slot.id]
-            self._answer_start(caller, slot, reason)
+                await self._stop_entry(entry)
+                del self._entries[entry.id]
+            self._answer_start(caller, entry, reason)
 
         return cast("Ref[A]", await self._request("start_child", do))
 
@@ -355,16 +355,16 @@ class Supervisor(BaseSupervisor):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._entry_of(child)
-            if slot is None:
+            entry = self._entry_of(child)
+            if entry is None:
                 caller.fail(UnknownChild(self.name, child))
                 return
-            await self._stop_entry(slot)
-            slot.restarting = False
-            slot.restarts_with = None
-            self._due.pop(slot, None)
-            if slot.spec.restart == "temporary":
-                del self._slots[slot.id]
+            await self._stop_entry(entry)
+            entry.restarting = False
+            entry.restarts_with = None
+            self._due.pop(entry, None)
+            if entry.spec.restart == "temporary":
+                del self._entries[entry.id]
             caller.reply(None)
 
         await self._request("terminate_child", do)
@@ -382,12 +382,12 @@ class Supervisor(BaseSupervisor):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._stopped_entry(id, caller)
-            if slot is not None:
-                reason = await self._start(slot, caller)
+            entry = self._stopped_entry(id, caller)
+            if entry is not None:
+                reason = await self._start(entry, caller)
                 if not caller.waiting:
-                    await self._stop_entry(slot)
-                self._answer_start(caller, slot, reason)
+                    await self._stop_entry(entry)
+                self._answer_start(caller, entry, reason)
 
         return cast("Ref[Actor]", await self._request("restart_child", do))
 
@@ -403,9 +403,9 @@ class Supervisor(BaseSupervisor):
         """
 
         async def do(caller: Caller) -> None:
-            slot = self._stopped_entry(id, caller)
-            if slot is not None:
-                del self._slots[id]
+            entry = self._stopped_entry(id, caller)
+            if entry is not None:
+                del self._entries[id]
                 caller.reply(None)
 
         await self._request("delete_child", do)
@@ -421,29 +421,29 @@ class Supervisor(BaseSupervisor):
         if isinstance(item, Caller) and item.waiting:
             item.fail(SupervisorStopping(self.name))
 
-    def _answer_start(self, caller: Caller, slot: ChildEntry, reason: ExitReason | None) -> None:
+    def _answer_start(self, caller: Caller, entry: ChildEntry, reason: ExitReason | None) -> None:
         if self._running_task.stop_reason is not None:
             caller.fail(SupervisorStopping(self.name))
         elif reason is not None:
-            caller.fail(self._start_failure(slot, reason))
-        elif slot.life is not None:
-            caller.reply(ref_of(slot.life))
+            caller.fail(self._start_failure(entry, reason))
+        elif entry.record is not None:
+            caller.reply(ref_of(entry.record))
 
     def _entry_of(self, child: str | Ref[Actor]) -> ChildEntry | None:
         if isinstance(child, str):
-            return self._slots.get(child)
-        life = child.child_task()
-        slot = None if life is None else self._slots.get(life.id)
-        return slot if slot is not None and slot.life is life else None
+            return self._entries.get(child)
+        record = child.child_task()
+        entry = None if record is None else self._entries.get(record.id)
+        return entry if entry is not None and entry.record is record else None
 
     def _stopped_entry(self, id: str, caller: Caller) -> ChildEntry | None:
-        slot = self._slots.get(id)
-        if slot is None:
+        entry = self._entries.get(id)
+        if entry is None:
             caller.fail(UnknownChild(self.name, id))
-        elif not slot.is_stopped:
-            caller.fail(ChildRunning(self.name, id, slot.state))
+        elif not entry.is_stopped:
+            caller.fail(ChildRunning(self.name, id, entry.state))
             return None
-        return slot
+        return entry
 
     # Introspection.
 
@@ -452,18 +452,18 @@ class Supervisor(BaseSupervisor):
         self._require_started()
         return [
             ChildRow(
-                id=slot.id,
-                ref=None if slot.life is None else ref_of(slot.life),
-                kind=slot.spec.role,
-                state=slot.state,
-                restarts=slot.restarts,
+                id=entry.id,
+                ref=None if entry.record is None else ref_of(entry.record),
+                kind=entry.spec.role,
+                state=entry.state,
+                restarts=entry.restarts,
             )
-            for slot in self._slots.values()
+            for entry in self._entries.values()
         ]
 
     def _find_child(self, id: str) -> ChildTask | None:
-        slot = self._slots.get(id)
-        return None if slot is None else slot.life
+        entry = self._entries.get(id)
+        return None if entry is None else entry.record
 
     def _restarts_in_window(self) -> int:
         return self._intensity.count(trio.current_time())

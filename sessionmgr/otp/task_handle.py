@@ -54,10 +54,10 @@ class TaskHandle(ExitSource, Generic[T]):
         "_args",
         "_delivered",
         "_fn",
-        "_life",
         "_listener",
         "_owner",
         "_owner_waits",
+        "_record",
         "_result",
         "_waiter",
     )
@@ -78,7 +78,7 @@ class TaskHandle(ExitSource, Generic[T]):
         self._owner_waits = 0
         self._delivered = False
         self._result: T | _PendingResult = PENDING
-        self._life: ChildTask | None = None
+        self._record: ChildTask | None = None
         # The first task that waits for the result; few handles have a second one.
         self._waiter: Task | None = None
 
@@ -91,14 +91,14 @@ class TaskHandle(ExitSource, Generic[T]):
         return getattr(self._fn, "__name__", "task")
 
     @enable_ki_protection
-    def attach(self, life: ChildTask) -> None:
+    def attach(self, record: ChildTask) -> None:
         """Set the child that runs this task.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
-        self._life = life
-        life.value = self
+        self._record = record
+        record.value = self
 
     def notify_ended(self) -> None:
         """Wake waiting tasks and notify the owner: the child has ended."""
@@ -122,8 +122,8 @@ class TaskHandle(ExitSource, Generic[T]):
 
     @property
     def _child_task(self) -> ChildTask:
-        assert self._life is not None
-        return self._life
+        assert self._record is not None
+        return self._record
 
     @property
     def ref(self) -> Ref[Actor]:
@@ -157,11 +157,11 @@ class TaskHandle(ExitSource, Generic[T]):
             TaskCrashed: The function raised an exception, which is the `__cause__`.
             TaskCancelled: It was cancelled before it had a result.
         """
-        life = self._child_task
+        record = self._child_task
         owner = self._owner
         if owner is not None and owner is current_child():
             await self._wait_as_owner(owner)
-        elif life.reason is not None:
+        elif record.reason is not None:
             # No full checkpoint: other tasks ran when this one was started, and a second turn would
             # cost a sixth of a short task.
             await checkpoint_if_cancelled()
@@ -169,7 +169,7 @@ class TaskHandle(ExitSource, Generic[T]):
             self._waiter = current_task()
             await wait_task_rescheduled(self._abort_wait)
         else:
-            await life.wait_ended()
+            await record.wait_ended()
         if self._result is PENDING:
             raise self._error()
         return self._result
@@ -202,11 +202,11 @@ class TaskHandle(ExitSource, Generic[T]):
         self._child_task.request_stop(SHUTDOWN)
 
     def _error(self) -> TaskCrashed | TaskCancelled:
-        life = self._child_task
-        if not isinstance(life.reason, Crashed):
-            return TaskCancelled(life.name)
-        error = TaskCrashed(life.name, life.reason)
-        error.__cause__ = cause_of(life.reason)
+        record = self._child_task
+        if not isinstance(record.reason, Crashed):
+            return TaskCancelled(record.name)
+        error = TaskCrashed(record.name, record.reason)
+        error.__cause__ = cause_of(record.reason)
         return error
 
     def _is_own_notification(self, item: object) -> bool:
@@ -219,8 +219,8 @@ class TaskHandle(ExitSource, Generic[T]):
 
 
 @disable_ki_protection
-async def run_task(life: ChildTask) -> None:
+async def run_task(record: ChildTask) -> None:
     """Run the function of a task, whose handle is the child's `value`."""
-    run: TaskHandle[object] = life.value  # type: ignore[assignment]  # `begin` put it there
-    life.ready = True
+    run: TaskHandle[object] = record.value  # type: ignore[assignment]  # `begin` put it there
+    record.ready = True
     run._result = await run._fn(*run._args)  # pyright: ignore[reportPrivateUsage]  # one frame less

@@ -139,26 +139,26 @@ class TaskSupervisor(UnorderedSupervisor):
         run.attach(self._start_child(spec, self._new_id(run.label)))
         return run
 
-    def child_ready(self, life: ChildTask) -> None:
+    def child_ready(self, record: ChildTask) -> None:
         """Ignore that a task runs: no task waits for that.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
 
-    def child_exited(self, life: ChildTask) -> None:
+    def child_exited(self, record: ChildTask) -> None:
         """Handle that a task has ended.
 
         Args:
-            life: The record of the child.
+            record: The record of the child.
         """
         # Compares with `NORMAL` first: most tasks end so, and isinstance costs more than it looks.
-        if life.reason is not NORMAL and isinstance(life.reason, Crashed):
-            report.child_crashed(life, life.reason)
-            if life.interrupted:
+        if record.reason is not NORMAL and isinstance(record.reason, Crashed):
+            report.child_crashed(record, record.reason)
+            if record.interrupted:
                 self._begin_interrupted_stop()
-        self._remove_child(life)
-        run, life.value = life.value, None  # they refer to each other, in a cycle
+        self._remove_child(record)
+        run, record.value = record.value, None  # they refer to each other, in a cycle
         assert isinstance(run, TaskHandle)
         run.notify_ended()
 

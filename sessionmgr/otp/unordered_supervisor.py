@@ -50,9 +50,9 @@ class UnorderedSupervisor(BaseSupervisor):
         """
         if self._max_children is not None and len(self._children) >= self._max_children:
             raise MaxChildren(self.name, self._max_children)
-        life = self._children[id] = ChildTask(spec, id, self)
-        self._start_in_context(life)
-        return life
+        record = self._children[id] = ChildTask(spec, id, self)
+        self._start_in_context(record)
+        return record
 
     async def _start_children(self) -> None:
         self._children.clear()
@@ -65,28 +65,30 @@ class UnorderedSupervisor(BaseSupervisor):
         """Stop all children at the same time, each within its own `shutdown` time."""
         me = self._running_task
         self._closing = True
-        for life in self._live_children():
-            if life.reason is not None:
+        for record in self._live_children():
+            if record.reason is not None:
                 # A child whose restart was pending.
-                del self._children[life.id]
+                del self._children[record.id]
         now = trio.current_time()
         deadlines: dict[ChildTask, float] = {}
-        for life in self._live_children():
-            if me.killed or life.spec.stop_timeout <= 0:
-                life.kill()
+        for record in self._live_children():
+            if me.killed or record.spec.stop_timeout <= 0:
+                record.kill()
                 continue
-            deadlines[life] = now + life.spec.stop_timeout
-            life.request_stop(SHUTDOWN, deadlines[life])
+            deadlines[record] = now + record.spec.stop_timeout
+            record.request_stop(SHUTDOWN, deadlines[record])
         while self._children:
             now = trio.current_time()
-            for life in [life for life, when in deadlines.items() if me.killed or when <= now]:
-                del deadlines[life]
-                life.kill()
+            for record in [
+                record for record, when in deadlines.items() if me.killed or when <= now
+            ]:
+                del deadlines[record]
+                record.kill()
             await self._pause(min(deadlines.values(), default=math.inf))
 
-    def _remove_child(self, life: ChildTask) -> None:
+    def _remove_child(self, record: ChildTask) -> None:
         """Forget a child, and wake a stop that waits for the last one."""
-        del self._children[life.id]
+        del self._children[record.id]
         if self._closing and not self._children:
             self._wake()
 
@@ -95,13 +97,13 @@ class UnorderedSupervisor(BaseSupervisor):
         self._require_started()
         return [
             ChildRow(
-                id=life.id,
-                ref=ref_of(life) if life.reason is None else None,
-                kind=life.spec.role,
-                state=life.state if life.reason is None else "restarting",
-                restarts=life.restarts,
+                id=record.id,
+                ref=ref_of(record) if record.reason is None else None,
+                kind=record.spec.role,
+                state=record.state if record.reason is None else "restarting",
+                restarts=record.restarts,
             )
-            for life in self._children.values()
+            for record in self._children.values()
         ]
 
     def _find_child(self, id: str) -> ChildTask | None:

@@ -1,6 +1,6 @@
 """Watchdog for code that blocks the event loop, which no supervisor can stop.
 
-It is a thread, so that it runs while the loop is blocked. It asks the loop for a sign of life; if
+It is a thread, so that it runs while the loop is blocked. It asks the loop for a sign of record; if
 none comes in time, it logs the stack of the loop's thread, which shows the blocking code, and the
 name of the child that runs it.
 """
@@ -103,7 +103,7 @@ def _child_in(frame: FrameType | None) -> str:
     """Return the name of the child whose task the stack below `frame` belongs to."""
     while frame is not None:
         if frame.f_code is run_child.__code__:
-            life = frame.f_locals["life"]
-            return life.name if isinstance(life, ChildTask) else "?"
+            record = frame.f_locals["record"]
+            return record.name if isinstance(record, ChildTask) else "?"
         frame = frame.f_back
     return "none (code outside of supervised children)"

@@ -188,9 +188,13 @@ def test_no_event_is_too_early_or_too_late_for_any_state(status: RunStatus, name
 
 
 def test_who_writes_what_may_not_follow_is_told_so() -> None:
-    with pytest.raises(IllegalTransition, match="run_failed may not follow in a run that is completed"):
+    with pytest.raises(
+        IllegalTransition, match="run_failed may not follow in a run that is completed"
+    ):
         next_status(RunStatus.COMPLETED, "run_failed")
-    with pytest.raises(IllegalTransition, match="pending cannot go on with run_completed"):
+    with pytest.raises(
+        IllegalTransition, match="run_completed may not follow in a run that is pending"
+    ):
         next_status(RunStatus.PENDING, "run_completed")
 
 

@@ -192,7 +192,7 @@ def is_worker(task: Task) -> bool:
 
 def child_task_of(task: Task) -> ChildTask:
     """Give the child whose task it is."""
-    life = cast("Any", task.coro).cr_frame.f_locals["life"]
+    life = cast("Any", task.coro).cr_frame.f_locals["record"]
     assert isinstance(life, ChildTask)
     return life
 

@@ -176,9 +176,9 @@ class NestedSupervisor(Supervisor):
         )
         self.player = player
 
-    async def run(self, life: ChildTask) -> None:
+    async def run(self, record: ChildTask) -> None:
         self.player.begin()
-        await super().run(life)
+        await super().run(record)
 
 
 class ScriptRunner(trio.abc.Instrument):

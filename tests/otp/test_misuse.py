@@ -65,7 +65,7 @@ def test_a_child_that_cannot_run_is_refused(target: object) -> None:
             {"strategy": "all"},
             "strategy='all': must be one of one_for_one, one_for_all, rest_for_one",
         ),
-        ({"auto_shutdown": "always"}, "auto_shutdown='always': one of never, "),
+        ({"auto_shutdown": "always"}, "auto_shutdown='always': must be one of never, "),
         ({"max_restarts": -1}, "max_restarts=-1: "),
         ({"max_seconds": 0}, "max_seconds=0: "),
         ({"max_seconds": math.nan}, "max_seconds=nan: "),
@@ -182,7 +182,7 @@ async def test_a_full_pool_says_how_full() -> None:
             await pool.start_child(child(RecordingActor, RecordingChildren(), "a"))
             for _ in range(2)
         ]
-        with pytest.raises(MaxChildren, match="'pool' already has its 2 children"):
+        with pytest.raises(MaxChildren, match="'pool' already has 2 children"):
             await pool.start_child(fine)
         await pool.terminate_child(refs[0])
         await pool.start_child(fine)

@@ -338,7 +338,7 @@ async def test_a_task_supervisor_takes_as_many_as_it_may(autojump_clock: object)
     async with TaskSupervisor(max_children=2) as tasks:
         first = await tasks.async_nolink(work, 1, "value")
         await tasks.async_nolink(work, 2, "value")
-        with pytest.raises(MaxChildren, match=r"^supervisor 'task_supervisor' already has its 2"):
+        with pytest.raises(MaxChildren, match=r"^supervisor 'task_supervisor' already has 2"):
             await tasks.async_nolink(work, 1, "value")
         await first.result()
         await tasks.async_nolink(work, 1, "value")

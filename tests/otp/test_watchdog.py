@@ -105,7 +105,7 @@ async def test_a_long_blockage_is_reported_once() -> None:
 
 
 async def test_whoever_is_no_child_is_reported_as_such() -> None:
-    with listening("none: code outside of supervised children") as ear:
+    with listening("none (code outside of supervised children)") as ear:
         async with Supervisor(child(watchdog, THRESHOLD)):
             hog(ear.reported)
             with trio.fail_after(60):

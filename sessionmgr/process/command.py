@@ -1,4 +1,4 @@
-"""What is to be started: a program, its arguments, where, and with which environment."""
+"""Commands: a program, its arguments, its directory and its environment."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sessionmgr.process.errors import CommandInvalid
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A child to start. Nothing is inherited: `env` is the whole of its environment.
+    """Command that starts a child. `env` is its whole environment; the child inherits nothing.
 
-    `stdin=False` gives it /dev/null to read from. Its text names the variables of the environment
-    and not their values, so that it may be logged.
+    `stdin=False` connects its stdin to /dev/null. Its repr shows the names of the variables and not
+    their values, so it may be logged.
 
     Raises:
-        CommandInvalid: no system could start this; the text says why.
+        CommandInvalid: The system cannot start such a command; the message names the reason.
     """
 
     argv: tuple[str, ...]

@@ -10,18 +10,18 @@ _MOST_SHOWN = 200
 
 
 class ProcessError(SessionmgrError):
-    """Something about child processes."""
+    """Base class of errors of child processes."""
 
 
 class CommandInvalid(ProcessError, ValueError):
-    """A command that no system could start."""
+    """The command is invalid on every system; nothing was started."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"this command cannot be started: {why}")
 
 
 class EnvironmentVariableInvalid(ProcessError, ValueError):
-    """A variable that the environment of a child may not hold."""
+    """The environment of a child cannot contain this variable."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"a child's environment may not set {name}: {why}")
@@ -29,7 +29,7 @@ class EnvironmentVariableInvalid(ProcessError, ValueError):
 
 
 class SessionIdInvalid(ProcessError, ValueError):
-    """What was given as the id of a provider's session cannot be one."""
+    """The text cannot be the id of a provider's session."""
 
     def __init__(self, given: str, why: str) -> None:
         super().__init__(f"{given[:80]!r} cannot be the id of a session: {why}")
@@ -37,7 +37,7 @@ class SessionIdInvalid(ProcessError, ValueError):
 
 
 class InputFull(ProcessError):
-    """A child has not read what it was sent before; nothing more was accepted."""
+    """The child has not read its earlier input; the new data was not accepted."""
 
     def __init__(self, waiting: int, limit: int) -> None:
         super().__init__(
@@ -63,7 +63,7 @@ class DescriptorsExhausted(ProcessError):
 
 
 class SpawnFailed(ProcessError):
-    """The system would not start a program: `path` is what it was about, `errno` the reason."""
+    """The system refused to start a program: `path` is the file concerned, `errno` the reason."""
 
     def __init__(self, what: str, path: str, errno: int) -> None:
         shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}…"
@@ -73,19 +73,19 @@ class SpawnFailed(ProcessError):
 
 
 class ProgramNotFound(SpawnFailed):
-    """There is no such program; or there is, and the interpreter that it names is not."""
+    """The program does not exist, or the interpreter that its first line names does not."""
 
 
 class NotExecutable(SpawnFailed):
-    """There is such a file, and it cannot be run."""
+    """The file exists and cannot be executed."""
 
 
 class NoSuchDirectory(SpawnFailed):
-    """There is no such directory to run a program in, or we may not enter it."""
+    """The directory to run the program in does not exist, or is not accessible."""
 
 
 class SpawnerKilled(ProcessError):
-    """Whoever was to start a child was killed meanwhile; what had begun was ended."""
+    """The process that was starting a child was killed; the unfinished start was ended."""
 
     def __init__(self, program: str) -> None:
         super().__init__(f"the guard of {program!r} was killed while it started it")
@@ -93,7 +93,7 @@ class SpawnerKilled(ProcessError):
 
 
 class LauncherFailed(ProcessError):
-    """Nothing can be started any more."""
+    """The launcher cannot start children any more."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no child can be started: {why}")

@@ -1,4 +1,4 @@
-"""The three pipes of a child: our ends and its ends."""
+"""Standard pipes of a child: our ends and its ends."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 
 
 class StandardPipes:
-    """Both ends of a child's standard streams; `stdin=False` gives it /dev/null to read.
+    """Both ends of a child's standard streams; `stdin=False` connects its stdin to /dev/null.
 
     Raises:
-        OSError: the system has no more descriptors for us. None was kept.
+        OSError: The system has no more descriptors. All ends were closed.
     """
 
     __slots__ = ("near", "theirs")
@@ -36,12 +36,12 @@ class StandardPipes:
         self.theirs = (far_in, far_out, far_err)
 
     def close_child_ends(self) -> None:
-        """Let the child alone have them."""
+        """Close the child's ends in this process."""
         for each in self.theirs:
             os.close(each)
 
     def close(self) -> None:
-        """Give up all of them."""
+        """Close all ends."""
         self.close_child_ends()
         for each in self.near:
             if each is not None:

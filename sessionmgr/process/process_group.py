@@ -1,8 +1,9 @@
-"""The launcher without a warden: process groups, for systems that have no subreapers.
+"""Launcher without a spawner: process groups, for systems that have no subreapers.
 
-Lost against trees with guards: what sets up a session or group of its own is not reached, nor is
-its end proved; `kill -9` of the owner leaves its children running; and a group is killed by a
-number which, in the instant after its last process ended, could already be another's.
+Compared with trees that have reapers, this lacks three guarantees. A process that creates its own
+session or group is not reached, and its end is not proved. `kill -9` of the owner leaves its
+children running. A group is killed by number, which in the instant after its last process ended
+could already belong to another group.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LOOK_AT_LAST: Final = 0.1
 
 
 class ProcessGroupTree:
-    """A child and its process group. It fits `ChildTree`."""
+    """Child and its process group. It fits `ChildTree`."""
 
     def __init__(self, tag: int, process: trio.Process, launcher: ProcessGroupLauncher) -> None:
         assert process.stdout is not None
@@ -59,21 +60,21 @@ class ProcessGroupTree:
 
     @property
     def pid(self) -> int:
-        """The number of the program's process, and of its group."""
+        """Process id of the program and its group."""
         return self._process.pid
 
     @property
     def id(self) -> str:
-        """What the environment of its processes says, unless they wipe it."""
+        """Id of the tree, which the environment of its processes contains unless they clear it."""
         return tree_tag.format_tag(self.tag)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come, as far as is known."""
+        """Whether the tree is known to be over."""
         return self.course.is_over
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing if it has ended."""
+        """Send a signal to the program alone; do nothing if it has ended."""
         if self._process.poll() is not None:
             return
         if number in (signal.SIGKILL, signal.SIGTERM):
@@ -106,7 +107,7 @@ class ProcessGroupTree:
         return await self.course.wait_over()
 
     async def abandon(self) -> ExitReport:
-        """Give up waiting for the end of the group."""
+        """Stop waiting for the end of the group."""
         await trio.lowlevel.checkpoint()
         if not self.course.is_over:
             group = LeftRunning(pid=self.pid, name="process group", uid=-1)
@@ -114,7 +115,7 @@ class ProcessGroupTree:
         return self.course.report()
 
     async def aclose(self) -> None:
-        """Give up the pipes, and the group, which is killed if it lives."""
+        """Close the pipes, and kill the group if it lives."""
         self.kill()
         if self.stdin is not None:
             await self.stdin.aclose()
@@ -123,19 +124,19 @@ class ProcessGroupTree:
         self._forget("closed")
 
     def _forget(self, done: str) -> None:
-        """Let the launcher forget it, once it is both closed and buried."""
+        """Remove it from the launcher, once it is both closed and reaped."""
         self._to_do.discard(done)
         if not self._to_do:
             self._launcher.trees.pop(self.tag, None)
 
     def set_exited(self, code: int) -> None:
-        """Note the program's end."""
+        """Record the program's end."""
         if self.course.exit is None:
             self.course.set_exited(code, ours=-code in self._sent)
 
     @enable_ki_protection
     async def wait_and_reap(self) -> None:
-        """See it to its end."""
+        """Reap the program, and wait until its group is gone."""
         self.set_exited(await self._process.wait())
         pause = _LOOK_FIRST
         while _exists(self.pid) and not self.course.is_over:
@@ -146,7 +147,7 @@ class ProcessGroupTree:
 
 
 class ProcessGroupLauncher:
-    """Starts children as process groups. It fits `Launcher`."""
+    """Launcher that starts children as process groups. It fits `Launcher`."""
 
     needs_registry: Final = True
     """Only the next start finds what remains after the owner is killed."""
@@ -197,7 +198,7 @@ class ProcessGroupLauncher:
 
     @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there for trees, until `close`."""
+        """Serve trees until `close`."""
         task_status.started()
         if is_start_cancelled():
             return
@@ -208,11 +209,11 @@ class ProcessGroupLauncher:
                 self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Begin to close; `run` ends when all is over."""
+        """Begin to close; `run` ends when all trees have ended."""
         self._closing.set()
 
     async def _end_all(self) -> None:
-        """Kill all groups that are left."""
+        """Kill all remaining groups."""
         proved = True
         for tree in list(self.trees.values()):
             tree.kill()
@@ -231,7 +232,7 @@ async def _start(command: Command, around: str) -> trio.Process:
     except NotStartedError as error:
         raise spawn_error(error.what, error.path, error.number) from None
     try:
-        return await trio.lowlevel.open_process(  # which is not cancelled half-way
+        return await trio.lowlevel.open_process(  # it cannot be cancelled half-way
             list(command.argv),
             executable=os.fsdecode(program),
             cwd=command.cwd,

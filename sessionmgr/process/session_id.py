@@ -1,4 +1,4 @@
-"""Which texts may stand for a provider's session on a command line."""
+"""Validation of provider session ids, which appear on a command line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Final
 from sessionmgr.process.errors import SessionIdInvalid
 
 LONGEST: Final = 1024
-# Control, format (among them what turns the direction of writing), surrogate, line and paragraph.
+# Unicode categories: control, format (which contains the bidirectional overrides), surrogate, line
+# and paragraph separators.
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def validate_session_id(given: str) -> str:
-    """Return the id of a provider's session as it was given.
+    """Return the session id unchanged.
 
     Raises:
-        ResumeIdRefused: it is blank, could be read as an option, or holds what nobody can see.
+        SessionIdInvalid: It is blank, looks like an option, or contains an invisible character.
     """
     if not given.strip():
         raise SessionIdInvalid(given, "it is blank")

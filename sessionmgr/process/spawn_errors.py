@@ -1,4 +1,4 @@
-"""Which error it is that a program did not start."""
+"""Error classes for programs that did not start."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ _MEANING: Final = {
 
 
 def spawn_error(what: bytes, path: bytes, number: int) -> SpawnFailed:
-    """Return the error for what `program.NotStartedError` says."""
+    """Return the error for the fields of a `program.NotStartedError`."""
     error, text = _MEANING[what]
     return error(text, os.fsdecode(path), number)

@@ -1,7 +1,8 @@
-"""Whether an append may go in: the rules that every store shares.
+"""Checks of an append: the rules that every store applies before it stores a batch.
 
-They look at the append and at what is stored of its session and runs, in this order: is it in
-itself in order; is its keeper the present one; is its number the next; may its runs still change.
+They compare the append with the stored state of its session and runs, in this order: is the append
+consistent in itself; does its recorder hold the newest lease; is its number the next one; may its
+runs still change.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sessionmgr.store.rows import Append, Lease, LeaseOwner
 
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
-"""What `prune` may drop: its whole comes in a later event."""
+"""Types of events that `prune` may drop: a later event contains the whole text."""
 
 STATUSES: Final = frozenset(map(str, RunStatus))
 _ENDED: Final = frozenset(map(str, TERMINAL))
@@ -27,14 +28,14 @@ _ENDING: Final[dict[str, str]] = {each: each.removeprefix("run_") for each in TE
 
 
 class KnownRun(Struct, frozen=True, gc=False):
-    """What is stored of a run already."""
+    """Stored state of a run, as far as the checks need it."""
 
     session_id: str
     status: str
 
 
 def batch_identity(fence: int, rows: int, batch: str) -> str:
-    """Return what tells this batch from any other at its number."""
+    """Return the identity that distinguishes this batch from any other with its number."""
     return f"{fence}:{rows}:{batch}"
 
 
@@ -42,7 +43,7 @@ def terminal_events(append: Append) -> dict[str, int]:
     """Return the terminal events' numbers by run.
 
     Raises:
-        AppendInvalid: The append is not in order.
+        AppendInvalid: The append is inconsistent.
         AlreadyEnded: It ends a run twice.
     """
     if not append.rows:
@@ -57,7 +58,7 @@ def terminal_events(append: Append) -> dict[str, int]:
         why = f"the events are not numbered in a row: {seq} stands where {number} belongs"
         raise AppendInvalid(append.session_id, why)
     ends: dict[str, int] = {}
-    # Most batches end nothing, and then no row needs to be looked at by itself.
+    # Most batches end no run, and then their rows need not be examined one by one.
     if not _ENDING.keys().isdisjoint({row.type for row in append.rows}):
         _find_terminals(append, ends)
     _check_statuses(append, ends)
@@ -89,7 +90,7 @@ def _check_statuses(append: Append, ends: Mapping[str, int]) -> None:
 
 
 def check_fence(append: Append, fence: int) -> None:
-    """Refuse a keeper that has a successor.
+    """Refuse an append of a recorder that has a successor.
 
     Raises:
         StaleFence: The session's fence is higher.
@@ -99,10 +100,10 @@ def check_fence(append: Append, fence: int) -> None:
 
 
 def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
-    """Say whether the batch is stored already; `stored` is the identity of what begins there.
+    """Return whether the batch is stored already; `stored` is the batch that begins at its number.
 
     Raises:
-        NumberTaken: Something else is stored there.
+        NumberTaken: Another batch is stored there.
         NumberGap: Numbers before it are missing.
     """
     if append.first == last + 1:
@@ -115,7 +116,7 @@ def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
 
 
 def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, KnownRun]) -> None:
-    """Refuse what contradicts what is stored of the runs that the append names.
+    """Refuse what contradicts the stored state of the runs that the append names.
 
     Raises:
         AlreadyEnded: A run that has ended would end again, or change its status.

@@ -1,4 +1,4 @@
-"""A warden that was appointed: its process, and the way to ask it for guards."""
+"""Owner's side of a spawner: its process, and the socket that requests reapers from it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from sessionmgr.process.linux import spawner_main
 from sessionmgr.process.tree_tag import VARIABLE
 
 READY_WITHIN: Final = 30.0
-"""Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
+"""Seconds that a bare interpreter may take to start; on an idle machine it takes 0.1."""
 TRIES: Final = 5
-"""How often a warden is started that a signal from the terminal has struck as it was born."""
+"""How often a spawner is started anew if a signal from the terminal kills it during its start."""
 _FROM_TERMINALS: Final = {-signal.SIGINT, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTERM}
 _PROGRAM: Final = Path(spawner_main.__file__).absolute()
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
-"""What the warden sees of our environment: what its interpreter may need, and whose we are."""
+"""What the spawner gets of our environment: what its interpreter may need, and our own tags."""
 
 
 class SpawnerProcess:
-    """A warden's process and our end of its control socket."""
+    """Process of a spawner and our end of its control socket."""
 
     def __init__(self, process: trio.Process, control: socket.socket) -> None:
         self._process = process
@@ -40,11 +40,11 @@ class SpawnerProcess:
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """Process id of the spawner."""
         return self._process.pid
 
     async def request_reaper(self, line: int) -> bool:
-        """Ask for a guard at the end of this line; False if this warden is dead or dying."""
+        """Request a reaper at the end of this socket; return False if the spawner has ended."""
         async with self._turn:
             while not self.exited.is_set():
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
@@ -60,10 +60,10 @@ class SpawnerProcess:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether it has died of a signal that was meant for who is at the terminal.
+        """Return whether it died of a signal that was meant for the terminal's foreground program.
 
-        A process is one of its parent's group until it has a session of its own, and heeds what
-        comes for that group until then.
+        A process belongs to its parent's group until it has a session of its own, and receives the
+        signals for that group until then.
         """
         return self._process.returncode in _FROM_TERMINALS
 
@@ -73,33 +73,33 @@ class SpawnerProcess:
         self.exited.set()
 
     def shut_down(self) -> None:
-        """Let it end itself, when it has seen its guards off."""
+        """Ask it to end after its reapers have ended."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         self._process.send_signal(signal.SIGKILL)
 
     async def kill_and_wait(self) -> None:
-        """Kill it and bury it."""
+        """Kill and reap it."""
         self.kill()
         with trio.CancelScope(shield=True):
             await self.wait()
         self.close()
 
     def close(self) -> None:
-        """Give up the socket."""
+        """Close the socket."""
         self._control.close()
 
 
 async def start_spawner(launcher: int, open_files: int) -> SpawnerProcess:
-    """Start a warden, and wait until it has taken office.
+    """Start the spawner and wait for its ready message.
 
-    `open_files` is the soft limit that children are to have.
+    `open_files` is the soft limit that children get.
 
     Raises:
-        LauncherFailed: it did not come up.
+        LauncherFailed: It did not start.
     """
     if not sys.executable:
         raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
@@ -114,7 +114,7 @@ async def start_spawner(launcher: int, open_files: int) -> SpawnerProcess:
 
 
 async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
-    """Start a warden; None if it was struck before it could do anything about it."""
+    """Start a spawner; return None if a signal killed it before it could ignore signals."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         ours.setblocking(False)
@@ -161,7 +161,7 @@ async def _start(*numbers: int) -> trio.Process:
 
 
 def _program() -> tuple[str, ...]:
-    """Return the interpreter's program: a file, or its text if our package is a zip."""
+    """Return the arguments that run `spawner_main`: a file, or its text if our package is a zip."""
     if _PROGRAM.is_file():
         return (str(_PROGRAM),)
     try:

@@ -1,6 +1,6 @@
-"""Waiting for descriptors, and being woken when a child dies.
+"""Wait for several descriptors and for the death of a child.
 
-Runs in the warden: the standard library, and little of it.
+Runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Wakeup:
-    """Says which descriptors are ready; wakes for the death of a child too."""
+    """Poll of descriptors, which SIGCHLD interrupts."""
 
     def __init__(self, *descriptors: int) -> None:
         self._ears, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -28,7 +28,7 @@ class Wakeup:
             self._poll.register(each, select.POLLIN)
 
     def wait(self, seconds: float | None = None) -> Iterable[int]:
-        """Return which are ready; none of them if a child died, or time is up."""
+        """Return the ready descriptors; none if a child died or the time is up."""
         ready = {each for each, _ in self._poll.poll(None if seconds is None else seconds * 1000)}
         if self._ears in ready:
             ready.discard(self._ears)
@@ -37,11 +37,11 @@ class Wakeup:
         return ready
 
     def unregister(self, descriptor: int) -> None:
-        """Look at this one no more."""
+        """Stop polling this descriptor."""
         self._poll.unregister(descriptor)
 
     def close(self) -> None:
-        """Give up the descriptors; a forked child does so before it makes an alarm of its own."""
+        """Close the descriptors; a forked child does so before it makes a `Wakeup` of its own."""
         signal.set_wakeup_fd(-1)
         os.close(self._ears)
         os.close(self._bell)

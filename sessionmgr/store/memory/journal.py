@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class MemoryJournal:
-    """The part of the memory store that keeps sessions, runs and events."""
+    """Journal part of the memory store: sessions, runs and events."""
 
     def __init__(self) -> None:
         self._bells = ChangeNotifier()
@@ -66,7 +66,7 @@ class MemoryJournal:
             raise UnknownId("session", session_id) from None
 
     async def create_session(self, session: NewSession) -> None:
-        """Store a new session, unless the very same is there."""
+        """Store a new session, unless the same one is stored."""
         await checkpoint()
         self._sessions[session.session_id] = self._find_or_create(session)
 
@@ -80,7 +80,7 @@ class MemoryJournal:
         return found
 
     async def session(self, session_id: str) -> StoredSession:
-        """Return the session as it stands."""
+        """Return the stored session."""
         await checkpoint()
         return self._find(session_id).stored()
 
@@ -106,7 +106,7 @@ class MemoryJournal:
         return _page(wanted, limit, cursor)
 
     async def run(self, run_id: str) -> StoredRun:
-        """Return the run as it stands."""
+        """Return the stored run."""
         await checkpoint()
         try:
             return self._runs[run_id].stored()
@@ -151,7 +151,7 @@ class MemoryJournal:
         return append_result(outcome)
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
-        """Store batches, each of them or not."""
+        """Store batches, each one independently."""
         await checkpoint()
         return [self._outcome(append) for append in appends]
 

@@ -235,7 +235,7 @@ class CaptureFile:
 
     def _give_up(self, why: str) -> None:
         """Stop capturing: a run must not fail because of its copy."""
-        log.warning("event=capture_not_kept path=%s why=%s", self._path, why)
+        log.warning("A capture file ended early. path=%s error=%s", self._path, why)
         with self._lock:
             self._is_closed = True
             self._waiting.clear()
@@ -304,13 +304,13 @@ class CaptureTree:
             self._capture.close()
             await self._closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
 
-    def _over(self, facts: ExitReport) -> ExitReport:
+    def _over(self, report: ExitReport) -> ExitReport:
         if not self._is_over:
             self._is_over = True
             self._capture.record_note(
-                {"exit_code": facts.exit_code, "signal": facts.signal, "forced": facts.forced}
+                {"exit_code": report.exit_code, "signal": report.signal, "forced": report.forced}
             )
-        return facts
+        return report
 
 
 class _CaptureSendStream(trio.abc.SendStream):

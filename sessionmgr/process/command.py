@@ -26,17 +26,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
-            raise CommandInvalid("it names no program")
+            raise CommandInvalid("argv names no program")
         for place, argument in enumerate(self.argv):
             if "\0" in argument:
-                raise CommandInvalid(f"argument {place} holds a NUL: {argument!r}")
+                raise CommandInvalid(f"argv[{place}] contains a NUL byte: {argument!r}")
         if "\0" in self.cwd or not Path(self.cwd).is_absolute():
-            raise CommandInvalid(f"its directory is no absolute path: {self.cwd!r}")
+            raise CommandInvalid(f"cwd is not an absolute path: {self.cwd!r}")
         for name, value in self.env.items():
             if not name or "=" in name or "\0" in name:
-                raise CommandInvalid(f"no variable can be named {name!r}")
+                raise CommandInvalid(f"env: invalid variable name {name!r}")
             if "\0" in value:
-                raise CommandInvalid(f"the variable {name} holds a NUL")
+                raise CommandInvalid(f"env: the value of {name} contains a NUL byte")
         # A frozen value must not change when the caller's dictionary does.
         msgspec.structs.force_setattr(self, "env", dict(self.env))
 

@@ -73,14 +73,14 @@ def build_environment(
     declared, job, mark = declared or EnvironmentSpec(), job or {}, mark or {}
     for name, value in job.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
-            why = "its value holds a NUL" if name and "=" not in name else "it is no name"
+            why = "its value contains a NUL byte" if name and "=" not in name else "invalid name"
             raise EnvironmentVariableInvalid(repr(name), why)
         if name in NESTING:
-            raise EnvironmentVariableInvalid(
-                name, "it tells a program that it runs inside an agent"
-            )
+            raise EnvironmentVariableInvalid(name, "it marks a program as the tool of an agent")
         if name in mark:
-            raise EnvironmentVariableInvalid(name, "it marks whose child a process is")
+            raise EnvironmentVariableInvalid(
+                name, "sessionmgr sets it to the tag of the process tree"
+            )
     chosen = {**_selected_names(source, (*BASE, *declared.names)), **job}
     for when in declared.when:
         if _is_on(chosen, when.switches):

@@ -17,14 +17,14 @@ class CommandInvalid(ProcessError, ValueError):
     """The command is invalid on every system; nothing was started."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"this command cannot be started: {why}")
+        super().__init__(f"invalid command: {why}")
 
 
 class EnvironmentVariableInvalid(ProcessError, ValueError):
     """The environment of a child cannot contain this variable."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"a child's environment may not set {name}: {why}")
+        super().__init__(f"a child's environment cannot contain {name}: {why}")
         self.name = name
 
 
@@ -32,7 +32,7 @@ class SessionIdInvalid(ProcessError, ValueError):
     """The text cannot be the id of a provider's session."""
 
     def __init__(self, given: str, why: str) -> None:
-        super().__init__(f"{given[:80]!r} cannot be the id of a session: {why}")
+        super().__init__(f"invalid session id {given[:80]!r}: {why}")
         self.given = given
 
 
@@ -41,7 +41,7 @@ class InputFull(ProcessError):
 
     def __init__(self, waiting: int, limit: int) -> None:
         super().__init__(
-            f"the child does not read: {waiting} bytes wait to be written to it, of at most {limit}"
+            f"the child does not read its input: {waiting} of at most {limit} bytes are waiting"
         )
         self.waiting = waiting
         self.limit = limit
@@ -53,7 +53,7 @@ class DescriptorsExhausted(ProcessError):
     def __init__(self, limit: int, in_use: int, needed: int, reserve: int) -> None:
         super().__init__(
             f"too few file descriptors for one more child: {in_use} of {limit} are in use, "
-            f"it needs {needed}, and {reserve} are kept free; run fewer at once, or raise the "
+            f"it needs {needed}, and {reserve} are kept free; start fewer at once, or raise the "
             "limit (ulimit -n, LimitNOFILE= of systemd)"
         )
         self.limit = limit
@@ -88,7 +88,9 @@ class SpawnerKilled(ProcessError):
     """The process that was starting a child was killed; the unfinished start was ended."""
 
     def __init__(self, program: str) -> None:
-        super().__init__(f"the guard of {program!r} was killed while it started it")
+        super().__init__(
+            f"{program!r} was not started: the process that was starting it was killed"
+        )
         self.program = program
 
 
@@ -96,5 +98,5 @@ class LauncherFailed(ProcessError):
     """The launcher cannot start children any more."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"no child can be started: {why}")
+        super().__init__(f"cannot start child processes: {why}")
         self.why = why

@@ -38,7 +38,7 @@ class Escalation(msgspec.Struct, frozen=True, kw_only=True):
     linger: float = 0.5
     """Time for its descendants to end after the program has."""
     kill: float = 10.0
-    """Time for the tree to become empty after SIGKILL; only processes stuck in the kernel need it."""
+    """Time for the tree to become empty after SIGKILL; only a process in the kernel needs it."""
 
 
 DEFAULT: Final = Escalation()
@@ -57,27 +57,27 @@ async def end_tree(
         ladder: The grace period of each step.
         polite: Asks the program to end by its own protocol; without it, SIGTERM is the first step.
     """
-    facts: ExitReport | None = None
+    report: ExitReport | None = None
     with trio.CancelScope(shield=True):
-        facts = await _end_tree(tree, ladder, polite)
-    assert facts is not None
-    return facts
+        report = await _end_tree(tree, ladder, polite)
+    assert report is not None
+    return report
 
 
 @enable_ki_protection
 async def _end_tree(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> ExitReport:
     if tree.is_over:  # usual: most trees have ended by themselves
         return await tree.wait_empty()
-    facts: ExitReport | None = None
+    report: ExitReport | None = None
     try:
         ended = await _ended_politely(tree, ladder, polite) or await _ended_by_term(tree, ladder)
         with trio.move_on_after(ladder.linger if ended else 0):
-            facts = await tree.wait_empty()
+            report = await tree.wait_empty()
     finally:
         tree.kill()
     with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
-        facts = facts or await tree.wait_empty()
-    return facts or await tree.abandon()
+        report = report or await tree.wait_empty()
+    return report or await tree.abandon()
 
 
 async def _ended_politely(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> bool:
@@ -97,7 +97,9 @@ async def _request_end(polite: Polite, tree: ChildTree) -> None:
         await polite(tree)
     except Exception:
         # A child that is ending may refuse the request; its grace period still applies.
-        log.warning("polite_end_failed tree=%s pid=%d", tree.id, tree.pid, exc_info=True)
+        log.warning(
+            "The polite request to end failed. tree=%s pid=%d", tree.id, tree.pid, exc_info=True
+        )
 
 
 async def _ended_by_term(tree: ChildTree, ladder: Escalation) -> bool:

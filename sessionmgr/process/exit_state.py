@@ -63,7 +63,7 @@ class ExitState:
             self._stood = ExitKind.CLOSED_STDOUT if _is_closed(stdout) else ExitKind.STILL_RUNNING
 
     def set_exited(self, code: int, *, ours: bool) -> None:
-        """Record the program's end: exit code, or minus the signal; `ours` if we sent the signal."""
+        """Record the program's end: exit code, or minus the signal; `ours` if we sent that."""
         self._exit = ProgramExit(exit_code=code) if code >= 0 else ProgramExit(signal=-code)
         self._ours = ours
         self.notify()

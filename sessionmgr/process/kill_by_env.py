@@ -28,15 +28,15 @@ async def kill_processes_with_env(tree: str, name: str, value: str) -> int:
     return await trio.to_thread.run_sync(_kill_all, tree, f"{name}={value}".encode())
 
 
-def _kill_all(tree: str, word: bytes) -> int:
+def _kill_all(tree: str, entry: bytes) -> int:
     killed: set[int] = set()
     for _ in range(ROUNDS):
         # Parents first: a shell whose child is killed would start its next command.
         eldest_first = reversed(procfs.pids())
         looked = {
-            pid: _kill_if_matching(pid, tree, word) for pid in eldest_first if pid not in killed
+            pid: _kill_if_matching(pid, tree, entry) for pid in eldest_first if pid not in killed
         }
-        found = {pid for pid, struck in looked.items() if struck}
+        found = {pid for pid, killed_it in looked.items() if killed_it}
         if not found:
             if None not in looked.values():
                 break
@@ -45,14 +45,14 @@ def _kill_all(tree: str, word: bytes) -> int:
     return len(killed)
 
 
-def _kill_if_matching(pid: int, tree: str, word: bytes) -> bool | None:
+def _kill_if_matching(pid: int, tree: str, entry: bytes) -> bool | None:
     """Kill the process if it has the variable; return whether it has, None if unknown yet."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        carries = _has_value(pid, word)
+        carries = _has_value(pid, entry)
         if carries is False or tree not in map(tree_tag.format_tag, tree_tag.process_tags(pid)):
             return False
         if carries is None:
@@ -65,7 +65,7 @@ def _kill_if_matching(pid: int, tree: str, word: bytes) -> bool | None:
     return True
 
 
-def _has_value(pid: int, word: bytes) -> bool | None:
+def _has_value(pid: int, entry: bytes) -> bool | None:
     """Return whether the process has the variable; None if it has no environment.
 
     A process that is executing a new program has none for a moment.
@@ -74,4 +74,4 @@ def _has_value(pid: int, word: bytes) -> bool | None:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
-    return word in environment.split(b"\0") if environment else None
+    return entry in environment.split(b"\0") if environment else None

@@ -38,7 +38,7 @@ _QUIET: Final = 3
 """Number of rounds without a find that replace a proof."""
 _LEAST: Final = 50
 """Minimum number of scans, even after the time limit: the machine may have been suspended."""
-_CHASE: Final = 60
+_CHASE_STEPS: Final = 60
 _BORN: Final = 512
 _NEWEST: Final = 8
 """Number of newest process numbers that each step of a chase examines."""
@@ -50,7 +50,7 @@ class TaggedProcessKiller:
     """Killer of all processes whose tag is wanted; it records which it killed."""
 
     def __init__(self, wanted: Callable[[int], bool]) -> None:
-        self._asked = wanted
+        self._wanted = wanted
         self._inside: set[int] = set()
         """Launchers inside the trees."""
         self._own = os.getpid()
@@ -60,7 +60,7 @@ class TaggedProcessKiller:
         """Killed processes: number and name."""
         self.refused: dict[int, str] = {}
         """Processes that we may not kill."""
-        self._struck: dict[int, str] = {}
+        self._signalled: dict[int, str] = {}
         self.clean = False
         """Whether nothing was left in the end but the refused processes."""
 
@@ -85,12 +85,12 @@ class TaggedProcessKiller:
     @property
     def left(self) -> dict[int, str]:
         """Remaining processes: those that we may not kill, and those that did not die in time."""
-        return self.refused if self.clean else {**self.refused, **self._struck}
+        return self.refused if self.clean else {**self.refused, **self._signalled}
 
     def scan(self) -> int:
         """Scan all processes once and kill the wanted ones; return their number."""
         self.refused.clear()
-        self._struck.clear()
+        self._signalled.clear()
         return sum(self._kill_tagged(pid, tree_tag.process_tags) for pid in procfs.pids())
 
     def kill_newer_than(self, since: int) -> int:
@@ -103,14 +103,14 @@ class TaggedProcessKiller:
         """Kill the newest wanted processes for a moment; return their number."""
         found = 0
         seen = 0
-        for _ in range(_CHASE):
+        for _ in range(_CHASE_STEPS):
             newest = procfs.newest_pid()
             for pid in range(newest, max(seen, newest - _NEWEST), -1):
                 found += self._kill_tagged(pid, tree_tag.tag_from_limit)
             seen = newest
         return found
 
-    def _kill_tagged(self, pid: int, marks_of: Callable[[int], list[int]]) -> bool:
+    def _kill_tagged(self, pid: int, tags_of: Callable[[int], list[int]]) -> bool:
         """Kill a wanted living process, its ancestors first; return whether it was one."""
         if pid == self._own:
             return False
@@ -119,49 +119,49 @@ class TaggedProcessKiller:
         except OSError:
             return False
         try:
-            if not self._is_ours(pid, held, marks_of):
+            if not self._is_ours(pid, held, tags_of):
                 return False
-            for ancestor in reversed(self._ancestors(pid, marks_of)):
-                self._kill(ancestor, marks_of)
+            for ancestor in reversed(self._ancestors(pid, tags_of)):
+                self._kill(ancestor, tags_of)
             return self._send(pid, held)
         finally:
             os.close(held)
 
-    def _ancestors(self, pid: int, marks_of: Callable[[int], list[int]]) -> list[int]:
+    def _ancestors(self, pid: int, tags_of: Callable[[int], list[int]]) -> list[int]:
         """Return its ancestors up to the first that is not wanted, the nearest first."""
         found: list[int] = []
         while len(found) < _GENERATIONS:
             known = procfs.read_stat(found[-1] if found else pid)
             if known is None or known.parent == self._own:
                 break
-            if not self._has_wanted(marks_of(known.parent)):
+            if not self._has_wanted(tags_of(known.parent)):
                 break
             found.append(known.parent)
         return found
 
-    def _kill(self, pid: int, marks_of: Callable[[int], list[int]]) -> None:
+    def _kill(self, pid: int, tags_of: Callable[[int], list[int]]) -> None:
         try:
             held = os.pidfd_open(pid)
         except OSError:
             return
         try:
-            if self._is_ours(pid, held, marks_of):
+            if self._is_ours(pid, held, tags_of):
                 self._send(pid, held)
         finally:
             os.close(held)
 
-    def _is_ours(self, pid: int, held: int, marks_of: Callable[[int], list[int]]) -> bool:
+    def _is_ours(self, pid: int, held: int, tags_of: Callable[[int], list[int]]) -> bool:
         # A zombie has its tag until it is reaped; there may be thousands where init is slow.
-        return not _is_dead(held) and self._has_wanted(marks_of(pid))
+        return not _is_dead(held) and self._has_wanted(tags_of(pid))
 
-    def _has_wanted(self, marks: list[int]) -> bool:
-        if not any(map(self._is_wanted, marks)):
+    def _has_wanted(self, tags: list[int]) -> bool:
+        if not any(map(self._is_wanted, tags)):
             return False
-        self._inside |= tree_tag.nested_launchers(marks, self._is_wanted) - self._around
+        self._inside |= tree_tag.nested_launchers(tags, self._is_wanted) - self._around
         return True
 
     def _is_wanted(self, each: int) -> bool:
-        return self._asked(each) or tree_tag.launcher_number(each) in self._inside
+        return self._wanted(each) or tree_tag.launcher_number(each) in self._inside
 
     def _send(self, pid: int, held: int) -> bool:
         try:
@@ -171,7 +171,7 @@ class TaggedProcessKiller:
             return False
         except ProcessLookupError:
             return False
-        self._struck[pid] = self.killed.setdefault(pid, _process_name(pid))
+        self._signalled[pid] = self.killed.setdefault(pid, _process_name(pid))
         return True
 
 

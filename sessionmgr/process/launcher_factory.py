@@ -37,7 +37,7 @@ class LauncherKind(Enum):
 
     BEST = "best"
     """The spawner where the system supports it, else process groups."""
-    WARDED = "warded"
+    SPAWNER = "spawner"
     """A spawner and its reapers: Linux."""
     DIRECT = "direct"
     """Process groups: every system, with weaker guarantees."""
@@ -69,7 +69,7 @@ async def open_launcher(
     Raises:
         LauncherFailed: The spawner did not start, or the directory is unusable.
     """
-    launcher, signature = await retry_on_shortage(partial(_prepare, state_dir, kind))
+    launcher, registration = await retry_on_shortage(partial(_prepare, state_dir, kind))
     failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
@@ -88,10 +88,10 @@ async def open_launcher(
         if failure is None:
             raise
     finally:
-        if signature is not None and launcher.proved:
-            signature.remove()
-        elif signature is not None:
-            signature.keep_for_sweep()
+        if registration is not None and launcher.proved:
+            registration.remove()
+        elif registration is not None:
+            registration.keep_for_sweep()
     if failure is not None:
         raise failure
 
@@ -138,19 +138,23 @@ def _without_registry(
 @cache
 def _log_without_registry(why: str) -> None:
     log.warning(
-        "event=no_state_directory why=%s; children that outlive a kill -9 of this program and of"
-        " its spawner will not be found at the next start (XDG_STATE_HOME names a directory)",
+        "The state directory is unusable, so the next start cannot find children that outlive a"
+        " kill -9 of this program and of its spawner; set XDG_STATE_HOME to another directory."
+        " error=%s",
         why,
     )
 
 
 def _launcher(kind: LauncherKind, boot: BootReport) -> SpawnerLauncher | ProcessGroupLauncher:
-    warded = _has_subreapers()
-    if kind is LauncherKind.WARDED and not warded:
-        raise LauncherFailed("this system has no subreapers or no pidfds; Kind.DIRECT needs none")
-    if kind is LauncherKind.DIRECT or not warded:
+    has_subreapers = _has_subreapers()
+    if kind is LauncherKind.SPAWNER and not has_subreapers:
+        raise LauncherFailed("this system has no subreapers or no pidfds; use LauncherKind.DIRECT")
+    if kind is LauncherKind.DIRECT or not has_subreapers:
         if sys.platform == "linux" and kind is LauncherKind.BEST:
-            log.warning("no_pidfd: children are owned by process groups, which is weaker")
+            log.warning(
+                "This Linux has no subreapers or no pidfds; process groups, which are weaker, own"
+                " the children."
+            )
         _raise_limit_once()
         from sessionmgr.process.process_group import ProcessGroupLauncher  # only where it is used
 

@@ -94,7 +94,7 @@ def default_registry_directory() -> Path:
     try:
         return Path(home).expanduser() / "sessionmgr" / "launchers"
     except RuntimeError as error:
-        raise LauncherFailed(f"there is no state directory: {error}") from error
+        raise LauncherFailed(f"cannot find the state directory: {error}") from error
 
 
 def register_launcher(directory: Path, launcher: int) -> LauncherRegistration:
@@ -123,7 +123,7 @@ def register_launcher(directory: Path, launcher: int) -> LauncherRegistration:
             os.close(lock)
             raise
     except OSError as error:
-        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+        raise LauncherFailed(f"cannot use the state directory {directory}: {error}") from error
     return LauncherRegistration(path, lock)
 
 
@@ -139,14 +139,14 @@ def sweep_dead_launchers(directory: Path) -> BootReport:
     except FileNotFoundError:
         return BootReport()
     except OSError as error:
-        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+        raise LauncherFailed(f"cannot use the state directory {directory}: {error}") from error
     for path in paths:
         try:
             _check_file(path, found)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             if is_transient_shortage(error):
-                raise LauncherFailed(f"{path} cannot be looked at: {error}") from error
-            log.warning("state_file_strange path=%s why=%s", path, error)
+                raise LauncherFailed(f"cannot read {path}: {error}") from error
+            log.warning("A file in the state directory was ignored. path=%s error=%s", path, error)
             found.strange.append(str(path))
     return found.report()
 
@@ -175,14 +175,14 @@ def _check_file(path: Path, found: _SweepResult) -> None:
             return  # its owner ended, or another launcher was faster
         stack.callback(os.close, file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError("it is no file")
+            raise OSError("not a regular file")
         if path.name.endswith(_NEW):
             # The owner of a new file takes its lock without waiting, so the sweep must not hold it.
             if time.time() - os.fstat(file).st_mtime > _NEW_FOR and _lock(file):
                 path.unlink(missing_ok=True)
             return
         if path.suffix != SUFFIX:
-            raise OSError("it is none of ours")
+            raise OSError("not a launcher's file")
         locked = _lock(file)
         entry = msgspec.json.decode(os.read(file, _LARGEST), type=_LauncherRecord)
         _ensure_descriptors(file)
@@ -227,10 +227,18 @@ def _sweep_dead_launcher(path: Path, entry: _LauncherRecord, found: _SweepResult
             tree_tag.launcher_number(each) == entry.launcher
             for each in tree_tag.process_tags(os.getpid())
         ):
-            log.warning("inside_a_dead_tree launcher=%x: left to others", entry.launcher)
+            log.warning(
+                "The trees of a dead launcher contain this process and were not killed."
+                " launcher=%x",
+                entry.launcher,
+            )
             return
         if not _kill_launcher_trees(entry.launcher, found):
-            log.warning("sweep_unfinished path=%s", path)
+            log.warning(
+                "Some processes of a dead launcher could not be killed; the next start will try"
+                " again. path=%s",
+                path,
+            )
             return
     path.unlink(missing_ok=True)
 

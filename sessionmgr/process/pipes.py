@@ -13,7 +13,7 @@ class StandardPipes:
         OSError: The system has no more descriptors. All ends were closed.
     """
 
-    __slots__ = ("near", "theirs")
+    __slots__ = ("far", "near")
 
     def __init__(self, *, stdin: bool) -> None:
         with contextlib.ExitStack() as on_failure:
@@ -33,11 +33,11 @@ class StandardPipes:
             near_err, far_err = keep(*os.pipe())
             on_failure.pop_all()
         self.near = (near_in, near_out, near_err)
-        self.theirs = (far_in, far_out, far_err)
+        self.far = (far_in, far_out, far_err)
 
     def close_child_ends(self) -> None:
         """Close the child's ends in this process."""
-        for each in self.theirs:
+        for each in self.far:
             os.close(each)
 
     def close(self) -> None:

@@ -82,14 +82,14 @@ class PrivateFiles:
     def directory(self) -> Path:
         """Path of the directory."""
         if self._directory is None:
-            raise RuntimeError("private files are written inside their block: with PrivateFiles()")
+            raise RuntimeError("write private files inside the block: with PrivateFiles() as files")
         return self._directory
 
     def write(self, name: str, text: str) -> Path:
         """Write a new file that only the user can read and return its absolute path."""
         path = self.directory / name
         if path.parent != self._directory or name in ("", ".", ".."):
-            raise ValueError(f"{name!r} is no plain name of a file")
+            raise ValueError(f"{name!r} is not a plain file name")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
             file.write(text.encode(errors="replace"))

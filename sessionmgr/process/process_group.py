@@ -174,7 +174,7 @@ class ProcessGroupLauncher:
             process.kill()
             with trio.CancelScope(shield=True):
                 await process.wait()
-            raise LauncherFailed("the launcher was closed meanwhile")
+            raise LauncherFailed("the launcher was closed during the start")
         tree = ProcessGroupTree(number, process, self)
         self.trees[number] = tree
         self._nursery.start_soon(tree.wait_and_reap)

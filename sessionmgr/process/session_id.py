@@ -22,12 +22,12 @@ def validate_session_id(given: str) -> str:
     if not given.strip():
         raise SessionIdInvalid(given, "it is blank")
     if given != given.strip():
-        raise SessionIdInvalid(given, "white space stands around it")
+        raise SessionIdInvalid(given, "it has surrounding white space")
     if given.startswith("-"):
         raise SessionIdInvalid(given, "it begins with '-', like an option")
     for character in given:
         if unicodedata.category(character) in _REFUSED:
-            raise SessionIdInvalid(given, f"it holds the control character {character!r}")
+            raise SessionIdInvalid(given, f"it contains the control character {character!r}")
     if len(given) > LONGEST:
-        raise SessionIdInvalid(given, f"it has {len(given)} characters, of at most {LONGEST}")
+        raise SessionIdInvalid(given, f"it has {len(given)} characters; the maximum is {LONGEST}")
     return given

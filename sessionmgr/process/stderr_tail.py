@@ -25,7 +25,7 @@ class StderrTail:
 
     def __init__(self, limit: int = KEPT) -> None:
         if limit < 1:
-            raise ValueError(f"limit={limit}: a tail has at least one byte")
+            raise ValueError(f"limit={limit}: a tail needs at least one byte")
         self._limit = limit
         self._held = bytearray()
         self.bytes_seen = 0
@@ -61,7 +61,7 @@ class StderrTail:
         return strip_escapes(kept).decode(errors="replace")
 
     def short(self, most: int = SHORT) -> str:
-        """Return the end of the text, at most `most` characters, from the start of a line if possible.
+        """Return the text's end, at most `most` characters, from the start of a line if possible.
 
         Otherwise it begins at a word: part of a word may be part of a secret that redaction would
         not recognize. Surrounding white space and unprintable characters are removed.

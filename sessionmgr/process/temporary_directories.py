@@ -46,7 +46,12 @@ class _LockedDirectory:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             new.rename(self.path / LOCK)  # visible to others only once it is locked
         except OSError as error:  # a file system without locks: the directory is never removed
-            log.warning("event=private_files_not_locked path=%s why=%s", self.path, error)
+            log.warning(
+                "The temporary directory could not be locked and will not be removed after a"
+                " crash. path=%s error=%s",
+                self.path,
+                error,
+            )
             os.close(file)
             return None
         return file
@@ -107,7 +112,7 @@ def remove_stale_directories(place: Path | None = None) -> list[Path]:
         for path in sorted(place.glob(f"{PREFIX}*")):
             with suppress(OSError):  # another user's, or another process was faster
                 if _remove_if_abandoned(path):
-                    log.info("event=private_files_removed path=%s", path)
+                    log.info("Private files of an ended process were removed. path=%s", path)
                     removed.append(path)
     return removed
 

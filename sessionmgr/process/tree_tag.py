@@ -39,35 +39,35 @@ def make_tag(launcher: int, tree: int) -> int:
     return launcher << TREE_BITS | tree
 
 
-def launcher_number(mark: int) -> int:
+def launcher_number(tag: int) -> int:
     """Return the launcher number in a tag; no launcher has the number 0."""
-    return mark >> TREE_BITS if mark >> (TREE_BITS + _LAUNCHER_BITS - 1) == 1 else 0
+    return tag >> TREE_BITS if tag >> (TREE_BITS + _LAUNCHER_BITS - 1) == 1 else 0
 
 
-def tree_number(mark: int) -> int:
+def tree_number(tag: int) -> int:
     """Return the tree number in a tag."""
-    return mark & (TREES - 1)
+    return tag & (TREES - 1)
 
 
-def format_tag(mark: int) -> str:
+def format_tag(tag: int) -> str:
     """Return the text of a tag, as the environment and messages contain it."""
-    return f"{mark:016x}"
+    return f"{tag:016x}"
 
 
-def set_tag(mark: int) -> bool:
+def set_tag(tag: int) -> bool:
     """Set the tag of this process and its future children; return False if the system refuses."""
     import resource  # missing on some systems
 
     try:
-        resource.setrlimit(RLIMIT_LOCKS, (mark, resource.getrlimit(RLIMIT_LOCKS)[1]))
+        resource.setrlimit(RLIMIT_LOCKS, (tag, resource.getrlimit(RLIMIT_LOCKS)[1]))
     except (OSError, ValueError):
         return False  # the hard limit was lowered: the variable remains
     return True
 
 
-def nested_value(around: str | None, mark: int) -> str:
+def nested_value(around: str | None, tag: int) -> str:
     """Return the value of the variable for a tree whose owner has the value `around`."""
-    return f"{around}:{format_tag(mark)}" if around else format_tag(mark)
+    return f"{around}:{format_tag(tag)}" if around else format_tag(tag)
 
 
 def process_tags(pid: int) -> list[int]:
@@ -78,12 +78,12 @@ def process_tags(pid: int) -> list[int]:
     return [*_tags_from_environment(pid), *tag_from_limit(pid)]
 
 
-def nested_launchers(marks: list[int], wanted: Callable[[int], bool]) -> set[int]:
+def nested_launchers(tags: list[int], wanted: Callable[[int], bool]) -> set[int]:
     """Return the launchers that work inside the first wanted tree of these tags."""
-    for number, each in enumerate(marks):
+    for number, each in enumerate(tags):
         if wanted(each):
-            around = {launcher_number(outer) for outer in marks[: number + 1]}
-            return {launcher_number(inner) for inner in marks[number + 1 :]} - around
+            around = {launcher_number(outer) for outer in tags[: number + 1]}
+            return {launcher_number(inner) for inner in tags[number + 1 :]} - around
     return set()
 
 
@@ -108,11 +108,11 @@ def parse_tags(value: str) -> list[int]:
     found: list[int] = []
     for each in value.split(":"):
         try:
-            mark = int(each, 16)
+            tag = int(each, 16)
         except ValueError:
             continue
-        if launcher_number(mark):
-            found.append(mark)
+        if launcher_number(tag):
+            found.append(tag)
     return found
 
 

@@ -47,15 +47,15 @@ def terminal_events(append: Append) -> dict[str, int]:
         AlreadyEnded: It ends a run twice.
     """
     if not append.rows:
-        raise AppendInvalid(append.session_id, "it holds no event")
+        raise AppendInvalid(append.session_id, "it contains no events")
     if append.first < 1:
-        raise AppendInvalid(append.session_id, f"numbers begin with 1, not with {append.first}")
+        raise AppendInvalid(append.session_id, f"numbers start at 1, not at {append.first}")
     wanted = range(append.first, append.first + len(append.rows))
     if [row.seq for row in append.rows] != list(wanted):
         seq, number = next(
             (row.seq, n) for row, n in zip(append.rows, wanted, strict=True) if row.seq != n
         )
-        why = f"the events are not numbered in a row: {seq} stands where {number} belongs"
+        why = f"its events are not numbered consecutively: {seq} instead of {number}"
         raise AppendInvalid(append.session_id, why)
     ends: dict[str, int] = {}
     # Most batches end no run, and then their rows need not be examined one by one.
@@ -69,23 +69,23 @@ def _find_terminals(append: Append, ends: dict[str, int]) -> None:
     for row in append.rows:
         if row.type in _ENDING:
             if row.run_id is None:
-                raise AppendInvalid(append.session_id, f"{row.type} names no run")
+                raise AppendInvalid(append.session_id, f"its event {row.type} names no run")
             if row.run_id in ends:
-                raise AlreadyEnded(append.session_id, row.run_id, "in this very batch")
+                raise AlreadyEnded(append.session_id, row.run_id, "in the same batch")
             ends[row.run_id] = row.seq
 
 
 def _check_statuses(append: Append, ends: Mapping[str, int]) -> None:
     statuses = {run.run_id: run.status for run in append.runs}
     if len(statuses) != len(append.runs):
-        raise AppendInvalid(append.session_id, "it has two records of one run")
+        raise AppendInvalid(append.session_id, "it contains two records of one run")
     for run_id, status in statuses.items():
         if status not in STATUSES:
-            raise AppendInvalid(append.session_id, f"run {run_id} has no such status: {status}")
+            raise AppendInvalid(append.session_id, f"run {run_id}: unknown status {status!r}")
     for run_id, seq in ends.items():
         wanted = _ENDING[append.rows[seq - append.first].type]
         if statuses.get(run_id) != wanted:
-            why = f"run {run_id} ends, and its record with status {wanted} does not come along"
+            why = f"run {run_id} ends, but its record does not have the status {wanted}"
             raise AppendInvalid(append.session_id, why)
 
 
@@ -122,13 +122,13 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Kno
         AlreadyEnded: A run that has ended would end again, or change its status.
         AppendInvalid: A run is another session's, unknown, or ended without its event.
     """
-    for run_id, facts in stored.items():
-        if facts.session_id != append.session_id:
-            why = f"run {run_id} belongs to session {facts.session_id}"
+    for run_id, known_run in stored.items():
+        if known_run.session_id != append.session_id:
+            why = f"run {run_id} belongs to session {known_run.session_id}"
             raise AppendInvalid(append.session_id, why)
     known = {*stored, *(run.run_id for run in append.runs)}
     for run_id in append_runs(append) - known:
-        raise AppendInvalid(append.session_id, f"it has no record of its new run {run_id}")
+        raise AppendInvalid(append.session_id, f"it contains no record of its new run {run_id}")
     for run_id in ends:
         if run_id in stored and stored[run_id].status in _ENDED:
             raise AlreadyEnded(append.session_id, run_id, stored[run_id].status)
@@ -138,9 +138,7 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Kno
             if run.status != before:
                 raise AlreadyEnded(append.session_id, run.run_id, before)
         elif run.status in _ENDED and run.run_id not in ends:
-            why = (
-                f"run {run.run_id} is {run.status}, and the event that says so does not come along"
-            )
+            why = f"run {run.run_id} is {run.status}, but its terminal event is missing"
             raise AppendInvalid(append.session_id, why)
 
 

@@ -18,7 +18,7 @@ class StoreUnusable(StoreError):
     """The file or its disk is unusable; nothing was overwritten."""
 
     what = "cannot be used"
-    remedy = "see what the system says about it"
+    remedy = "check the file and its disk"
 
     def __init__(self, path: str, why: object = "") -> None:
         super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}: {self.remedy}")
@@ -29,7 +29,7 @@ class StoreUnusable(StoreError):
 class StorePathInvalid(StoreUnusable):
     """There can be no store at this path."""
 
-    what = "is no place for a store"
+    what = "cannot hold a store"
     remedy = "name a file in a directory that exists"
 
 
@@ -37,7 +37,7 @@ class NotAStore(StoreUnusable):
     """The file exists and is not a store."""
 
     what = "is not a store of sessions"
-    remedy = "it was left as it is; name another file"
+    remedy = "it was not changed; name another file"
 
 
 class StoreTooNew(StoreUnusable):
@@ -50,15 +50,15 @@ class StoreTooNew(StoreUnusable):
 class StoreReadOnly(StoreUnusable):
     """This user may not write the file or its directory."""
 
-    what = "may not be written"
-    remedy = "a store needs write permission for its file and for the directory that holds it"
+    what = "is not writable"
+    remedy = "a store needs write permission for its file and for the directory of the file"
 
 
 class StoreDamaged(StoreUnusable):
     """The file is corrupt."""
 
     what = "is damaged"
-    remedy = "it was left as it is; restore a copy, or move it away to begin anew"
+    remedy = "it was not changed; restore a copy, or move it away to start with an empty store"
 
 
 class StoreFull(StoreUnusable):
@@ -74,8 +74,8 @@ class StoreFull(StoreUnusable):
 class StoreBusy(StoreUnusable):
     """Another process held the write lock for longer than the time limit."""
 
-    what = "is being written by another process"
-    remedy = "try again, or find out who holds it (lsof, fuser)"
+    what = "is locked by another process"
+    remedy = "try again, or find the process that has it open (lsof, fuser)"
 
 
 class StoreFailed(StoreUnusable):
@@ -88,7 +88,7 @@ class StoreTimeout(StoreUnusable):
     """The store did not answer within the time limit."""
 
     what = "does not answer"
-    remedy = "find out what holds it or its disk up"
+    remedy = "check its disk and the processes that use it"
 
 
 class StoreClosed(StoreError):
@@ -102,7 +102,7 @@ class AppendRefused(StoreError):
     """The append was refused; no part of it was stored."""
 
     def __init__(self, session_id: str, why: str) -> None:
-        super().__init__(f"session {session_id} refuses this append: {why}")
+        super().__init__(f"session {session_id}: append refused: {why}")
         self.session_id = session_id
 
 
@@ -114,7 +114,7 @@ class StaleFence(AppendRefused):
     """Another recorder has acquired the session since; this one must stop."""
 
     def __init__(self, session_id: str, fence: int, current: int) -> None:
-        super().__init__(session_id, f"its fence is {fence}, and {current} is the present one")
+        super().__init__(session_id, f"its fence {fence} is stale; the present one is {current}")
         self.fence = fence
         self.current = current
 
@@ -123,7 +123,9 @@ class NumberTaken(AppendRefused):
     """Another batch has this number."""
 
     def __init__(self, session_id: str, first: int, last: int) -> None:
-        super().__init__(session_id, f"another batch has number {first}, the last is {last}")
+        super().__init__(
+            session_id, f"another batch has number {first}; the last stored number is {last}"
+        )
         self.first = first
         self.last = last
 
@@ -132,7 +134,9 @@ class NumberGap(AppendRefused):
     """Numbers before the batch's first are missing."""
 
     def __init__(self, session_id: str, first: int, last: int) -> None:
-        super().__init__(session_id, f"it begins with {first}, but {last} is the last so far")
+        super().__init__(
+            session_id, f"it begins with number {first}; the last stored number is {last}"
+        )
         self.first = first
         self.last = last
 
@@ -141,7 +145,7 @@ class AlreadyEnded(AppendRefused):
     """The run has its terminal event; a second one or another status is refused."""
 
     def __init__(self, session_id: str, run_id: str, status: str) -> None:
-        super().__init__(session_id, f"run {run_id} has ended already: {status}")
+        super().__init__(session_id, f"run {run_id} has already ended: {status}")
         self.run_id = run_id
         self.status = status
 

@@ -1,7 +1,7 @@
 """Where owners are started, watched and killed: what a test of child trees needs.
 
 It finds processes in three ways which share nothing: by the mark that they carry, by what they
-noted of themselves in a file, and by a reaper above, which ends when nothing below it is left.
+noted of themselves in a file, and by a subreaper above, which ends when nothing below it is left.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ import trio
 from sessionmgr.process import procfs, tree_tag
 
 ROOT: Final = Path(__file__).parents[2]
-REAPER: Final = str(Path(__file__).with_name("reaper.py"))
+SUBREAPER: Final = str(Path(__file__).with_name("subreaper_program.py"))
 NOBODY: Final = 65534
 WITHIN: Final = float(os.environ.get("SESSIONMGR_TEST_WITHIN", "30"))
 """Seconds until a tree is to be empty: one on a quiet machine, but few are quiet."""
@@ -32,7 +32,7 @@ USERS: Final = ["root", "nobody"] if os.getuid() == 0 else ["user"]
 
 
 def tagged_processes(launcher: int) -> list[int]:
-    """Return the live processes of a launcher's trees, not its warden and guards."""
+    """Return the live processes of a launcher's trees, not its spawner and reapers."""
     return [
         pid
         for pid, each in _marked()
@@ -41,7 +41,7 @@ def tagged_processes(launcher: int) -> list[int]:
 
 
 def owner_helpers(launcher: int) -> list[int]:
-    """Return a launcher's warden and guards."""
+    """Return a launcher's spawner and reapers."""
     return [pid for pid, each in _marked() if each == tree_tag.make_tag(launcher, 0)]
 
 
@@ -68,21 +68,21 @@ def kill(*pids: int) -> None:
 class OwnerProcess:
     """An owner's process, and what it told."""
 
-    def __init__(self, reaper: trio.Process, notes: Path) -> None:
-        self.reaper = reaper
+    def __init__(self, subreaper: trio.Process, notes: Path) -> None:
+        self.subreaper = subreaper
         self.notes = notes
         self.pid = 0
         self.launcher = 0
-        self.warden = 0
-        self.guards: list[int] = []
+        self.spawner = 0
+        self.reapers: list[int] = []
         self.boot: dict[str, Any] = {}
         self._lines = b""
 
     async def hear(self) -> dict[str, Any]:
         """Return the next line that it says."""
-        assert self.reaper.stdout is not None
+        assert self.subreaper.stdout is not None
         while b"\n" not in self._lines:
-            piece = await self.reaper.stdout.receive_some()
+            piece = await self.subreaper.stdout.receive_some()
             if not piece:
                 raise AssertionError("the owner ended")
             self._lines += piece
@@ -92,8 +92,8 @@ class OwnerProcess:
 
     async def tell(self, order: str) -> None:
         """Give an order."""
-        assert self.reaper.stdin is not None
-        await self.reaper.stdin.send_all(order.encode() + b"\n")
+        assert self.subreaper.stdin is not None
+        await self.subreaper.stdin.send_all(order.encode() + b"\n")
 
     def noted(self) -> list[tuple[int, int]]:
         """Return pid and start of whoever noted itself."""
@@ -124,11 +124,11 @@ class OwnerProcess:
         return time.monotonic() - begin
 
     async def until_nothing(self, within: float = WITHIN) -> None:
-        """Wait until there is nothing left below the reaper, warden and guards included."""
+        """Wait until there is nothing left below the subreaper, spawner and reapers included."""
         with trio.move_on_after(within):
-            await self.reaper.wait()
+            await self.subreaper.wait()
             return
-        alive = procfs.descendants([self.reaper.pid])
+        alive = procfs.descendants([self.subreaper.pid])
         names = [
             (pid, found.name, found.state) for pid in alive if (found := procfs.read_stat(pid))
         ]
@@ -174,9 +174,9 @@ async def owner(
     open_way(place)
     notes = place / "notes"
     program = (sys.executable, "-m", "tests.process.owner_program")
-    reaper = await trio.lowlevel.open_process(
+    subreaper = await trio.lowlevel.open_process(
         [
-            *(sys.executable, "-I", "-S", REAPER),
+            *(sys.executable, "-I", "-S", SUBREAPER),
             *(as_nobody() if user == "nobody" else ()),
             *(*program, str(state or place / "state"), str(notes), *shapes),
         ],
@@ -190,12 +190,12 @@ async def owner(
             "PYTHONDONTWRITEBYTECODE": "1",
         },
     )
-    run = OwnerProcess(reaper, notes)
+    run = OwnerProcess(subreaper, notes)
     try:
         with trio.fail_after(PATIENCE):
             told = await run.hear()
-        run.pid, run.launcher, run.warden = told["pid"], told["launcher"], told["warden"]
-        run.guards, run.boot = told["guards"], told["boot"]
+        run.pid, run.launcher, run.spawner = told["pid"], told["launcher"], told["spawner"]
+        run.reapers, run.boot = told["reapers"], told["boot"]
         yield run
     finally:
         with trio.CancelScope(shield=True):
@@ -203,17 +203,17 @@ async def owner(
 
 
 async def _clean_up(run: OwnerProcess) -> None:
-    """Kill whatever is below the reaper until that ends, for nothing is left."""
-    while run.reaper.returncode is None:
-        for pid in procfs.descendants([run.reaper.pid])[1:]:
+    """Kill whatever is below the subreaper until that ends, for nothing is left."""
+    while run.subreaper.returncode is None:
+        for pid in procfs.descendants([run.subreaper.pid])[1:]:
             for number in (signal.SIGCONT, signal.SIGKILL):
                 try:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     break
         with trio.move_on_after(0.005):
-            await run.reaper.wait()
-    assert run.reaper.stdin is not None
-    assert run.reaper.stdout is not None
-    await run.reaper.stdin.aclose()
-    await run.reaper.stdout.aclose()
+            await run.subreaper.wait()
+    assert run.subreaper.stdin is not None
+    assert run.subreaper.stdout is not None
+    await run.subreaper.stdin.aclose()
+    await run.subreaper.stdout.aclose()

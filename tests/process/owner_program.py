@@ -1,4 +1,4 @@
-"""A program that owns trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
+"""Owner of trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
 
 Each SHAPES is a tree, its shapes joined by commas. When all of them run it prints a line of JSON,
 and does what it is told by lines on its standard input.
@@ -17,7 +17,7 @@ from sessionmgr.process.launcher_factory import LauncherKind, open_launcher
 from sessionmgr.process.linux.launcher import SpawnerLauncher
 from sessionmgr.process.linux.tree import ReaperTree
 
-SHAPES = str(Path(__file__).with_name("shapes.py"))
+SHAPES = str(Path(__file__).with_name("tree_shapes_program.py"))
 
 
 def command(notes: str, shapes: str) -> Command:
@@ -64,20 +64,20 @@ async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -
                 case "facts":  # of all trees, when they are over
                     facts = [await tree.wait_empty() for tree in trees]
                     say(facts=msgspec.to_builtins(facts))
-                case "successor":  # of the first warden
+                case "successor":  # of the first spawner
                     while launcher.spawner_pid in (0, first):  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(warden=launcher.spawner_pid)
-                case "warden":
+                    say(spawner=launcher.spawner_pid)
+                case "spawner":
                     while not launcher.spawner_pid:  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(warden=launcher.spawner_pid)
+                    say(spawner=launcher.spawner_pid)
                 case "kill":
                     for tree in trees:
                         tree.kill()
                 case "spawn":
                     trees.append(await launcher.spawn(command(notes, "plain")))
-                    say(warden=launcher.spawner_pid, over=[tree.is_over for tree in trees])
+                    say(spawner=launcher.spawner_pid, over=[tree.is_over for tree in trees])
                 case "storm":  # spawns without end
                     for _ in range(3):
                         nursery.start_soon(spawn_for_ever, launcher, notes)
@@ -98,14 +98,14 @@ def hold() -> None:
 
 async def main(*arguments: str) -> None:
     state, notes, *shapes = arguments
-    async with open_launcher(state_dir=Path(state), kind=LauncherKind.WARDED) as launcher:
+    async with open_launcher(state_dir=Path(state), kind=LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         trees = [await launcher.spawn(command(notes, each)) for each in shapes]
         say(
             pid=os.getpid(),
             launcher=launcher.number,
-            warden=launcher.spawner_pid,
-            guards=[tree.reaper[0] for tree in trees],
+            spawner=launcher.spawner_pid,
+            reapers=[tree.reaper[0] for tree in trees],
             boot=msgspec.to_builtins(launcher.boot),
         )
         await obey(launcher, trees, notes)

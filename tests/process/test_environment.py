@@ -69,7 +69,7 @@ def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
     greedy = EnvironmentSpec(names=("*", name), when=(ConditionalNames(("PATH",), (name, "*")),))
     source = OURS | {name: "1"}
     assert build_environment(source, greedy) == OURS
-    with pytest.raises(EnvironmentVariableInvalid, match=f"{name}: it tells") as caught:
+    with pytest.raises(EnvironmentVariableInvalid, match=f"{name}: it marks") as caught:
         build_environment(OURS, greedy, {name: "1"})
     assert caught.value.name == name
     assert isinstance(caught.value, ProcessError)
@@ -78,7 +78,7 @@ def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
 def test_our_mark_is_last_and_no_job_sets_it() -> None:
     mark = {"SESSIONMGR_TREE": "1f"}
     assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, mark=mark) == OURS | mark
-    with pytest.raises(EnvironmentVariableInvalid, match="marks whose child"):
+    with pytest.raises(EnvironmentVariableInvalid, match="tag of the process tree"):
         build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, mark=mark)
 
 

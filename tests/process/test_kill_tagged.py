@@ -80,10 +80,10 @@ def test_what_a_launcher_inside_a_tree_has_started_is_killed_whatever_else_it_ca
     tree, own = tree_tag.make_tag(outer, 5), tree_tag.make_tag(inner, 7)
     with (
         marked(own) as bare,  # started without an environment
-        marked(tree_tag.make_tag(inner, 0), tree) as warden,
+        marked(tree_tag.make_tag(inner, 0), tree) as spawner,
     ):
         assert TaggedProcessKiller(lambda each: each == tree).run(10).clean
-        assert [each.wait(60) for each in (bare, warden)] == [-signal.SIGKILL] * 2
+        assert [each.wait(60) for each in (bare, spawner)] == [-signal.SIGKILL] * 2
 
 
 def test_a_launcher_around_a_tree_is_spared_with_all_that_it_has_started() -> None:

@@ -1,4 +1,4 @@
-"""What a launcher starts, how it ends, and what is known of it: with a warden, and without."""
+"""What a launcher starts, how it ends, and what is known of it: with a spawner, and without."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ from tests.process.owner_processes import is_alive, until
 
 HASTY = Escalation(polite=0.2, term=0.2, linger=0.2, kill=60.0)
 PATIENT = Escalation(term=60.0)
-EMPTY = {LauncherKind.WARDED: EmptyProof.NO_CHILD, LauncherKind.DIRECT: EmptyProof.GROUP_GONE}
+EMPTY = {LauncherKind.SPAWNER: EmptyProof.NO_CHILD, LauncherKind.DIRECT: EmptyProof.GROUP_GONE}
 BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
 
 
@@ -134,7 +134,7 @@ async def test_a_child_has_its_command_and_nothing_of_ours(
 
 async def test_an_environment_of_two_megabytes_arrives(tmp_path: Path) -> None:
     many = {f"V{number}": "x" * 100_000 for number in range(20)}
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         what = command("sh", "-c", "env | wc -c", env=many)
         assert int(await said(launcher, what)) > 2_000_000
 
@@ -328,10 +328,10 @@ async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: LauncherK
         await until(lambda: not is_alive(tree.pid, started))
 
 
-async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
+async def test_a_reaper_that_somebody_stopped_is_killed_and_its_tree_with_it(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         what = shell("setsid sleep 1000 & echo; sleep 1000")
         async with open_tree(launcher, what, ladder=Escalation(term=0.2, kill=0.2)) as tree:
             assert isinstance(tree, ReaperTree)
@@ -345,9 +345,9 @@ async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
 async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         first = [await launcher.spawn(shell("read x")) for _ in range(2)]
-        await trio.testing.wait_all_tasks_blocked()  # there is a guard for the next one, too
+        await trio.testing.wait_all_tasks_blocked()  # there is a reaper for the next one, too
         before = open_files()
         trees = [await launcher.spawn(shell("read x")) for _ in range(10)]
         await trio.testing.wait_all_tasks_blocked()
@@ -361,14 +361,14 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
             await tree.aclose()
 
 
-async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
-        guards: list[tuple[int, int]] = []
+async def test_a_reaper_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
+        reapers: list[tuple[int, int]] = []
         marks: list[str] = []
         for each in range(6):
             async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
                 assert isinstance(tree, ReaperTree)
-                guards.append(tree.reaper)
+                reapers.append(tree.reaper)
                 marks.append(tree.id)
                 assert tag_from_limit(tree.pid) == [tree.tag]
                 assert tree.stdin is not None
@@ -378,12 +378,12 @@ async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path)
             assert not facts.forced
             await trio.testing.wait_all_tasks_blocked()
         # One was there for the first; the next was asked for then, and may come at any time.
-        assert len(set(guards)) <= 2
+        assert len(set(reapers)) <= 2
         assert len(set(marks)) == 6
 
 
 async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         await said(launcher, shell("exit"))
         for spare in launcher._spares:  # pyright: ignore[reportPrivateUsage]
@@ -392,8 +392,8 @@ async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_pa
         assert await said(launcher, shell("sleep 0.05; echo on")) == b"on\n"
 
 
-async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_a_reaper_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.wait_exit()
@@ -403,8 +403,8 @@ async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path
         await until(lambda: not is_alive(*tree.reaper))
 
 
-async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_an_idle_reaper_that_was_killed_is_not_asked(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("exit")) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.wait_empty()
@@ -413,8 +413,8 @@ async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> Non
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 
-async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_idle_reapers_go_with_their_spawner(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         async with open_tree(launcher, shell("exit")) as tree:
             assert isinstance(tree, ReaperTree)
@@ -428,7 +428,7 @@ async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource_shortage, "RETRY_FOR", 1.0)
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         tree = await launcher.spawn(shell("read x; exit 6"))
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 8, hard))
@@ -443,7 +443,7 @@ async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
 
 
 async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell(f"echo ${VARIABLE}; grep locks /proc/self/limits"))
         environment, _, _, _, limit, *_ = (await read_all(tree.stdout)).decode().split()
@@ -452,7 +452,7 @@ async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
         await tree.aclose()
 
 
-async def kill_wardens(launcher: SpawnerLauncher) -> None:
+async def kill_spawners(launcher: SpawnerLauncher) -> None:
     while True:
         if launcher.spawner_pid:
             os.kill(launcher.spawner_pid, signal.SIGKILL)
@@ -463,52 +463,55 @@ async def kill_wardens(launcher: SpawnerLauncher) -> None:
 
 async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= soft
         assert int(await said(launcher, shell("ulimit -n"))) == raised().before
     assert hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-async def test_a_warden_that_does_not_leave_is_killed_and_buried(
+async def test_a_spawner_that_does_not_leave_is_killed_and_buried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linux_launcher, "KILL_WITHIN", 0.1)
     before = set(procfs.children(os.getpid()))
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         os.kill(launcher.spawner_pid, signal.SIGSTOP)
     assert set(procfs.children(os.getpid())) <= before
 
 
-async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
+async def test_a_start_outlives_several_spawners(tmp_path: Path) -> None:
     async def start(launcher: Launcher) -> None:
         assert await said(launcher, shell("echo on")) == b"on\n"
 
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher, trio.open_nursery() as nursery:
+    async with (
+        launching(tmp_path, LauncherKind.SPAWNER) as launcher,
+        trio.open_nursery() as nursery,
+    ):
         assert isinstance(launcher, SpawnerLauncher)
         seen = {0}
         for _ in range(3):
             await until(lambda: launcher.spawner_pid not in seen)
-            warden = launcher.spawner_pid
-            seen.add(warden)
-            os.kill(warden, signal.SIGSTOP)  # what it is asked for it does not do
+            spawner = launcher.spawner_pid
+            seen.add(spawner)
+            os.kill(spawner, signal.SIGSTOP)  # what it is asked for it does not do
             nursery.start_soon(start, launcher)
             await trio.testing.wait_all_tasks_blocked()
-            os.kill(warden, signal.SIGKILL)
+            os.kill(spawner, signal.SIGKILL)
 
 
-async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
+async def test_spawners_that_keep_dying_are_given_up_and_what_runs_runs_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0
     )  # however slowly they come up
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell("read x; exit 7"))
-        with pytest.raises(LauncherFailed, match="wardens died"):
-            await kill_wardens(launcher)
-        assert "launcher_failed" in caplog.text
+        with pytest.raises(LauncherFailed, match="spawners died"):
+            await kill_spawners(launcher)
+        assert "The launcher cannot start children any more." in caplog.text
         assert tree.stdin is not None
         await tree.stdin.aclose()
         assert (await tree.wait_empty()).exit_code == 7
@@ -518,11 +521,12 @@ ELSEWHERE = """
 import os, pathlib, signal, sys, trio
 sys.platform = "darwin"
 del os.pidfd_open, os.pipe2, signal.pidfd_send_signal
-from sessionmgr.process import Command, Kind, open_launcher, open_tree
+from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
 
 async def main(place, *kind):
     state = pathlib.Path(place)
-    async with open_launcher(state_dir=state, kind=Kind(*kind) if kind else Kind.BEST) as launcher:
+    kind = LauncherKind(*kind) if kind else LauncherKind.BEST
+    async with open_launcher(state_dir=state, kind=kind) as launcher:
         sleep = Command(argv=("sleep", "1000"), cwd="/", env={})
         async with open_tree(launcher, sleep) as tree:
             pass
@@ -534,7 +538,7 @@ trio.run(main, *sys.argv[1:])
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("best", "group_gone"), ("direct", "group_gone"), ("warded", "has no subreapers")],
+    [("best", "group_gone"), ("direct", "group_gone"), ("spawner", "has no subreapers")],
 )
 async def test_where_there_are_no_subreapers_process_groups_stand_in(
     tmp_path: Path, kind: str, expected: str

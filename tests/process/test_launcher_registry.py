@@ -60,12 +60,12 @@ def test_what_a_dead_launcher_left_is_killed_and_its_file_removed(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stuck_guard_is_killed_too(tmp_path: Path) -> None:
+def test_a_stuck_reaper_is_killed_too(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
     die(launcher_registry.register_launcher(tmp_path, launcher))
-    with marked(tree_tag.make_tag(launcher, 0)) as guard:
+    with marked(tree_tag.make_tag(launcher, 0)) as reaper:
         assert [each.pid for each in launcher_registry.sweep_dead_launchers(tmp_path).killed] == [
-            guard.pid
+            reaper.pid
         ]
 
 

@@ -1,4 +1,4 @@
-"""A warden takes office, though the terminal's Ctrl-C may strike it as it is born."""
+"""A spawner takes office, though the terminal's Ctrl-C may strike it as it is born."""
 
 import shlex
 import sys
@@ -52,7 +52,7 @@ async def test_what_fails_for_another_reason_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", interpreter(tmp_path, 100, "ABRT"))
-    with pytest.raises(LauncherFailed, match="did not come up"):
+    with pytest.raises(LauncherFailed, match="did not start"):
         async with open_launcher(state_dir=tmp_path / "state"):
             pytest.fail("it is open")
     assert struck(tmp_path) == 1

@@ -1,4 +1,4 @@
-"""Whoever of owner, warden and guards is killed: the trees end (invariants I10 and I11)."""
+"""Whoever of owner, spawner and reapers is killed: the trees end (invariants I10 and I11)."""
 
 import os
 import shutil
@@ -29,25 +29,25 @@ ENDLESS = ("forking", "forking_sessions", "brood")
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("killed", ["owner", "owner+warden", "owner+guards"])
-async def test_with_the_owner_all_ends_and_so_do_warden_and_guards(
+@pytest.mark.parametrize("killed", ["owner", "owner+spawner", "owner+reapers"])
+async def test_with_the_owner_all_ends_and_so_do_spawner_and_reapers(
     tmp_path: Path, user: str, killed: str
 ) -> None:
     async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
         await run.until_noted(NOTES)
-        who = {"owner": [run.pid], "warden": [run.warden], "guards": run.guards}
+        who = {"owner": [run.pid], "spawner": [run.spawner], "reapers": run.reapers}
         kill(*(pid for each in killed.split("+") for pid in who[each]))
         await run.until_nothing()
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("killed", ["guards", "warden+guards"])
-async def test_without_guards_trees_end_and_the_owner_knows_it(
+@pytest.mark.parametrize("killed", ["reapers", "spawner+reapers"])
+async def test_without_reapers_trees_end_and_the_owner_knows_it(
     tmp_path: Path, user: str, killed: str
 ) -> None:
     async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
         await run.until_noted(NOTES)
-        kill(*run.guards, *([run.warden] if "warden" in killed else []))
+        kill(*run.reapers, *([run.spawner] if "spawner" in killed else []))
         await run.until_empty()
         await run.tell("facts")
         told = await run.hear()
@@ -59,11 +59,11 @@ async def test_without_guards_trees_end_and_the_owner_knows_it(
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_no_run_dies_of_its_warden_which_is_replaced(tmp_path: Path, user: str) -> None:
+async def test_no_run_dies_of_its_spawner_which_is_replaced(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, FAMILY, "plain") as run:
         await run.until_noted(NOTES + 1)
         before = tagged_processes(run.launcher)
-        kill(run.warden)
+        kill(run.spawner)
         await run.tell("spawn")
         told = await run.hear()
         assert told["over"] == [False, False, False]
@@ -71,7 +71,7 @@ async def test_no_run_dies_of_its_warden_which_is_replaced(tmp_path: Path, user:
         await run.hear()
         assert set(before) <= set(tagged_processes(run.launcher))
         # The new one was never an ancestor of the old trees, and stands in for them all the same.
-        kill(run.pid, *run.guards)
+        kill(run.pid, *run.reapers)
         await run.until_nothing()
 
 
@@ -83,10 +83,10 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
     open_way(state)
     async with owner(tmp_path / "1", user, FAMILY, *ENDLESS, state=state) as run:
         await run.until_noted(NOTES)
-        # Stopped first: nobody who lives a moment longer replaces a warden or ends a tree.
-        for each in (run.pid, run.warden, *run.guards):
+        # Stopped first: nobody who lives a moment longer replaces a spawner or ends a tree.
+        for each in (run.pid, run.spawner, *run.reapers):
             os.kill(each, signal.SIGSTOP)
-        kill(run.warden, *run.guards, run.pid)
+        kill(run.spawner, *run.reapers, run.pid)
         await until(lambda: not owner_helpers(run.launcher))
         assert len(tagged_processes(run.launcher)) >= NOTES
         async with owner(tmp_path / "2", user, "plain", state=state) as second:
@@ -154,7 +154,7 @@ async def test_a_forked_copy_of_the_owner_keeps_nothing_alive(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("after", [0.0, 0.003, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("too", ["", "warden"])
+@pytest.mark.parametrize("too", ["", "spawner"])
 async def test_an_owner_that_dies_while_it_starts_children_leaves_nothing(
     tmp_path: Path, after: float, too: str
 ) -> None:
@@ -162,26 +162,26 @@ async def test_an_owner_that_dies_while_it_starts_children_leaves_nothing(
         await run.tell("storm")
         await run.until_noted(2)
         await trio.sleep(after)
-        kill(run.pid, *([run.warden] if too else []))
+        kill(run.pid, *([run.spawner] if too else []))
         await run.until_nothing()
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_wardens_may_die_while_children_are_started(tmp_path: Path, user: str) -> None:
+async def test_spawners_may_die_while_children_are_started(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, "plain") as run:
         for _ in range(3):
             await run.tell("storm")
-            kill(run.warden)
+            kill(run.spawner)
             await run.tell("spawn")
             told = await run.hear()
             assert not any(told["over"])
-            await run.tell("warden")
-            run.warden = (await run.hear())["warden"]
+            await run.tell("spawner")
+            run.spawner = (await run.hear())["spawner"]
         kill(run.pid)
         await run.until_nothing()
 
 
-@pytest.mark.parametrize("killed", ["owner", "owner+warden+guards"])
+@pytest.mark.parametrize("killed", ["owner", "owner+spawner+reapers"])
 async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, killed: str) -> None:
     async with owner(tmp_path, USERS[-1], "nested") as run:
         await run.until_noted(5)
@@ -195,7 +195,7 @@ async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, k
             for launcher in {run.launcher, *map(launcher_number, inner)}:
                 for pid in owner_helpers(launcher):
                     os.kill(pid, signal.SIGSTOP)
-            kill(run.pid, run.warden, *run.guards)
+            kill(run.pid, run.spawner, *run.reapers)
             async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state"):
                 await run.until_nothing()
         await run.until_nothing()

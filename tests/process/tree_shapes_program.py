@@ -1,4 +1,4 @@
-"""The shapes that a tree of processes can take: run by a bare interpreter, `shapes.py NOTES NAME…`.
+"""Shapes of process trees, for a bare interpreter: `tree_shapes_program.py NOTES NAME…`.
 
 Each process that is to be found dead later notes its own number and start in the file NOTES.
 Those that fork without end do not: they are found by what the kernel tells of them.

@@ -83,7 +83,7 @@ async def test_a_path_below_a_file(tmp_path: Path) -> None:
 async def test_a_path_that_is_a_pipe(path: Path) -> None:
     os.mkfifo(path)
     with trio.fail_after(60):
-        await refuses(path, StorePathInvalid, "no regular file")
+        await refuses(path, StorePathInvalid, "not a regular file")
 
 
 @pytest.mark.parametrize("size", [1, 15, 100, 5000, 200_000])

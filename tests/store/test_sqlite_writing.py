@@ -151,7 +151,7 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
     rested = trio.Event()
 
     class Resting(WriteWorker):
-        def rest(self) -> bool:
+        def run_idle_work(self) -> bool:
             more = super().run_idle_work()
             if path.stat().st_size > 50_000:  # it may rest before there is anything to be done
                 trio.from_thread.run_sync(rested.set, trio_token=token)
@@ -252,7 +252,7 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: WriteWorker) -> 
 
 async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
     class Mistaken(WriteWorker):
-        def work(self, jobs: Sequence[DatabaseJob]) -> None:
+        def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
             raise ZeroDivisionError
 
     executor = ThreadExecutor("writer", [Mistaken(SqliteOptions(path=path))], lambda _: None)

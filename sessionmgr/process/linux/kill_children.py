@@ -41,8 +41,8 @@ class ChildKiller:
 
     def kill_children(self, reaped: int = 0) -> int:
         """Kill the present children and return their number; `reaped` is the last one that died."""
-        struck = self._kill_near(reaped) if reaped else 0
-        return struck or self._kill_all()
+        killed = self._kill_near(reaped) if reaped else 0
+        return killed or self._kill_all()
 
     def kill(self, child: int) -> bool:
         """Kill one child that was not yet reaped, and its group; return False if we may not."""

@@ -128,7 +128,7 @@ class SpawnerLauncher:
                 return
             await tree.wait_empty()
             if tree.crash:
-                log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
+                log.error("A reaper crashed. tree=%s\n%s", tree.id, tree.crash)
             raise tree.failure or SpawnerKilled(command.argv[0])
         except BaseException:
             await self._discard(tree)  # shielded and bounded  # noqa: ASYNC102
@@ -145,21 +145,21 @@ class SpawnerLauncher:
             tree = await self._request_reaper()
             if tree is not None:
                 return tree
-        raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
+        raise LauncherFailed(f"{ATTEMPTS} spawners or reapers in a row were killed")
 
     async def _request_reaper(self) -> ReaperTree | None:
         """Request a new reaper; return None if it or the spawner was killed before it was ready."""
-        warden = await self._current_spawner()
+        spawner = await self._current_spawner()
         near, far = socket.socketpair()
         with far:
             near.setblocking(False)
-            tree = self._new_tree(near, warden.pid)
+            tree = self._new_tree(near, spawner.pid)
             try:
-                while not await warden.request_reaper(far.fileno()):
+                while not await spawner.request_reaper(far.fileno()):
                     # The spawner was dead already: that costs no attempt, the next one is asked.
-                    await warden.exited.wait()
-                    warden = await self._current_spawner()
-                    tree.spawner_pid = warden.pid
+                    await spawner.exited.wait()
+                    spawner = await self._current_spawner()
+                    tree.spawner_pid = spawner.pid
                 far.close()
                 if await tree.wait_ready():
                     return tree
@@ -171,10 +171,10 @@ class SpawnerLauncher:
             raise tree.failure
         return None
 
-    def _new_tree(self, line: socket.socket, warden: int) -> ReaperTree:
+    def _new_tree(self, line: socket.socket, spawner: int) -> ReaperTree:
         """Create a tree whose reaper is not yet requested."""
         number = next(each for each in self._numbers if each not in self._trees)
-        tree = ReaperTree(tree_tag.make_tag(self.number, number), line, self, warden)
+        tree = ReaperTree(tree_tag.make_tag(self.number, number), line, self, spawner)
         self._trees[number] = tree
         return tree
 
@@ -257,13 +257,13 @@ class SpawnerLauncher:
             self._sweeping = False
 
     async def _kill_trees(self, trees: list[ReaperTree]) -> None:
-        marks = {tree.tag for tree in trees}
-        sweep = await trio.to_thread.run_sync(
-            TaggedProcessKiller(marks.__contains__).run, SWEEP_FOR
+        tags = {tree.tag for tree in trees}
+        search = await trio.to_thread.run_sync(
+            TaggedProcessKiller(tags.__contains__).run, SWEEP_FOR
         )
-        for tree in [tree for tree in trees if tree.tag in marks]:
+        for tree in [tree for tree in trees if tree.tag in tags]:
             trees.remove(tree)
-            tree.set_swept(clean=sweep.clean, left=_left_running(tree.tag, sweep))
+            tree.set_swept(clean=search.clean, left=_left_running(tree.tag, search))
 
     # --- the block -----------------------------------------------------------------------------
 
@@ -309,20 +309,20 @@ class SpawnerLauncher:
                 return
             now = trio.current_time()
             deaths = [*(each for each in deaths if each > now - SPAWNER_DEATHS_WITHIN), now]
-            log.warning("warden_died pid=%d", self._spawner.pid)
+            log.warning("The spawner died. pid=%d", self._spawner.pid)
             while self._spares:
                 self._spares.pop().close()
             try:
                 if len(deaths) > MAX_SPAWNER_DEATHS:
                     raise LauncherFailed(
-                        f"{len(deaths)} wardens died in {SPAWNER_DEATHS_WITHIN:g} s"
+                        f"{len(deaths)} spawners died in {SPAWNER_DEATHS_WITHIN:g} s"
                     )
                 self._spawner = await retry_on_shortage(self._start_spawner)
                 if self._closing.is_set() and self._nursery is not None:
                     self._nursery.start_soon(_shut_down, self._spawner)
             except LauncherFailed as error:
                 # Living trees continue: they need their reapers, and no spawner.
-                log.exception("launcher_failed")
+                log.exception("The launcher cannot start children any more.")
                 self._failure = error
             self._spawner_replaced.unpark_all()
             if self._failure is not None:
@@ -345,8 +345,8 @@ class SpawnerLauncher:
         for tree in trees:
             if not tree.is_over:
                 await tree.abandon()
-            facts = await tree.wait_empty()
-            proved = proved and not facts.left_running
+            report = await tree.wait_empty()
+            proved = proved and not report.left_running
             tree.close()
         self._spares.clear()
         if self._spawner is not None:
@@ -354,16 +354,16 @@ class SpawnerLauncher:
         self.proved = proved
 
 
-async def _shut_down(warden: SpawnerProcess) -> None:
+async def _shut_down(spawner: SpawnerProcess) -> None:
     """Shut down a spawner, or kill it after a time limit."""
-    if not warden.exited.is_set():
-        warden.shut_down()
+    if not spawner.exited.is_set():
+        spawner.shut_down()
         with trio.move_on_after(KILL_WITHIN):
-            await warden.exited.wait()
-    if not warden.exited.is_set():
-        warden.kill()
+            await spawner.exited.wait()
+    if not spawner.exited.is_set():
+        spawner.kill()
         with trio.move_on_after(REAP_WITHIN):
-            await warden.exited.wait()
+            await spawner.exited.wait()
 
 
 def _request(command: Command, number: int, around: str) -> bytes:
@@ -377,11 +377,11 @@ def _request(command: Command, number: int, around: str) -> bytes:
     )
 
 
-def _left_running(mark_of_tree: int, sweep: TaggedProcessKiller) -> tuple[LeftRunning, ...]:
+def _left_running(tag: int, search: TaggedProcessKiller) -> tuple[LeftRunning, ...]:
     return tuple(
         LeftRunning(pid=pid, name=name, uid=procfs.owner_uid(pid))
-        for pid, name in sweep.left.items()
-        if mark_of_tree in tree_tag.process_tags(pid)
+        for pid, name in search.left.items()
+        if tag in tree_tag.process_tags(pid)
     )
 
 

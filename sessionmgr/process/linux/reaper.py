@@ -40,36 +40,36 @@ MAX_LEFT_NAMED: Final = 64
 """Maximum number of remaining processes that are reported."""
 
 
-def run_reaper(at_rest: int, line: socket.socket, owner: int) -> int:
+def run_reaper(idle_tag: int, line: socket.socket, owner: int) -> int:
     """Own one tree after the other until the owner closes the socket; return the exit code.
 
     Args:
-        at_rest: The tag of the reaper itself while it has no tree.
+        idle_tag: The tag of the reaper itself while it has no tree.
         line: The socket to the owner.
         owner: A pidfd of the owner.
     """
     subreaper.become_subreaper()
-    alarm = Wakeup(line.fileno(), owner)
-    orders = Unpacker()
+    wakeup = Wakeup(line.fileno(), owner)
+    unpacker = Unpacker()
     code: int | None = None
     with contextlib.suppress(ConnectionError):
         line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % procfs.start_time(os.getpid())))
         while code is None:
-            request, stdio = _read_request(alarm, line, owner, orders)
+            request, stdio = _read_request(wakeup, line, owner, unpacker)
             if request is None:
                 line.sendall(pack(b"empty"))
                 return 0
-            code = _Reaper(at_rest, alarm, line, owner, orders).run(request, stdio)
+            code = _Reaper(idle_tag, wakeup, line, owner, unpacker).run(request, stdio)
     return code or 0
 
 
 def _read_request(
-    alarm: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
+    wakeup: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
 ) -> tuple[list[bytes] | None, Sequence[int]]:
     """Read a request and its descriptors; return None if no request will follow."""
     stdio = array("i")
     while True:
-        ready = alarm.wait()
+        ready = wakeup.wait()
         if owner in ready:
             return None, ()
         if line.fileno() not in ready:
@@ -95,17 +95,17 @@ def _ignored_signals() -> list[int]:
 
 class _Reaper:
     def __init__(
-        self, at_rest: int, alarm: Wakeup, line: socket.socket, owner: int, orders: Unpacker
+        self, idle_tag: int, wakeup: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
     ) -> None:
         self._tree = 0
-        self._idle_tag = at_rest
-        self._wakeup = alarm
+        self._idle_tag = idle_tag
+        self._wakeup = wakeup
         self._line = line
         self._owner = owner
         self._leader = 0
         self._sent: set[int] = set()
         self._reaped = 0
-        self._orders = orders
+        self._unpacker = unpacker
 
     def run(self, request: Sequence[bytes], stdio: Sequence[int]) -> int | None:
         """Start a tree and wait for its end; return the exit code, None if a tree may follow."""
@@ -165,8 +165,8 @@ class _Reaper:
             data = self._line.recv(4096)
         except ConnectionError:
             return False
-        for order in self._orders.feed(data):
-            self._signal(int(order[0]))
+        for packet in self._unpacker.feed(data):
+            self._signal(int(packet[0]))
         return bool(data)
 
     def _signal(self, number: int) -> None:
@@ -181,24 +181,24 @@ class _Reaper:
     def _kill_all(self) -> int:
         self._wakeup.unregister(self._line.fileno())
         self._wakeup.unregister(self._owner)
-        hunt = ChildKiller()
-        marked = TaggedProcessKiller(self._is_ours)
+        killer = ChildKiller()
+        tagged = TaggedProcessKiller(self._is_ours)
         self._sent.add(signal.SIGKILL)
         if self._leader:
-            hunt.kill(self._leader)  # usually the only process: no scan of /proc
+            killer.kill(self._leader)  # usually the only process: no scan of /proc
         rounds = 0
-        struck_at = time.monotonic()
+        killed_at = time.monotonic()
         pause = 0.001
         while not self._reap():
-            if hunt.kill_children(self._reaped):
-                struck_at = time.monotonic()
+            if killer.kill_children(self._reaped):
+                killed_at = time.monotonic()
                 pause = 0.001
-            elif hunt.refused and time.monotonic() - struck_at > REFUSED_FOR:
-                return self._report_left(hunt.refused)
+            elif killer.refused and time.monotonic() - killed_at > REFUSED_FOR:
+                return self._report_left(killer.refused)
             rounds += 1
             if rounds % CHILD_ROUNDS == 0:
-                marked.kill_newest()
-                marked.scan()
+                tagged.kill_newest()
+                tagged.scan()
             self._reaped = 0
             self._wakeup.wait(pause)
             pause = min(pause * 2, 0.05)

@@ -117,8 +117,8 @@ class _Spawner:
         try:
             self._wakeup.close()
             self._control.close()
-            at_rest = tree_tag.make_tag(self._launcher, 0)
-            code = run_reaper(at_rest, socket.socket(fileno=line), self._owner)
+            idle_tag = tree_tag.make_tag(self._launcher, 0)
+            code = run_reaper(idle_tag, socket.socket(fileno=line), self._owner)
         except BaseException:  # noqa: ASYNC103, BLE001  # a process ends here, and says why
             import traceback  # large, and needed only here
 
@@ -153,12 +153,12 @@ class _Spawner:
         while not self._reap():
             if time.monotonic() > patience:
                 self._reapers.clear()  # now they are killed like any other child
-            struck = self._killer.kill_children(self._reaped)
-            if self._reapers or struck or not self._killer.refused:
+            killed = self._killer.kill_children(self._reaped)
+            if self._reapers or killed or not self._killer.refused:
                 refused_since = time.monotonic()
             elif time.monotonic() - refused_since > 0.2:
                 break
-            self._wakeup.wait(0.002 if struck else 0.02)
+            self._wakeup.wait(0.002 if killed else 0.02)
         TaggedProcessKiller(self._is_ours).run(SWEEP_FOR)
 
     def _is_ours(self, each: int) -> bool:

@@ -102,15 +102,15 @@ async def start_spawner(launcher: int, open_files: int) -> SpawnerProcess:
         LauncherFailed: It did not start.
     """
     if not sys.executable:
-        raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
+        raise LauncherFailed("sys.executable is empty: there is no Python to run the spawner with")
     for _ in range(TRIES):
         try:
-            warden = await _try_start(launcher, open_files)
+            spawner = await _try_start(launcher, open_files)
         except OSError as error:
-            raise LauncherFailed(f"the spawner cannot be started: {error}") from error
-        if warden is not None:
-            return warden
-    raise LauncherFailed("the warden did not come up: signals strike it again and again")
+            raise LauncherFailed(f"the spawner did not start: {error}") from error
+        if spawner is not None:
+            return spawner
+    raise LauncherFailed(f"the spawner did not start: signals killed it {TRIES} times")
 
 
 async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
@@ -126,21 +126,21 @@ async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
             raise
         finally:
             os.close(owner)
-    warden = SpawnerProcess(process, ours)
+    spawner = SpawnerProcess(process, ours)
     try:
         with trio.fail_after(READY_WITHIN):
             await trio.lowlevel.wait_readable(ours)
         if not ours.recv(64):
             raise ConnectionResetError
     except (ConnectionError, trio.TooSlowError) as error:
-        await warden.kill_and_wait()  # shielded  # noqa: ASYNC120
-        if warden.was_interrupted:
+        await spawner.kill_and_wait()  # shielded  # noqa: ASYNC120
+        if spawner.was_interrupted:
             return None
-        raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+        raise LauncherFailed(f"the spawner did not start ({error!r})") from error
     except BaseException:
-        await warden.kill_and_wait()  # shielded, and a kill is quick  # noqa: ASYNC102
+        await spawner.kill_and_wait()  # shielded, and a kill is quick  # noqa: ASYNC102
         raise
-    return warden
+    return spawner
 
 
 async def _start(*numbers: int) -> trio.Process:
@@ -167,5 +167,5 @@ def _program() -> tuple[str, ...]:
     try:
         return ("-c", inspect.getsource(spawner_main))
     except OSError as error:
-        why = f"{_PROGRAM} is missing: it starts the spawner of children"
+        why = f"the program of the spawner is missing: {_PROGRAM}"
         raise LauncherFailed(why) from error

@@ -91,9 +91,9 @@ class ReaperTree:
         "tag",
     )  # fmt: skip
 
-    def __init__(self, mark: int, line: socket.socket, keeper: TreeOwner, warden: int) -> None:
-        self.tag = mark
-        self.spawner_pid = warden
+    def __init__(self, tag: int, line: socket.socket, owner: TreeOwner, spawner: int) -> None:
+        self.tag = tag
+        self.spawner_pid = spawner
         """Process id of the spawner that forked its reaper."""
         self.pid = 0
         self.started = 0
@@ -107,14 +107,14 @@ class ReaperTree:
         self._pipes: list[trio.lowlevel.FdStream | None] = []
         self._line: socket.socket | None = line
         self._is_killed = False
-        self._owner = keeper
+        self._owner = owner
         self._unpacker = Unpacker()
         self._left: list[LeftRunning] = []
         self._exit_state = ExitState()
-        keeper.dispatcher.add(line.fileno(), self._read_line)
+        owner.dispatcher.add(line.fileno(), self._read_line)
 
     def __repr__(self) -> str:
-        return f"<GuardedTree {self.id}: pid {self.pid}, {self.stage.value}>"
+        return f"<ReaperTree {self.id}: pid {self.pid}, {self.stage.value}>"
 
     @property
     def id(self) -> str:
@@ -156,7 +156,7 @@ class ReaperTree:
             each if each is None else trio.lowlevel.FdStream(each) for each in pipes.near
         ]
         try:
-            await self._send(request, pipes.theirs)
+            await self._send(request, pipes.far)
         finally:
             pipes.close_child_ends()
         await self._exit_state.wait_until(

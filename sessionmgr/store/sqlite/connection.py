@@ -137,7 +137,9 @@ def _is_store(connection: sqlite3.Connection, options: SqliteOptions) -> bool:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     path = str(options.path)
     if application_id == APPLICATION_ID and version > SCHEMA_VERSION:
-        raise StoreTooNew(path, f"its schema is {version}, ours {SCHEMA_VERSION}")
+        raise StoreTooNew(
+            path, f"its schema version is {version}; this version supports {SCHEMA_VERSION}"
+        )
     if application_id == APPLICATION_ID and version == SCHEMA_VERSION:
         return True
     if tables or application_id:
@@ -158,7 +160,7 @@ def _enable_wal(connection: sqlite3.Connection, options: SqliteOptions) -> None:
         with closing(connection.execute("PRAGMA journal_mode=WAL")) as answer:
             (mode,) = answer.fetchone()
     if mode != "wal":
-        why = f"its file system knows no write-ahead log, only {mode}: a network's, perhaps"
+        why = f"its file system supports no write-ahead log, only {mode}; use a local disk"
         raise StoreFailed(str(options.path), why)
 
 

@@ -116,9 +116,9 @@ def check_path(path: Path) -> None:
         if path.is_dir():
             raise StorePathInvalid(str(path), "it is a directory")
         if not path.parent.is_dir():
-            raise StorePathInvalid(str(path), f"there is no directory {path.parent}")
+            raise StorePathInvalid(str(path), f"no such directory: {path.parent}")
         if path.exists() and not path.is_file():
-            raise StorePathInvalid(str(path), "it is no regular file")
+            raise StorePathInvalid(str(path), "it is not a regular file")
         # SQLite would treat a file of a single byte as an empty database, and overwrite it.
         if path.exists() and 0 < path.stat().st_size < _HEADER:
             raise NotAStore(str(path), "it is too short")

@@ -116,7 +116,7 @@ class WriteWorker(ConnectionWorker):
     """Worker that commits jobs in groups: one transaction for all waiting jobs.
 
     A refused job does not affect the others of its group: all of them are run once more, each
-    within a savepoint of its own. If the disk refuses, all of them fail, and none is stored in part.
+    within a savepoint of its own. If the disk refuses, all of them fail, and none is partly stored.
     """
 
     rows = GROUP_ROWS

@@ -265,7 +265,7 @@ def _rewrite(connection: sqlite3.Connection, path: Path) -> RewriteResult:
     needed = ROOM_TO_REWRITE * (pages - free) * page_size
     if shutil.disk_usage(path.parent).free < needed:
         megabytes = needed / 1_000_000
-        return RewriteResult(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
+        return RewriteResult(why_not=f"rewriting it needs {megabytes:.0f} MB of free disk space")
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
     connection.execute("VACUUM").close()
     with suppress(sqlite3.Error):  # otherwise the last connection does it at its close

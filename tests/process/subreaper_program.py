@@ -1,4 +1,4 @@
-"""Runs a command, buries all orphans below, ends when none is left: `python reaper.py COMMAND…`.
+"""Runs a command and reaps its orphans until none is left: `subreaper_program.py COMMAND…`.
 
 So a test has a proof of its own that nothing lives, and an init that is slow to bury its many
 dead (there are such) slows nobody down.

@@ -1,7 +1,7 @@
 """Owner of trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
 
 Each SHAPES is a tree, its shapes joined by commas. When all of them run it prints a line of JSON,
-and does what it is told by lines on its standard input.
+and then follows the commands that it reads from its standard input.
 """
 
 import json
@@ -55,7 +55,7 @@ class CommandLines:
 
 
 async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
-    """Read orders."""
+    """Read and run commands."""
     orders = CommandLines()
     first = launcher.spawner_pid
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What a child and its adapter say to each other is kept, whole and in its order."""
+"""A capture file contains all that a child and its adapter send each other, in order."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ sys.stdout.write("no newline")
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the end of a child wait for its file, on a machine that does much else."""
+    """Let the end of a child wait for its file, on a busy machine."""
     monkeypatch.setattr(capture, "GRACE", 60.0)
 
 

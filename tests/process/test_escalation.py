@@ -1,4 +1,4 @@
-"""How a tree is brought down: each step, its grace, and that nothing gets in its way."""
+"""Escalation: each step, its grace period, and that nothing interrupts it."""
 
 import signal
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ COMMAND = Command(argv=("x",), cwd="/", env={})
 
 
 class FakeTree:
-    """A tree that ends at the step it was made to end at, and notes when it was asked what."""
+    """Tree that ends at a given step, and records the time of each step."""
 
     pid = 1
     id = "imaginary"

@@ -1,4 +1,7 @@
-"""What a launcher starts, how it ends, and what is known of it: with a spawner, and without."""
+"""Launchers: which programs they start, how these end and what is known of the end.
+
+Most tests run with a spawner and without.
+"""
 
 import contextlib
 import os
@@ -47,7 +50,7 @@ BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give what was killed time to end, on a machine that does much else."""
+    """Give killed processes time to end, on a busy machine."""
     for module in (process_group, linux_launcher):
         monkeypatch.setattr(module, "KILL_WITHIN", 60.0)
 
@@ -197,7 +200,7 @@ async def test_whatever_lives_on_is_ended_and_named(
     sent: int | None,
 ) -> None:
     async with launching(tmp_path, kind) as launcher:
-        # What ends when it is told to has all the time that it needs.
+        # A program that ends at SIGTERM gets all the time that it needs.
         ladder = PATIENT if sent == signal.SIGTERM else HASTY
         async with open_tree(launcher, shell(script), ladder=ladder) as tree:
             await (tree.stderr if ">&2" in script else tree.stdout).receive_some()
@@ -255,7 +258,7 @@ async def test_many_are_started_at_once_and_several_wait_for_each(
             for _ in range(3):
                 nursery.start_soon(wait, tree)
             with trio.move_on_after(0.001):
-                await tree.wait_empty()  # one who gives up disturbs nobody
+                await tree.wait_empty()  # a task that stops waiting does not disturb the others
             assert tree.stdin is not None
             await tree.stdin.aclose()
 
@@ -274,9 +277,9 @@ async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: La
         for step in range(30):
             with trio.move_on_after(step * 0.0002):
                 await launcher.spawn(shell(f"cat /proc/$$/stat >>{notes}; exec sleep 1000"))
-        # Those that came through are ended with the launcher.
+        # Programs that were started before the cancel end with the launcher.
     for stat in notes.read_text().splitlines() if notes.exists() else []:
-        # Its number may be another's by now; the start is not.
+        # Its number may be another process's by now; the start time is not.
         assert not is_alive(int(stat.split()[0]), int(stat.rpartition(")")[2].split()[19]))
 
 
@@ -347,7 +350,7 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
 ) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         first = [await launcher.spawn(shell("read x")) for _ in range(2)]
-        await trio.testing.wait_all_tasks_blocked()  # there is a reaper for the next one, too
+        await trio.testing.wait_all_tasks_blocked()  # a reaper for the next one exists, too
         before = open_files()
         trees = [await launcher.spawn(shell("read x")) for _ in range(10)]
         await trio.testing.wait_all_tasks_blocked()
@@ -377,7 +380,7 @@ async def test_a_reaper_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path
             assert (facts.exit_code, facts.emptied) == (each, EmptyProof.NO_CHILD)
             assert not facts.forced
             await trio.testing.wait_all_tasks_blocked()
-        # One was there for the first; the next was asked for then, and may come at any time.
+        # One was ready for the first; the next was requested then, and may come at any time.
         assert len(set(reapers)) <= 2
         assert len(set(marks)) == 6
 
@@ -494,7 +497,7 @@ async def test_a_start_outlives_several_spawners(tmp_path: Path) -> None:
             await until(lambda: launcher.spawner_pid not in seen)
             spawner = launcher.spawner_pid
             seen.add(spawner)
-            os.kill(spawner, signal.SIGSTOP)  # what it is asked for it does not do
+            os.kill(spawner, signal.SIGSTOP)  # it does not answer the request
             nursery.start_soon(start, launcher)
             await trio.testing.wait_all_tasks_blocked()
             os.kill(spawner, signal.SIGKILL)
@@ -503,9 +506,7 @@ async def test_a_start_outlives_several_spawners(tmp_path: Path) -> None:
 async def test_spawners_that_keep_dying_are_given_up_and_what_runs_runs_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0
-    )  # however slowly they come up
+    monkeypatch.setattr(linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0)  # however slowly they start
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell("read x; exit 7"))

@@ -1,4 +1,4 @@
-"""Opening a launcher and closing it, with something coming in between at each step."""
+"""Opening and closing a launcher, with an interruption at each step."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ async def opened(kind: LauncherKind, directory: Path, number: int) -> bool:
 
 
 class NotInterruptedError(Exception):
-    """It was open before the step came."""
+    """The launcher was open before the step came."""
 
 
 async def interrupted(kind: LauncherKind, directory: Path, number: int) -> None:

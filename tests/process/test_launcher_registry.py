@@ -1,4 +1,4 @@
-"""The roll of launchers: who is taken for dead, what is swept, what is left alone."""
+"""Registry of launchers: which ones count as dead, what is swept, what is left alone."""
 
 import fcntl
 import json
@@ -29,7 +29,7 @@ time.sleep(1000)
 
 @contextmanager
 def marked(number: int) -> Generator[subprocess.Popen[bytes]]:
-    """Run a process with this mark and no other sign."""
+    """Run a process that this tag alone identifies."""
     program = [sys.executable, "-I", "-S", "-c", MARKED, str(number)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, env={}) as process:
         try:
@@ -41,7 +41,7 @@ def marked(number: int) -> Generator[subprocess.Popen[bytes]]:
 
 
 def die(signature: launcher_registry.LauncherRegistration) -> None:
-    """Let the lock go, as the kernel does at the owner's death."""
+    """Release the lock, as the kernel does at the owner's death."""
     signature.keep_for_sweep()
 
 
@@ -87,16 +87,16 @@ def rewrite(path: Path, **fields: object) -> None:
 def test_a_lock_that_a_forked_copy_holds_saves_no_dead_owner(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
     signature = launcher_registry.register_launcher(tmp_path, launcher)
-    rewrite(signature.path, started=1)  # our pid, and not our start: the number was reused
+    rewrite(signature.path, started=1)  # our pid, but another start time: the number was reused
     with marked(tree_tag.make_tag(launcher, 1)) as left:
         assert [each.pid for each in launcher_registry.sweep_dead_launchers(tmp_path).killed] == [
             left.pid
         ]
-    # Without its start the owner's number proves nothing.
+    # Without its start time the owner's number proves nothing.
     signature = launcher_registry.register_launcher(tmp_path, launcher)
     rewrite(signature.path, started=0)
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
-    # Where the numbers are another namespace's they prove nothing.
+    # Numbers of another namespace prove nothing.
     signature = launcher_registry.register_launcher(tmp_path, launcher)
     rewrite(signature.path, started=1, namespace="pid:[1]")
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
@@ -108,7 +108,7 @@ def test_the_numbers_of_another_boot_mean_nothing(tmp_path: Path) -> None:
     rewrite(signature.path, boot="another")
     assert (
         launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
-    )  # on another machine, which shares the HOME
+    )  # on another machine that shares the home directory
     die(signature)
     with marked(tree_tag.make_tag(launcher, 1)) as process:
         report = launcher_registry.sweep_dead_launchers(tmp_path)
@@ -131,7 +131,7 @@ def test_a_pid_that_was_reused_is_never_killed(tmp_path: Path) -> None:
 
 
 def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -> None:
-    # The pidfd is of the first process; by the time its mark is read the number is another's.
+    # The pidfd is of the first process; when its tag is read the number is another's.
     number = tree_tag.make_tag(tree_tag.new_launcher_number(), 1)
     asked: list[int] = []
 
@@ -215,7 +215,7 @@ def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: 
 def test_a_file_that_is_being_born_is_not_locked_by_who_looks_at_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its owner does not wait for the lock, and whoever looks may be slow to drop it.
+    # Its owner does not wait for the lock, and another launcher may release it late.
     new = tmp_path / ".ff.launcher.new"
     new.write_text("")
     locked: list[int] = []

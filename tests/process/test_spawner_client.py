@@ -1,4 +1,4 @@
-"""A spawner takes office, though the terminal's Ctrl-C may strike it as it is born."""
+"""A spawner starts, although the terminal's Ctrl-C may kill it during its start."""
 
 import shlex
 import sys
@@ -10,7 +10,7 @@ from sessionmgr.process import Command, LauncherFailed, open_launcher, open_tree
 
 
 def interpreter(place: Path, strikes: int, number: str) -> str:
-    """Make an interpreter of which the first few are struck by a signal."""
+    """Make an interpreter that a signal kills at its first few starts."""
     path = place / "python"
     path.write_text(
         "#!/bin/sh\n"
@@ -43,7 +43,7 @@ async def test_one_that_is_struck_is_followed_by_another(
 
 async def test_it_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", interpreter(tmp_path, 100, "INT"))
-    with pytest.raises(LauncherFailed, match="again and again"):
+    with pytest.raises(LauncherFailed, match="signals killed it 5 times"):
         async with open_launcher(state_dir=tmp_path / "state"):
             pytest.fail("it is open")
 

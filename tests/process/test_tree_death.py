@@ -1,4 +1,4 @@
-"""Whoever of owner, spawner and reapers is killed: the trees end (invariants I10 and I11)."""
+"""Trees end when owner, spawner or reapers are killed, in any combination (I10 and I11)."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ async def test_without_reapers_trees_end_and_the_owner_knows_it(
         assert [each["emptied"] for each in told["facts"]] == ["swept"] * 4
         assert {each["ending"] for each in told["facts"]} == {"lost"}
         assert is_alive(run.pid)
-        await run.tell("spawn")  # and goes on
+        await run.tell("spawn")  # the owner continues to work
         await run.hear()
 
 
@@ -70,7 +70,7 @@ async def test_no_run_dies_of_its_spawner_which_is_replaced(tmp_path: Path, user
         await run.tell("successor")
         await run.hear()
         assert set(before) <= set(tagged_processes(run.launcher))
-        # The new one was never an ancestor of the old trees, and stands in for them all the same.
+        # The new one was never an ancestor of the old trees, and kills them all the same.
         kill(run.pid, *run.reapers)
         await run.until_nothing()
 
@@ -83,7 +83,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
     open_way(state)
     async with owner(tmp_path / "1", user, FAMILY, *ENDLESS, state=state) as run:
         await run.until_noted(NOTES)
-        # Stopped first: nobody who lives a moment longer replaces a spawner or ends a tree.
+        # Stop all of them first: the last one alive could replace a spawner or end a tree.
         for each in (run.pid, run.spawner, *run.reapers):
             os.kill(each, signal.SIGSTOP)
         kill(run.spawner, *run.reapers, run.pid)
@@ -92,7 +92,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
         async with owner(tmp_path / "2", user, "plain", state=state) as second:
             assert second.boot["dead"] == [f"{run.launcher:010x}"]
             killed = {each["pid"] for each in second.boot["killed"]}
-            # Some die by themselves, of another's death.
+            # Some die because another process did.
             assert len({pid for pid, _ in run.noted()} & killed) > NOTES // 2
             assert second.boot["left_running"] == []
             await run.until_nothing()
@@ -110,7 +110,7 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
         before = tagged_processes(run.launcher)
         os.kill(run.pid, signal.SIGSTOP)
         await trio.sleep(float(os.environ.get("SESSIONMGR_TEST_STOPPED", "2")))
-        assert set(before) <= set(tagged_processes(run.launcher))  # some may have come meanwhile
+        assert set(before) <= set(tagged_processes(run.launcher))  # others may have started
         os.kill(run.pid, signal.SIGCONT)
         await run.tell("spawn")
         assert (await run.hear())["over"] == [False, False]
@@ -191,7 +191,7 @@ async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, k
         if killed == "owner":
             kill(run.pid)
         else:
-            # Stopped first: those inside have no time to end their trees before they are killed.
+            # Stop all of them first: those inside must not end their trees before they are killed.
             for launcher in {run.launcher, *map(launcher_number, inner)}:
                 for pid in owner_helpers(launcher):
                     os.kill(pid, signal.SIGSTOP)
@@ -209,7 +209,7 @@ async def test_a_process_of_another_user_is_reported_and_not_waited_for(tmp_path
     (tmp_path / "become").chmod(0o4755)
     async with owner(tmp_path, "nobody", "another_user,plain") as run:
         await run.until_noted(1)
-        # Before it is a sleep it is root's by its rights alone, and may be killed still.
+        # Before it executes sleep it has only the rights of root, and may still be killed.
         await until(lambda: any(_is_sleep_of_root(pid) for pid in run.left()))
         await run.tell("kill")
         await run.tell("facts")

@@ -1,4 +1,4 @@
-"""Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
+"""Other processes' changes are polled while a task waits, by one task for all."""
 
 import sqlite3
 import threading
@@ -25,7 +25,7 @@ OTHER: ChangeKey = ("session", "b")
 
 
 class SharedFile:
-    """A file in which others write, and those who wait for it."""
+    """File in which other processes write, and the tasks that wait for it."""
 
     def __init__(self, interval: float | None = 1.0) -> None:
         self.bells = ChangeNotifier()
@@ -196,7 +196,7 @@ def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path
     with closing(open_writer(options)) as ours, closing(open_writer(options)) as other:
         create_session(ours, NewSession(session_id=SESSION, provider="echo", at=1, body=b"{}"))
         append(ours)
-        assert not group.saw_no_other_commits()  # before the first group anybody may have written
+        assert not group.saw_no_other_commits()  # another process may have written before
         assert not group.saw_no_other_commits()  # there was no group since
         append(ours)
         append(ours)

@@ -1,4 +1,4 @@
-"""A file that cannot serve is named, with what to do; and nothing is overwritten."""
+"""An unusable file is named with a remedy; and nothing is overwritten."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ async def filled(path: Path, events: int = 50) -> None:
 
 
 async def refuses(path: Path, expected: type[StoreUnusable], *words: str) -> None:
-    """Expect that opening fails, says all that is needed, and changes nothing."""
+    """Expect that opening fails, names all these words, and changes nothing."""
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(expected) as caught:
         await opened(path, patience=0.2)
@@ -120,7 +120,7 @@ async def test_a_truncated_file(path: Path) -> None:
 async def test_a_file_with_garbage_in_it_is_damaged_when_it_is_read(path: Path) -> None:
     await filled(path)
     whole = path.read_bytes()
-    # The schema is left as it is; all that comes after it is not.
+    # The schema is left intact; all that comes after it is not.
     (root,) = _roots(path, "events")
     damaged = whole[: (root - 1) * 4096] + os.urandom(len(whole) - (root - 1) * 4096)
     path.write_bytes(damaged)
@@ -145,7 +145,7 @@ async def test_another_process_that_writes_for_too_long(path: Path) -> None:
             with pytest.raises(StoreBusy, match="try again") as caught:
                 await store.append(batch(2, "a"))
             assert caught.value.path == str(path)
-            assert numbers(await store.events(SESSION)) == [1]  # reading goes on
+            assert numbers(await store.events(SESSION)) == [1]  # reads still work
             other.execute("ROLLBACK")
             await store.append(batch(2, "a"))
             assert numbers(await store.events(SESSION)) == [1, 2]
@@ -248,12 +248,12 @@ async def test_an_exception_of_the_block_leaves_it_bare(path: Path) -> None:
             raise KeyError("mine")
 
 
-# --- as somebody who may not do everything -----------------------------------------------------
+# --- as a user without permissions -------------------------------------------------------------
 
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A directory that any user can reach, as pytest's own are not."""
+    """Directory that any user can reach, as pytest's own are not."""
     directory = Path(tempfile.mkdtemp(prefix="sessionmgr-test-"))
     directory.chmod(0o777)
     try:
@@ -321,5 +321,5 @@ async def test_a_limit_on_the_size_of_files_is_a_full_disk(shared: Path) -> None
     assert acknowledged > 10
     async with open_sqlite_store(path) as store:
         page = await store.events("ses_a")
-        # The one that was refused may not be there; all that were acknowledged are.
+        # The refused one may be missing; all that were acknowledged are there.
         assert numbers(page) == list(range(1, acknowledged + 1))

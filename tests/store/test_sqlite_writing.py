@@ -1,4 +1,4 @@
-"""How the SQLite store writes: in groups, in bounds, and never in the way of a cancel."""
+"""The SQLite store writes in groups, within limits, and never in the way of a cancel."""
 
 import sqlite3
 import threading
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def held(path: Path) -> Generator[sqlite3.Connection]:
-    """Let nobody write, as a disk that hangs would."""
+    """Block all writes, as a disk that hangs does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         try:
@@ -54,7 +54,7 @@ def held(path: Path) -> Generator[sqlite3.Connection]:
 
 
 async def stalled(store: SqliteStore) -> None:
-    """Wait until every task sleeps, though a thread still works."""
+    """Wait until every task is parked, though a thread still works."""
     assert store.path.exists()
     await trio.testing.wait_all_tasks_blocked(0.05)
 
@@ -153,7 +153,7 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
     class Resting(WriteWorker):
         def run_idle_work(self) -> bool:
             more = super().run_idle_work()
-            if path.stat().st_size > 50_000:  # it may rest before there is anything to be done
+            if path.stat().st_size > 50_000:  # idle work may run before there is any
                 trio.from_thread.run_sync(rested.set, trio_token=token)
             return more
 

@@ -63,21 +63,21 @@ def build_environment(
     source: Mapping[str, str],
     declared: EnvironmentSpec | None = None,
     job: Mapping[str, str] | None = None,
-    mark: Mapping[str, str] | None = None,
+    tag: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return a child's whole environment, selected from `source`, usually `os.environ`.
 
     Raises:
         EnvironmentVariableInvalid: The job sets a variable that is never passed on or is reserved.
     """
-    declared, job, mark = declared or EnvironmentSpec(), job or {}, mark or {}
+    declared, job, tag = declared or EnvironmentSpec(), job or {}, tag or {}
     for name, value in job.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
             why = "its value contains a NUL byte" if name and "=" not in name else "invalid name"
             raise EnvironmentVariableInvalid(repr(name), why)
         if name in NESTING:
             raise EnvironmentVariableInvalid(name, "it marks a program as the tool of an agent")
-        if name in mark:
+        if name in tag:
             raise EnvironmentVariableInvalid(
                 name, "sessionmgr sets it to the tag of the process tree"
             )
@@ -85,7 +85,7 @@ def build_environment(
     for when in declared.when:
         if _is_on(chosen, when.switches):
             chosen = {**_selected_names(source, when.names), **chosen}
-    return {**chosen, **mark}
+    return {**chosen, **tag}
 
 
 def secret_values(

@@ -46,7 +46,7 @@ DEFAULT: Final = Escalation()
 
 @enable_ki_protection
 async def end_tree(
-    tree: ChildTree, ladder: Escalation = DEFAULT, polite: Polite | None = None
+    tree: ChildTree, escalation: Escalation = DEFAULT, polite: Polite | None = None
 ) -> ExitReport:
     """End a tree and return how it ended.
 
@@ -54,36 +54,38 @@ async def end_tree(
 
     Args:
         tree: The tree to end; a tree that is over already is only reported.
-        ladder: The grace period of each step.
+        escalation: The grace period of each step.
         polite: Asks the program to end by its own protocol; without it, SIGTERM is the first step.
     """
     report: ExitReport | None = None
     with trio.CancelScope(shield=True):
-        report = await _end_tree(tree, ladder, polite)
+        report = await _end_tree(tree, escalation, polite)
     assert report is not None
     return report
 
 
 @enable_ki_protection
-async def _end_tree(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> ExitReport:
+async def _end_tree(tree: ChildTree, escalation: Escalation, polite: Polite | None) -> ExitReport:
     if tree.is_over:  # usual: most trees have ended by themselves
         return await tree.wait_empty()
     report: ExitReport | None = None
     try:
-        ended = await _ended_politely(tree, ladder, polite) or await _ended_by_term(tree, ladder)
-        with trio.move_on_after(ladder.linger if ended else 0):
+        ended = await _ended_politely(tree, escalation, polite) or await _ended_by_term(
+            tree, escalation
+        )
+        with trio.move_on_after(escalation.linger if ended else 0):
             report = await tree.wait_empty()
     finally:
         tree.kill()
-    with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
+    with trio.move_on_after(escalation.kill):  # noqa: ASYNC912  # it may be over
         report = report or await tree.wait_empty()
     return report or await tree.abandon()
 
 
-async def _ended_politely(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> bool:
+async def _ended_politely(tree: ChildTree, escalation: Escalation, polite: Polite | None) -> bool:
     if polite is None:
         return False
-    with trio.move_on_after(ladder.polite):
+    with trio.move_on_after(escalation.polite):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_request_end, polite, tree)
             await tree.wait_exit()
@@ -102,9 +104,9 @@ async def _request_end(polite: Polite, tree: ChildTree) -> None:
         )
 
 
-async def _ended_by_term(tree: ChildTree, ladder: Escalation) -> bool:
+async def _ended_by_term(tree: ChildTree, escalation: Escalation) -> bool:
     tree.signal(signal.SIGTERM)
-    with trio.move_on_after(ladder.term):
+    with trio.move_on_after(escalation.term):
         await tree.wait_exit()
         return True
     return False
@@ -115,7 +117,7 @@ async def open_tree(
     launcher: Launcher,
     command: Command,
     *,
-    ladder: Escalation = DEFAULT,
+    escalation: Escalation = DEFAULT,
     polite: Polite | None = None,
 ) -> AsyncGenerator[ChildTree, None]:
     """Start a child and own its tree: leaving the block ends the tree by escalation.
@@ -130,5 +132,5 @@ async def open_tree(
         yield tree
     finally:
         with trio.CancelScope(shield=True):
-            await _end_tree(tree, ladder, polite)  # bounded
+            await _end_tree(tree, escalation, polite)  # bounded
             await tree.aclose()

@@ -49,7 +49,7 @@ class ProcessGroupTree:
         self._process = process
         self._launcher = launcher
         self._sent: set[int] = set()
-        self._to_do = {"closed", "buried"}
+        self._to_do = {"closed", "reaped"}
         self.course = ExitState()
         self.stdin = process.stdin
         self.stdout: trio.abc.ReceiveStream = process.stdout
@@ -143,7 +143,7 @@ class ProcessGroupTree:
             await trio.sleep(pause)
             pause = min(pause * 2, _LOOK_AT_LAST)
         self.course.set_over(EmptyProof.GROUP_GONE)
-        self._forget("buried")
+        self._forget("reaped")
 
 
 class ProcessGroupLauncher:

@@ -35,17 +35,17 @@ def tagged_processes(launcher: int) -> list[int]:
     """Return the live processes of a launcher's trees, not its spawner and reapers."""
     return [
         pid
-        for pid, each in _marked()
+        for pid, each in _tagged()
         if tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each)
     ]
 
 
 def owner_helpers(launcher: int) -> list[int]:
     """Return a launcher's spawner and reapers."""
-    return [pid for pid, each in _marked() if each == tree_tag.make_tag(launcher, 0)]
+    return [pid for pid, each in _tagged() if each == tree_tag.make_tag(launcher, 0)]
 
 
-def _marked() -> Iterable[tuple[int, int]]:
+def _tagged() -> Iterable[tuple[int, int]]:
     for pid in procfs.pids():
         if is_alive(pid):
             for each in tree_tag.process_tags(pid):
@@ -78,7 +78,7 @@ class OwnerProcess:
         self.boot: dict[str, Any] = {}
         self._lines = b""
 
-    async def hear(self) -> dict[str, Any]:
+    async def read_report(self) -> dict[str, Any]:
         """Return the next report."""
         assert self.subreaper.stdout is not None
         while b"\n" not in self._lines:
@@ -87,13 +87,13 @@ class OwnerProcess:
                 raise AssertionError("the owner ended")
             self._lines += piece
         line, _, self._lines = self._lines.partition(b"\n")
-        heard: dict[str, Any] = json.loads(line)
-        return heard
+        report: dict[str, Any] = json.loads(line)
+        return report
 
-    async def tell(self, order: str) -> None:
+    async def send(self, command: str) -> None:
         """Send a command."""
         assert self.subreaper.stdin is not None
-        await self.subreaper.stdin.send_all(order.encode() + b"\n")
+        await self.subreaper.stdin.send_all(command.encode() + b"\n")
 
     def noted(self) -> list[tuple[int, int]]:
         """Return pid and start time of each process that has noted itself."""
@@ -142,10 +142,10 @@ async def until(came: Callable[[], bool], within: float = PATIENCE) -> None:
             await trio.sleep(0.005)
 
 
-def as_nobody() -> list[str]:
+def as_ordinary_user() -> list[str]:
     """Return the start of a command line that an ordinary user runs."""
     if shutil.which("setpriv") is None:
-        pytest.skip("setpriv (util-linux) is not here: nobody cannot be an ordinary user")
+        pytest.skip("no setpriv (util-linux) to become an ordinary user")
     found = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     if not _is_for_all(Path(sys.executable).resolve()) or not _is_for_all(ROOT):
         # Python is in root's home: allow the user to read there, and nothing more.
@@ -157,7 +157,7 @@ def _is_for_all(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
 
 
-def open_way(place: Path) -> None:
+def open_to_all_users(place: Path) -> None:
     """Let all users enter this directory; pytest made those above it for root alone."""
     place.mkdir(exist_ok=True)
     for each in place.parents:
@@ -171,13 +171,13 @@ async def owner(
     place: Path, user: str, *shapes: str, state: Path | None = None
 ) -> AsyncGenerator[OwnerProcess, None]:
     """Run an owner of trees of these shapes, as this user; at the end no process of it is left."""
-    open_way(place)
+    open_to_all_users(place)
     notes = place / "notes"
     program = (sys.executable, "-m", "tests.process.owner_program")
     subreaper = await trio.lowlevel.open_process(
         [
             *(sys.executable, "-I", "-S", SUBREAPER),
-            *(as_nobody() if user == "nobody" else ()),
+            *(as_ordinary_user() if user == "nobody" else ()),
             *(*program, str(state or place / "state"), str(notes), *shapes),
         ],
         stdin=-1,
@@ -193,9 +193,9 @@ async def owner(
     run = OwnerProcess(subreaper, notes)
     try:
         with trio.fail_after(PATIENCE):
-            told = await run.hear()
-        run.pid, run.launcher, run.spawner = told["pid"], told["launcher"], told["spawner"]
-        run.reapers, run.boot = told["reapers"], told["boot"]
+            report = await run.read_report()
+        run.pid, run.launcher, run.spawner = report["pid"], report["launcher"], report["spawner"]
+        run.reapers, run.boot = report["reapers"], report["boot"]
         yield run
     finally:
         with trio.CancelScope(shield=True):

@@ -28,7 +28,7 @@ def command(notes: str, shapes: str) -> Command:
     )
 
 
-def say(**what: object) -> None:
+def report(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
@@ -38,7 +38,7 @@ async def spawn_for_ever(launcher: SpawnerLauncher, notes: str) -> None:
 
 
 class CommandLines:
-    """Lines on standard input."""
+    """Commands, one a line, on standard input."""
 
     def __init__(self) -> None:
         self._stream = trio.lowlevel.FdStream(os.dup(0))
@@ -54,30 +54,30 @@ class CommandLines:
         return line.decode()
 
 
-async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
+async def run_commands(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
     """Read and run commands."""
-    orders = CommandLines()
+    lines = CommandLines()
     first = launcher.spawner_pid
     async with trio.open_nursery() as nursery:
         while True:
-            match await orders.next():
-                case "facts":  # of all trees, when they are over
-                    facts = [await tree.wait_empty() for tree in trees]
-                    say(facts=msgspec.to_builtins(facts))
+            match await lines.next():
+                case "reports":  # of all trees, when they are over
+                    reports = [await tree.wait_empty() for tree in trees]
+                    report(reports=msgspec.to_builtins(reports))
                 case "successor":  # of the first spawner
                     while launcher.spawner_pid in (0, first):  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(spawner=launcher.spawner_pid)
+                    report(spawner=launcher.spawner_pid)
                 case "spawner":
                     while not launcher.spawner_pid:  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(spawner=launcher.spawner_pid)
+                    report(spawner=launcher.spawner_pid)
                 case "kill":
                     for tree in trees:
                         tree.kill()
                 case "spawn":
                     trees.append(await launcher.spawn(command(notes, "plain")))
-                    say(spawner=launcher.spawner_pid, over=[tree.is_over for tree in trees])
+                    report(spawner=launcher.spawner_pid, over=[tree.is_over for tree in trees])
                 case "storm":  # spawns without end
                     for _ in range(3):
                         nursery.start_soon(spawn_for_ever, launcher, notes)
@@ -85,7 +85,7 @@ async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -
                     copy = os.fork()
                     if not copy:
                         hold()
-                    say(copy=copy)
+                    report(copy=copy)
                 case _:
                     nursery.cancel_scope.cancel()
                     return
@@ -101,14 +101,14 @@ async def main(*arguments: str) -> None:
     async with open_launcher(state_dir=Path(state), kind=LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         trees = [await launcher.spawn(command(notes, each)) for each in shapes]
-        say(
+        report(
             pid=os.getpid(),
             launcher=launcher.number,
             spawner=launcher.spawner_pid,
             reapers=[tree.reaper[0] for tree in trees],
             boot=msgspec.to_builtins(launcher.boot),
         )
-        await obey(launcher, trees, notes)
+        await run_commands(launcher, trees, notes)
 
 
 if __name__ == "__main__":

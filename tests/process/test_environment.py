@@ -76,10 +76,10 @@ def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
 
 
 def test_our_mark_is_last_and_no_job_sets_it() -> None:
-    mark = {"SESSIONMGR_TREE": "1f"}
-    assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, mark=mark) == OURS | mark
+    tag = {"SESSIONMGR_TREE": "1f"}
+    assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, tag=tag) == OURS | tag
     with pytest.raises(EnvironmentVariableInvalid, match="tag of the process tree"):
-        build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, mark=mark)
+        build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, tag=tag)
 
 
 def test_the_sandbox_is_the_users_word_and_never_ours() -> None:

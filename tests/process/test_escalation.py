@@ -13,7 +13,7 @@ from sessionmgr.process.exit_report import EmptyProof, ExitReport, ProgramExit
 from sessionmgr.process.exit_state import ExitState
 from sessionmgr.process.launcher import ChildTree, Launcher
 
-LADDER = Escalation(polite=3.0, term=5.0, linger=0.5, kill=7.0)
+ESCALATION = Escalation(polite=3.0, term=5.0, linger=0.5, kill=7.0)
 NEVER = "never"
 COMMAND = Command(argv=("x",), cwd="/", env={})
 
@@ -100,15 +100,15 @@ async def test_each_step_has_its_grace_and_the_next_comes_only_after_it(
     autojump_clock: MockClock, ends_at: str, leaves: bool, steps: list[tuple[str, float]]
 ) -> None:
     tree = FakeTree(ends_at, leaves=leaves)
-    facts = await end_tree(tree, LADDER, tree.ask)
+    report = await end_tree(tree, ESCALATION, tree.ask)
     assert tree.steps == steps
-    assert facts.forced == ("kill" in dict(steps))
-    assert (facts.emptied is EmptyProof.UNPROVED) == (ends_at == NEVER)
+    assert report.forced == ("kill" in dict(steps))
+    assert (report.emptied is EmptyProof.UNPROVED) == (ends_at == NEVER)
 
 
 async def test_without_a_polite_way_the_first_step_is_term(autojump_clock: MockClock) -> None:
     tree = FakeTree("SIGTERM")
-    await end_tree(tree, LADDER)
+    await end_tree(tree, ESCALATION)
     assert tree.steps == [("SIGTERM", 0)]
 
 
@@ -125,7 +125,7 @@ async def test_a_polite_end_that_hangs_or_fails_takes_its_grace_and_no_more(
     autojump_clock: MockClock, polite: Callable[[ChildTree], Awaitable[None]]
 ) -> None:
     tree = FakeTree("SIGTERM")
-    await end_tree(tree, LADDER, polite)
+    await end_tree(tree, ESCALATION, polite)
     assert tree.steps == [("SIGTERM", 3)]
 
 
@@ -138,7 +138,7 @@ async def test_a_polite_end_need_not_return_when_the_child_is_gone(
         await tree.ask(tree_)
         await trio.sleep_forever()
 
-    await end_tree(tree, LADDER, ask_and_hang)
+    await end_tree(tree, ESCALATION, ask_and_hang)
     assert trio.current_time() == tree.begin
 
 
@@ -148,7 +148,7 @@ async def test_a_caller_that_is_cancelled_walks_all_of_it_and_is_cancelled_then(
 ) -> None:
     tree = FakeTree(ends_at)
     with trio.CancelScope() as scope:
-        async with open_tree(FakeLauncher(tree), COMMAND, ladder=LADDER, polite=tree.ask):
+        async with open_tree(FakeLauncher(tree), COMMAND, escalation=ESCALATION, polite=tree.ask):
             scope.cancel()
             await trio.lowlevel.checkpoint()
     assert scope.cancelled_caught
@@ -162,7 +162,7 @@ async def test_an_error_in_the_block_comes_out_bare_after_the_end(
 ) -> None:
     tree = FakeTree("kill")
     with pytest.raises(ZeroDivisionError):
-        async with open_tree(FakeLauncher(tree), COMMAND, ladder=LADDER):
+        async with open_tree(FakeLauncher(tree), COMMAND, escalation=ESCALATION):
             _ = 1 / 0
     assert [name for name, _ in tree.steps] == ["SIGTERM", "kill", "close"]
 

@@ -32,7 +32,7 @@ wait $!
 echo went on >went-on
 """
 
-MARKED = """
+TAGGED = """
 import resource, sys, time
 resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
 print(flush=True)
@@ -61,10 +61,10 @@ def family(number: int) -> Generator[tuple[int, int]]:
 
 
 @contextmanager
-def marked(limit: int, *around: int) -> Generator[subprocess.Popen[bytes]]:
+def tagged(limit: int, *around: int) -> Generator[subprocess.Popen[bytes]]:
     """Run a process with this tag in its limit, and those in its environment."""
     value = ":".join(map(tree_tag.format_tag, around))
-    command = [sys.executable, "-I", "-S", "-c", MARKED, str(limit)]
+    command = [sys.executable, "-I", "-S", "-c", TAGGED, str(limit)]
     env = {tree_tag.VARIABLE: value} if around else {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as process:
         try:
@@ -79,8 +79,8 @@ def test_what_a_launcher_inside_a_tree_has_started_is_killed_whatever_else_it_ca
     outer, inner = tree_tag.new_launcher_number(), tree_tag.new_launcher_number()
     tree, own = tree_tag.make_tag(outer, 5), tree_tag.make_tag(inner, 7)
     with (
-        marked(own) as bare,  # started without an environment
-        marked(tree_tag.make_tag(inner, 0), tree) as spawner,
+        tagged(own) as bare,  # started without an environment
+        tagged(tree_tag.make_tag(inner, 0), tree) as spawner,
     ):
         assert TaggedProcessKiller(lambda each: each == tree).run(10).clean
         assert [each.wait(60) for each in (bare, spawner)] == [-signal.SIGKILL] * 2
@@ -90,9 +90,9 @@ def test_a_launcher_around_a_tree_is_spared_with_all_that_it_has_started() -> No
     around, inner = tree_tag.new_launcher_number(), tree_tag.new_launcher_number()
     outer, tree = tree_tag.make_tag(around, 5), tree_tag.make_tag(inner, 7)
     with (
-        marked(tree_tag.make_tag(around, 6)) as other,
+        tagged(tree_tag.make_tag(around, 6)) as other,
         # Where a limit cannot be raised any more, it is still that of the surrounding tree.
-        marked(outer, outer, tree) as inside,
+        tagged(outer, outer, tree) as inside,
     ):
         assert TaggedProcessKiller(lambda each: each == tree).run(10).clean
         assert inside.wait(60) == -signal.SIGKILL

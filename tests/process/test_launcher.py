@@ -98,14 +98,14 @@ async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: La
             assert await read_all(tree.stdout) == b"yes"
             assert await read_all(tree.stderr) == b"no\n"
             assert await tree.wait_exit() == ProgramExit(exit_code=3)
-            facts = await tree.wait_empty()
-        assert facts == await tree.wait_empty(), "and it is known after the block, too"
-        assert (facts.exit_code, facts.signal) == (3, None)
-        assert facts.ending is ExitKind.EXITED
-        assert facts.emptied is EMPTY[kind]
-        assert not facts.forced
-        assert not facts.killed_by_os
-        assert facts.left_running == ()
+            report = await tree.wait_empty()
+        assert report == await tree.wait_empty(), "and it is known after the block, too"
+        assert (report.exit_code, report.signal) == (3, None)
+        assert report.ending is ExitKind.EXITED
+        assert report.emptied is EMPTY[kind]
+        assert not report.forced
+        assert not report.killed_by_os
+        assert report.left_running == ()
 
 
 @BOTH
@@ -201,17 +201,17 @@ async def test_whatever_lives_on_is_ended_and_named(
 ) -> None:
     async with launching(tmp_path, kind) as launcher:
         # A program that ends at SIGTERM gets all the time that it needs.
-        ladder = PATIENT if sent == signal.SIGTERM else HASTY
-        async with open_tree(launcher, shell(script), ladder=ladder) as tree:
+        escalation = PATIENT if sent == signal.SIGTERM else HASTY
+        async with open_tree(launcher, shell(script), escalation=escalation) as tree:
             await (tree.stderr if ">&2" in script else tree.stdout).receive_some()
             if code is not None:
                 await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.ending is ending
-        assert (facts.exit_code, facts.signal) == (code, sent)
-        assert facts.forced
-        assert not facts.killed_by_os
-        assert facts.emptied is EMPTY[kind]
+        report = await tree.wait_empty()
+        assert report.ending is ending
+        assert (report.exit_code, report.signal) == (code, sent)
+        assert report.forced
+        assert not report.killed_by_os
+        assert report.emptied is EMPTY[kind]
 
 
 @BOTH
@@ -223,10 +223,10 @@ async def test_a_deadly_signal_that_we_did_not_send_was_the_system(
         async with open_tree(launcher, shell("exec sleep 1000")) as tree:
             os.kill(tree.pid, number)
             await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.killed_by_os
-        assert facts.signal == number
-        assert not facts.forced
+        report = await tree.wait_empty()
+        assert report.killed_by_os
+        assert report.signal == number
+        assert not report.forced
 
 
 @BOTH
@@ -312,7 +312,7 @@ async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
     with trio.CancelScope() as scope:
         async with (
             launching(tmp_path, kind) as launcher,
-            open_tree(launcher, deaf, ladder=HASTY) as tree,
+            open_tree(launcher, deaf, escalation=HASTY) as tree,
         ):
             trees.append(tree)
             await tree.stdout.receive_some()
@@ -336,13 +336,13 @@ async def test_a_reaper_that_somebody_stopped_is_killed_and_its_tree_with_it(
 ) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         what = shell("setsid sleep 1000 & echo; sleep 1000")
-        async with open_tree(launcher, what, ladder=Escalation(term=0.2, kill=0.2)) as tree:
+        async with open_tree(launcher, what, escalation=Escalation(term=0.2, kill=0.2)) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.stdout.receive_some()
             os.kill(tree.reaper[0], signal.SIGSTOP)
-        facts = await tree.wait_empty()
-        assert facts.emptied is EmptyProof.SWEPT
-        assert facts.forced
+        report = await tree.wait_empty()
+        assert report.emptied is EmptyProof.SWEPT
+        assert report.forced
 
 
 async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
@@ -367,22 +367,22 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
 async def test_a_reaper_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         reapers: list[tuple[int, int]] = []
-        marks: list[str] = []
+        tags: list[str] = []
         for each in range(6):
             async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
                 assert isinstance(tree, ReaperTree)
                 reapers.append(tree.reaper)
-                marks.append(tree.id)
+                tags.append(tree.id)
                 assert tag_from_limit(tree.pid) == [tree.tag]
                 assert tree.stdin is not None
                 await tree.stdin.aclose()
-                facts = await tree.wait_empty()
-            assert (facts.exit_code, facts.emptied) == (each, EmptyProof.NO_CHILD)
-            assert not facts.forced
+                report = await tree.wait_empty()
+            assert (report.exit_code, report.emptied) == (each, EmptyProof.NO_CHILD)
+            assert not report.forced
             await trio.testing.wait_all_tasks_blocked()
         # One was ready for the first; the next was requested then, and may come at any time.
         assert len(set(reapers)) <= 2
-        assert len(set(marks)) == 6
+        assert len(set(tags)) == 6
 
 
 async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:
@@ -400,9 +400,9 @@ async def test_a_reaper_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Pat
         async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.emptied is EmptyProof.NO_CHILD
-        assert facts.forced
+        report = await tree.wait_empty()
+        assert report.emptied is EmptyProof.NO_CHILD
+        assert report.forced
         await until(lambda: not is_alive(*tree.reaper))
 
 

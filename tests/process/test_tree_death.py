@@ -15,7 +15,7 @@ from tests.process.owner_processes import (
     USERS,
     is_alive,
     kill,
-    open_way,
+    open_to_all_users,
     owner,
     owner_helpers,
     tagged_processes,
@@ -49,13 +49,13 @@ async def test_without_reapers_trees_end_and_the_owner_knows_it(
         await run.until_noted(NOTES)
         kill(*run.reapers, *([run.spawner] if "spawner" in killed else []))
         await run.until_empty()
-        await run.tell("facts")
-        told = await run.hear()
-        assert [each["emptied"] for each in told["facts"]] == ["swept"] * 4
-        assert {each["ending"] for each in told["facts"]} == {"lost"}
+        await run.send("reports")
+        report = await run.read_report()
+        assert [each["emptied"] for each in report["reports"]] == ["swept"] * 4
+        assert {each["ending"] for each in report["reports"]} == {"lost"}
         assert is_alive(run.pid)
-        await run.tell("spawn")  # the owner continues to work
-        await run.hear()
+        await run.send("spawn")  # the owner continues to work
+        await run.read_report()
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -64,11 +64,11 @@ async def test_no_run_dies_of_its_spawner_which_is_replaced(tmp_path: Path, user
         await run.until_noted(NOTES + 1)
         before = tagged_processes(run.launcher)
         kill(run.spawner)
-        await run.tell("spawn")
-        told = await run.hear()
-        assert told["over"] == [False, False, False]
-        await run.tell("successor")
-        await run.hear()
+        await run.send("spawn")
+        report = await run.read_report()
+        assert report["over"] == [False, False, False]
+        await run.send("successor")
+        await run.read_report()
         assert set(before) <= set(tagged_processes(run.launcher))
         # The new one was never an ancestor of the old trees, and kills them all the same.
         kill(run.pid, *run.reapers)
@@ -80,7 +80,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
     tmp_path: Path, user: str
 ) -> None:
     state = tmp_path / "state"
-    open_way(state)
+    open_to_all_users(state)
     async with owner(tmp_path / "1", user, FAMILY, *ENDLESS, state=state) as run:
         await run.until_noted(NOTES)
         # Stop all of them first: the last one alive could replace a spawner or end a tree.
@@ -96,7 +96,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
             assert len({pid for pid, _ in run.noted()} & killed) > NOTES // 2
             assert second.boot["left_running"] == []
             await run.until_nothing()
-            await second.tell("leave")
+            await second.send("leave")
             await second.until_nothing()
         assert list(state.iterdir()) == []
 
@@ -112,8 +112,8 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
         await trio.sleep(float(os.environ.get("SESSIONMGR_TEST_STOPPED", "2")))
         assert set(before) <= set(tagged_processes(run.launcher))  # others may have started
         os.kill(run.pid, signal.SIGCONT)
-        await run.tell("spawn")
-        assert (await run.hear())["over"] == [False, False]
+        await run.send("spawn")
+        assert (await run.read_report())["over"] == [False, False]
         os.kill(run.pid, signal.SIGSTOP)
         kill(run.pid)
         await run.until_nothing()
@@ -133,18 +133,18 @@ async def test_an_owner_that_is_asked_to_end_leaves_nothing(
 async def test_a_kill_proves_that_each_tree_is_empty(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
         await run.until_noted(NOTES)
-        await run.tell("kill")
+        await run.send("kill")
         await run.until_empty()
-        await run.tell("facts")
-        told = await run.hear()
-        assert [each["emptied"] for each in told["facts"]] == ["no_child"] * 4
+        await run.send("reports")
+        report = await run.read_report()
+        assert [each["emptied"] for each in report["reports"]] == ["no_child"] * 4
 
 
 async def test_a_forked_copy_of_the_owner_keeps_nothing_alive(tmp_path: Path) -> None:
     async with owner(tmp_path, USERS[-1], FAMILY) as run:
         await run.until_noted(NOTES)
-        await run.tell("fork")
-        copy = (await run.hear())["copy"]
+        await run.send("fork")
+        copy = (await run.read_report())["copy"]
         kill(run.pid)
         await run.until_empty()
         assert is_alive(copy)
@@ -159,7 +159,7 @@ async def test_an_owner_that_dies_while_it_starts_children_leaves_nothing(
     tmp_path: Path, after: float, too: str
 ) -> None:
     async with owner(tmp_path, USERS[-1], "plain") as run:
-        await run.tell("storm")
+        await run.send("storm")
         await run.until_noted(2)
         await trio.sleep(after)
         kill(run.pid, *([run.spawner] if too else []))
@@ -170,13 +170,13 @@ async def test_an_owner_that_dies_while_it_starts_children_leaves_nothing(
 async def test_spawners_may_die_while_children_are_started(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, "plain") as run:
         for _ in range(3):
-            await run.tell("storm")
+            await run.send("storm")
             kill(run.spawner)
-            await run.tell("spawn")
-            told = await run.hear()
-            assert not any(told["over"])
-            await run.tell("spawner")
-            run.spawner = (await run.hear())["spawner"]
+            await run.send("spawn")
+            report = await run.read_report()
+            assert not any(report["over"])
+            await run.send("spawner")
+            run.spawner = (await run.read_report())["spawner"]
         kill(run.pid)
         await run.until_nothing()
 
@@ -187,7 +187,7 @@ async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, k
         await run.until_noted(5)
         inner = [each for pid, _ in run.noted() for each in process_tags(pid)]
         assert {launcher_number(each) for each in inner} > {run.launcher}
-        assert tagged_processes(run.launcher), "the outer mark stands in the environment, at least"
+        assert tagged_processes(run.launcher), "the outer tag is in the environment, at least"
         if killed == "owner":
             kill(run.pid)
         else:
@@ -211,15 +211,15 @@ async def test_a_process_of_another_user_is_reported_and_not_waited_for(tmp_path
         await run.until_noted(1)
         # Before it executes sleep it has only the rights of root, and may still be killed.
         await until(lambda: any(_is_sleep_of_root(pid) for pid in run.left()))
-        await run.tell("kill")
-        await run.tell("facts")
+        await run.send("kill")
+        await run.send("reports")
         with trio.fail_after(PATIENCE):
-            (facts,) = (await run.hear())["facts"]
-        (other,) = facts["left_running"]
+            (ended,) = (await run.read_report())["reports"]
+        (other,) = ended["left_running"]
         assert (other["name"], other["uid"]) == ("sleep", 0)
         assert is_alive(other["pid"])
-        assert facts["emptied"] == "unproved"
-        await run.tell("leave")
+        assert ended["emptied"] == "unproved"
+        await run.send("leave")
         await until(lambda: not is_alive(run.pid))
 
 

@@ -45,7 +45,7 @@ class SessionWriter:
         self.fence = 0
         self.last = 0
 
-    async def keep(self) -> None:
+    async def write_for_ever(self) -> None:
         """Acquire the lease, end the runs of the writer before, then write for ever."""
         new = NewSession(session_id=self.session_id, provider="p", at=1, body=b"")
         await self.store.create_session(new)
@@ -99,22 +99,22 @@ async def write(path: str, seed: int) -> None:
     chance = random.Random(seed)
     async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         for n in range(SESSIONS):
-            keeper = SessionWriter(store, f"ses_{n}", random.Random(chance.random()))
-            nursery.start_soon(keeper.keep)
+            writer = SessionWriter(store, f"ses_{n}", random.Random(chance.random()))
+            nursery.start_soon(writer.write_for_ever)
 
 
 def kill_once(path: str, chance: random.Random) -> dict[str, int]:
     """Let the writer run for a while, kill it, and return what was acknowledged."""
-    out, told = os.pipe()
+    out, report = os.pipe()
     seed = chance.getrandbits(32)
     pid = os.fork()
     if not pid:
-        os.dup2(told, 1)
+        os.dup2(report, 1)
         os.close(out)
-        os.close(told)
+        os.close(report)
         trio.run(write, path, seed)
         os._exit(1)
-    os.close(told)
+    os.close(report)
     said = bytearray()
     acknowledgements = chance.choice([0, 1, 5, 20, 60])
     while said.count(b"\n") < acknowledgements:

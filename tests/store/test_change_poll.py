@@ -28,12 +28,12 @@ class SharedFile:
     """File in which other processes write, and the tasks that wait for it."""
 
     def __init__(self, interval: float | None = 1.0) -> None:
-        self.bells = ChangeNotifier()
+        self.notifier = ChangeNotifier()
         self.written: dict[ChangeKey, int] = {}
         self.looks: list[float] = []
         self.woken: list[tuple[str, float]] = []
         self.fails = False
-        self.watch = ChangePoller(self.bells, self.look, interval)
+        self.poller = ChangePoller(self.notifier, self.look, interval)
 
     async def look(self, awaited: Mapping[ChangeKey, int]) -> Sequence[tuple[ChangeKey, int]]:
         await trio.lowlevel.checkpoint()
@@ -44,8 +44,8 @@ class SharedFile:
         return [(key, self.written[key]) for key in awaited if key in self.written]
 
     async def wait(self, name: str, key: ChangeKey = KEY, after: int = 0) -> None:
-        with self.bells.subscribe(key, after) as waiter:
-            await self.watch.wait(waiter)
+        with self.notifier.subscribe(key, after) as waiter:
+            await self.poller.wait(waiter)
         self.woken.append((name, trio.current_time()))
 
 
@@ -57,7 +57,7 @@ async def test_nothing_is_looked_at_while_nobody_waits(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.wait, "a")
         await trio.testing.wait_all_tasks_blocked()
-        world.bells.notify(KEY, 1)
+        world.notifier.notify(KEY, 1)
     await trio.sleep(100)
     assert world.looks == []
 
@@ -125,7 +125,7 @@ async def test_all_leave_at_once(
             nursery.start_soon(world.wait, str(n))
         await trio.sleep(1.5)
         nursery.cancel_scope.cancel()
-    assert len(world.bells) == 0
+    assert len(world.notifier) == 0
     await trio.sleep(50)
     assert len(world.looks) == 1
 
@@ -161,7 +161,7 @@ async def test_without_an_interval_only_our_own_writing_wakes(
         nursery.start_soon(partial(world.wait, "a"))
         await trio.sleep(1000)
         assert world.woken == []
-        world.bells.notify(KEY, 1)
+        world.notifier.notify(KEY, 1)
     assert world.looks == []
 
 

@@ -233,11 +233,11 @@ class MemoryStore(MemoryJournal):
         return result
 
 
-def _put(shelf: dict[str, bytes], key: str, body: bytes | None) -> None:
+def _put(entries: dict[str, bytes], key: str, body: bytes | None) -> None:
     if body is None:
-        shelf.pop(key, None)
+        entries.pop(key, None)
     else:
-        shelf[key] = body
+        entries[key] = body
 
 
 def _sum(rows: Sequence[LedgerRow]) -> CostTotals:

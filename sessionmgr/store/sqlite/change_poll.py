@@ -23,11 +23,11 @@ class ChangePoller:
 
     def __init__(
         self,
-        bells: ChangeNotifier,
+        notifier: ChangeNotifier,
         look: Callable[[Mapping[ChangeKey, int]], Awaitable[Sequence[tuple[ChangeKey, int]]]],
         interval: float | None,
     ) -> None:
-        self._notifier = bells
+        self._notifier = notifier
         self._look = look
         self._interval = interval
         self._polling_waiter: ChangeWaiter | None = None

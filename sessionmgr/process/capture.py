@@ -114,8 +114,8 @@ class CaptureFile:
         self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
         self._path: Final = path
         self._closed: Final = closed
-        self._began: Final = trio.current_time() if began is None else began
-        self._begun: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
+        self._started_at: Final = trio.current_time() if began is None else began
+        self._partial: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
         self._lock: Final = threading.RLock()
         """Protects the state that the loop and the thread share: all below."""
         self._waiting: Final[deque[bytes]] = deque()
@@ -129,21 +129,21 @@ class CaptureFile:
 
     def record_data(self, direction: Direction, data: bytes | bytearray | memoryview) -> None:
         """Add entries for the lines that `data` completes."""
-        begun = self._begun[direction]
-        begun += data
-        if b"\n" not in data and len(begun) < LONGEST:
+        text = self._partial[direction]
+        text += data
+        if b"\n" not in data and len(text) < LONGEST:
             return
-        *lines, rest = begun.split(b"\n")
+        *lines, rest = text.split(b"\n")
         for line in lines:
             self._line(direction, bytes(line))
         if len(rest) >= LONGEST:
             self._line(direction, bytes(rest), note="a piece of a line")
             rest = bytearray()
-        self._begun[direction] = rest
+        self._partial[direction] = rest
 
     def record_end(self, direction: Direction) -> None:
         """Record that a pipe has ended."""
-        rest, self._begun[direction] = self._begun[direction], bytearray()
+        rest, self._partial[direction] = self._partial[direction], bytearray()
         if rest:
             self._line(direction, bytes(rest), note="without a newline")
 
@@ -188,7 +188,7 @@ class CaptureFile:
             self._left_out = 0
 
     def _queue(self, entry: dict[str, Json]) -> None:
-        entry = {"t": round(trio.current_time() - self._began, 3), **entry}
+        entry = {"t": round(trio.current_time() - self._started_at, 3), **entry}
         data = msgspec.json.encode(entry) + b"\n"
         self._waiting.append(data)
         self._size += len(data)

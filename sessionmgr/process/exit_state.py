@@ -29,14 +29,14 @@ class ExitState:
     program that ends after it has not ended by itself.
     """
 
-    __slots__ = ("_emptied", "_exit", "_forced", "_left", "_lot", "_ours", "_stood")
+    __slots__ = ("_emptied", "_exit", "_forced", "_kind", "_left", "_ours", "_waiting")
 
     def __init__(self) -> None:
-        self._lot: trio.lowlevel.ParkingLot | None = None
+        self._waiting: trio.lowlevel.ParkingLot | None = None
         self._exit: ProgramExit | None = None
         self._ours = False
         self._forced = False
-        self._stood: ExitKind | None = None
+        self._kind: ExitKind | None = None
         self._emptied: EmptyProof | None = None
         self._left: tuple[LeftRunning, ...] = ()
 
@@ -55,12 +55,12 @@ class ExitState:
         if self.is_over:
             return
         self._forced = True
-        if self._stood is not None:
+        if self._kind is not None:
             return
         if self._exit is not None:
-            self._stood = ExitKind.LEFT_DESCENDANTS
+            self._kind = ExitKind.LEFT_DESCENDANTS
         else:
-            self._stood = ExitKind.CLOSED_STDOUT if _is_closed(stdout) else ExitKind.STILL_RUNNING
+            self._kind = ExitKind.CLOSED_STDOUT if _is_closed(stdout) else ExitKind.STILL_RUNNING
 
     def set_exited(self, code: int, *, ours: bool) -> None:
         """Record the program's end: exit code, or minus the signal; `ours` if we sent that."""
@@ -73,23 +73,23 @@ class ExitState:
         if self._emptied is None:
             self._emptied = emptied
             self._left = left
-            if emptied is EmptyProof.SWEPT and self._stood is None:
-                self._stood = ExitKind.LOST
+            if emptied is EmptyProof.SWEPT and self._kind is None:
+                self._kind = ExitKind.LOST
             self.notify()
 
     def notify(self) -> None:
         """Wake all waiting tasks."""
-        if self._lot is not None:
-            self._lot.unpark_all()
+        if self._waiting is not None:
+            self._waiting.unpark_all()
 
-    async def wait_until(self, came: Callable[[], bool]) -> None:
+    async def wait_until(self, is_true: Callable[[], bool]) -> None:
         """Wait until the condition is true."""
-        if came():
+        if is_true():
             await trio.lowlevel.checkpoint()
-        while not came():  # the wait itself is a checkpoint
-            if self._lot is None:
-                self._lot = trio.lowlevel.ParkingLot()
-            await self._lot.park()
+        while not is_true():  # the wait itself is a checkpoint
+            if self._waiting is None:
+                self._waiting = trio.lowlevel.ParkingLot()
+            await self._waiting.park()
 
     async def wait_exit(self) -> ProgramExit:
         """Wait for the program's end."""
@@ -115,8 +115,8 @@ class ExitState:
         )
 
     def _ending(self) -> ExitKind:
-        if self._stood is not None:
-            return self._stood
+        if self._kind is not None:
+            return self._kind
         return ExitKind.LOST if self._exit is None else ExitKind.EXITED
 
 

@@ -39,7 +39,9 @@ _QUIET: Final = 3
 _LEAST: Final = 50
 """Minimum number of scans, even after the time limit: the machine may have been suspended."""
 _CHASE_STEPS: Final = 60
+"""Number of steps of a chase, which kills the newest processes between two scans."""
 _BORN: Final = 512
+"""Maximum number of processes born during a scan that are examined after it."""
 _NEWEST: Final = 8
 """Number of newest process numbers that each step of a chase examines."""
 _GENERATIONS: Final = 32

@@ -49,8 +49,8 @@ class ProcessGroupTree:
         self._process = process
         self._launcher = launcher
         self._sent: set[int] = set()
-        self._to_do = {"closed", "reaped"}
-        self.course = ExitState()
+        self._pending = {"closed", "reaped"}
+        self.exit_state = ExitState()
         self.stdin = process.stdin
         self.stdout: trio.abc.ReceiveStream = process.stdout
         self.stderr: trio.abc.ReceiveStream = process.stderr
@@ -71,25 +71,25 @@ class ProcessGroupTree:
     @property
     def is_over(self) -> bool:
         """Whether the tree is known to be over."""
-        return self.course.is_over
+        return self.exit_state.is_over
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone; do nothing if it has ended."""
         if self._process.poll() is not None:
             return
         if number in (signal.SIGKILL, signal.SIGTERM):
-            self.course.set_forced(self._stdout_number())
+            self.exit_state.set_forced(self._stdout_number())
         with contextlib.suppress(PermissionError):
             self._process.send_signal(number)
             self._sent.add(number)
 
     def kill(self) -> None:
         """Begin to kill the whole group."""
-        if self.course.is_over or not _exists(self.pid):
+        if self.exit_state.is_over or not _exists(self.pid):
             return
         if self._process.poll() is not None:
             self.set_exited(self._process.poll() or 0)
-        self.course.set_forced(self._stdout_number())
+        self.exit_state.set_forced(self._stdout_number())
         self._sent.add(signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -100,19 +100,19 @@ class ProcessGroupTree:
 
     async def wait_exit(self) -> ProgramExit:
         """Wait for the end of the program."""
-        return await self.course.wait_exit()
+        return await self.exit_state.wait_exit()
 
     async def wait_empty(self) -> ExitReport:
         """Wait until its group is gone."""
-        return await self.course.wait_over()
+        return await self.exit_state.wait_over()
 
     async def abandon(self) -> ExitReport:
         """Stop waiting for the end of the group."""
         await trio.lowlevel.checkpoint()
-        if not self.course.is_over:
+        if not self.exit_state.is_over:
             group = LeftRunning(pid=self.pid, name="process group", uid=-1)
-            self.course.set_over(EmptyProof.UNPROVED, (group,))
-        return self.course.report()
+            self.exit_state.set_over(EmptyProof.UNPROVED, (group,))
+        return self.exit_state.report()
 
     async def aclose(self) -> None:
         """Close the pipes, and kill the group if it lives."""
@@ -125,24 +125,24 @@ class ProcessGroupTree:
 
     def _forget(self, done: str) -> None:
         """Remove it from the launcher, once it is both closed and reaped."""
-        self._to_do.discard(done)
-        if not self._to_do:
+        self._pending.discard(done)
+        if not self._pending:
             self._launcher.trees.pop(self.tag, None)
 
     def set_exited(self, code: int) -> None:
         """Record the program's end."""
-        if self.course.exit is None:
-            self.course.set_exited(code, ours=-code in self._sent)
+        if self.exit_state.exit is None:
+            self.exit_state.set_exited(code, ours=-code in self._sent)
 
     @enable_ki_protection
     async def wait_and_reap(self) -> None:
         """Reap the program, and wait until its group is gone."""
         self.set_exited(await self._process.wait())
         pause = _LOOK_FIRST
-        while _exists(self.pid) and not self.course.is_over:
+        while _exists(self.pid) and not self.exit_state.is_over:
             await trio.sleep(pause)
             pause = min(pause * 2, _LOOK_AT_LAST)
-        self.course.set_over(EmptyProof.GROUP_GONE)
+        self.exit_state.set_over(EmptyProof.GROUP_GONE)
         self._forget("reaped")
 
 

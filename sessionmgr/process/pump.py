@@ -86,9 +86,9 @@ class PipePump:
         exception of a callback is raised in an exception group.
         """
         out = _PipeReader("stdout", stdout, self._decoder, self._take, self._room)
-        complaints = LineDecoder(READ)  # for a tail and not a protocol: long lines may be cut
+        stderr_decoder = LineDecoder(READ)  # for a tail and not a protocol: long lines may be cut
         room = None if self._take_error is None else self._room
-        err = _PipeReader("stderr", stderr, complaints, self._take_error, room, self.tail)
+        err = _PipeReader("stderr", stderr, stderr_decoder, self._take_error, room, self.tail)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._drain_after_exit, exited, (out, err))

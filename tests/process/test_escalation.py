@@ -30,45 +30,45 @@ class FakeTree:
         self.stderr: trio.abc.ReceiveStream = trio.testing.memory_stream_one_way_pair()[1]
         self.ends_at = ends_at
         self.leaves = leaves
-        self.course = ExitState()
+        self.exit_state = ExitState()
         self.steps: list[tuple[str, float]] = []
         self.begin = trio.current_time()
 
     def step(self, name: str) -> None:
         self.steps.append((name, trio.current_time() - self.begin))
         if name in (self.ends_at, "kill") and self.ends_at != NEVER:
-            if self.course.exit is None:
-                self.course.set_exited(0, ours=True)
+            if self.exit_state.exit is None:
+                self.exit_state.set_exited(0, ours=True)
             if not self.leaves or name == "kill":
-                self.course.set_over(EmptyProof.NO_CHILD)
+                self.exit_state.set_over(EmptyProof.NO_CHILD)
 
     @property
     def is_over(self) -> bool:
-        return self.course.is_over
+        return self.exit_state.is_over
 
     async def ask(self, _tree: ChildTree) -> None:
         await trio.lowlevel.checkpoint()
         self.step("polite")
 
     def signal(self, number: signal.Signals) -> None:
-        if self.course.exit is None:
+        if self.exit_state.exit is None:
             self.step(number.name)
 
     def kill(self) -> None:
-        if not self.course.is_over:
-            self.course.set_forced(-1)
+        if not self.exit_state.is_over:
+            self.exit_state.set_forced(-1)
             self.step("kill")
 
     async def wait_exit(self) -> ProgramExit:
-        return await self.course.wait_exit()
+        return await self.exit_state.wait_exit()
 
     async def wait_empty(self) -> ExitReport:
-        return await self.course.wait_over()
+        return await self.exit_state.wait_over()
 
     async def abandon(self) -> ExitReport:
         await trio.lowlevel.checkpoint()
         self.step("abandon")
-        return self.course.report()
+        return self.exit_state.report()
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -154,7 +154,7 @@ async def test_a_caller_that_is_cancelled_walks_all_of_it_and_is_cancelled_then(
     assert scope.cancelled_caught
     names = [name for name, _ in tree.steps]
     assert (names[0], names[-1]) == ("polite", "close")
-    assert tree.course.is_over or ends_at == NEVER
+    assert tree.exit_state.is_over or ends_at == NEVER
 
 
 async def test_an_error_in_the_block_comes_out_bare_after_the_end(

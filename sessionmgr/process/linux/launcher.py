@@ -75,7 +75,7 @@ class SpawnerLauncher:
         self.dispatcher = SocketDispatcher()
         self._spawner: SpawnerProcess | None = None
         self._spawner_replaced = trio.lowlevel.ParkingLot()
-        self._room = trio.CapacityLimiter(MAX_STARTS)
+        self._start_limit = trio.CapacityLimiter(MAX_STARTS)
         self._numbers = itertools.cycle(range(1, tree_tag.TREES))
         self._trees: dict[int, ReaperTree] = {}
         self._orphaned: list[ReaperTree] = []
@@ -101,7 +101,7 @@ class SpawnerLauncher:
         return tree
 
     async def _spawn(self, command: Command) -> ReaperTree:
-        async with self._room:
+        async with self._start_limit:
             try:
                 with self._descriptors.reserve():
                     tree = await self._tree_with_reaper()

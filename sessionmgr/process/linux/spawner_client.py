@@ -35,7 +35,7 @@ class SpawnerProcess:
     def __init__(self, process: trio.Process, control: socket.socket) -> None:
         self._process = process
         self._control = control
-        self._turn = trio.Lock()
+        self._sending = trio.Lock()
         self.exited = trio.Event()
 
     @property
@@ -45,7 +45,7 @@ class SpawnerProcess:
 
     async def request_reaper(self, line: int) -> bool:
         """Request a reaper at the end of this socket; return False if the spawner has ended."""
-        async with self._turn:
+        async with self._sending:
             while not self.exited.is_set():
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
                 try:

@@ -19,21 +19,21 @@ class Wakeup:
     """Poll of descriptors, which SIGCHLD interrupts."""
 
     def __init__(self, *descriptors: int) -> None:
-        self._ears, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._signalled, self._signal = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._signal, warn_on_full_buffer=False)
         self._poll = select.poll()
-        self._poll.register(self._ears, select.POLLIN)
+        self._poll.register(self._signalled, select.POLLIN)
         for each in descriptors:
             self._poll.register(each, select.POLLIN)
 
     def wait(self, seconds: float | None = None) -> Iterable[int]:
         """Return the ready descriptors; none if a child died or the time is up."""
         ready = {each for each, _ in self._poll.poll(None if seconds is None else seconds * 1000)}
-        if self._ears in ready:
-            ready.discard(self._ears)
+        if self._signalled in ready:
+            ready.discard(self._signalled)
             with contextlib.suppress(BlockingIOError):
-                os.read(self._ears, 4096)
+                os.read(self._signalled, 4096)
         return ready
 
     def unregister(self, descriptor: int) -> None:
@@ -43,5 +43,5 @@ class Wakeup:
     def close(self) -> None:
         """Close the descriptors; a forked child does so before it makes a `Wakeup` of its own."""
         signal.set_wakeup_fd(-1)
-        os.close(self._ears)
-        os.close(self._bell)
+        os.close(self._signalled)
+        os.close(self._signal)

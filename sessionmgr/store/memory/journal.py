@@ -51,7 +51,7 @@ class MemoryJournal:
     """Journal part of the memory store: sessions, runs and events."""
 
     def __init__(self) -> None:
-        self._bells = ChangeNotifier()
+        self._notifier = ChangeNotifier()
         self._sessions: dict[str, MemorySession] = {}
         self._runs: dict[str, MemoryRun] = {}
         self._snapshots: dict[str, SnapshotRow] = {}
@@ -171,13 +171,13 @@ class MemoryJournal:
         begun = session.batches.get(append.first)
         if is_duplicate(append, len(session.events), begun):
             return AppendResult(append.rows[-1].seq, duplicate=True)
-        facts = {
+        known_runs = {
             run_id: KnownRun(run.session.new.session_id, run.status)
             for run_id in append_runs(append)
             for run in [self._runs.get(run_id)]
             if run is not None
         }
-        check_runs(append, ends, facts)
+        check_runs(append, ends, known_runs)
         for snapshot in append.snapshots:
             if self._snapshots.get(snapshot.snapshot_id, snapshot) != snapshot:
                 raise IdTaken("snapshot", snapshot.snapshot_id)
@@ -196,7 +196,7 @@ class MemoryJournal:
             session.closed = None
         if append.closes and session.closed is None:
             session.closed = append.at
-        self._bells.notify(("session", append.session_id), len(session.events))
+        self._notifier.notify(("session", append.session_id), len(session.events))
         return AppendResult(len(session.events))
 
     def _update_runs(self, append: Append, session: MemorySession, ends: Mapping[str, int]) -> None:
@@ -245,7 +245,7 @@ class MemoryJournal:
         """Wait until the session has an event above `after`."""
         await checkpoint()
         last = len(self._find(session_id).events)
-        return last if last > after else await self._bells.wait(("session", session_id), after)
+        return last if last > after else await self._notifier.wait(("session", session_id), after)
 
     async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
         """Drop streamed deltas of runs that ended before then."""

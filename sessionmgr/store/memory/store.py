@@ -175,7 +175,7 @@ class MemoryStore(MemoryJournal):
         if found is None:
             found = StoredRequest(number=len(self._requests) + 1, request=request)
             self._requests[request.request_id] = found
-            self._bells.notify(("requests", ""), found.number)
+            self._notifier.notify(("requests", ""), found.number)
         elif found.request != (request if found.result is None else without_body(request)):
             raise IdTaken("request", request.request_id)
         return found.number
@@ -190,7 +190,7 @@ class MemoryStore(MemoryJournal):
         """Wait until there is a request with a number above `after`."""
         await checkpoint()
         last = len(self._requests)
-        return last if last > after else await self._bells.wait(("requests", ""), after)
+        return last if last > after else await self._notifier.wait(("requests", ""), after)
 
     async def claim_request(
         self,
@@ -221,13 +221,13 @@ class MemoryStore(MemoryJournal):
                 owner=found.owner,
                 result=result,
             )
-            self._bells.notify(("result", request_id), 1)
+            self._notifier.notify(("result", request_id), 1)
 
     async def wait_result(self, request_id: str) -> bytes:
         """Wait until the request is completed; return its result."""
         await checkpoint()
         if self._request(request_id).result is None:
-            await self._bells.wait(("result", request_id), 0)
+            await self._notifier.wait(("result", request_id), 0)
         result = self._request(request_id).result
         assert result is not None
         return result

@@ -44,19 +44,19 @@ GROUP_ROWS: Final = 4096
 class DatabaseJob:
     """Job: some work on a connection, its size, and the task that waits for it."""
 
-    __slots__ = ("abandoned", "outcome", "rings", "rows", "size", "task", "work")
+    __slots__ = ("abandoned", "notifications", "outcome", "rows", "size", "task", "work")
 
     def __init__(
         self,
         work: Callable[[sqlite3.Connection], object],
         rows: int = 1,
         size: int = 0,
-        rings: Iterable[tuple[tuple[str, str], int]] = (),
+        notifications: Iterable[tuple[tuple[str, str], int]] = (),
     ) -> None:
         self.work = work
         self.rows = rows
         self.size = size
-        self.rings = rings
+        self.notifications = notifications
         """Notifications of waiters that are due once the work is done."""
         self.task: Task | None = None
         self.outcome: outcome.Outcome[object] | None = None
@@ -250,7 +250,12 @@ class InlineExecutor:
 
 
 class ThreadExecutor:
-    """Executor with one thread for each worker; jobs run in the order of their submission."""
+    """Executor with one thread for each worker; jobs run in the order of their submission.
+
+    Threads and tasks share no lock. Only trio's thread sets `task` and resumes tasks; only a
+    worker's thread sets `outcome`, before it posts the job back. A cancelled task sets `abandoned`
+    and leaves: the thread skips the job, or its outcome is dropped if the work has begun.
+    """
 
     def __init__(self, name: str, workers: Sequence[ConnectionWorker], done: Done) -> None:
         self._name: Final = name

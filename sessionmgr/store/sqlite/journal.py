@@ -110,9 +110,7 @@ class GroupWriter:
         known = find_stored(
             plain.connection, append.session_id, {row.run_id for row in append.rows}
         )
-        if known is None or any(
-            facts.session_id != append.session_id for facts in known.facts.values()
-        ):
+        if known is None or any(run.session_id != append.session_id for run in known.runs.values()):
             return False
         self._known[append.session_id] = known
         return plain.add(append, known)
@@ -143,9 +141,9 @@ class _PlainBatches:
         self.connection: Final = connection
         self._events: list[object] = []
         self._sessions: dict[int, int] = {}
-        self._runs: dict[int, int] = {}
+        self._lasts: dict[int, int] = {}
         """Last number of each run."""
-        self._begun: dict[int, int] = {}
+        self._firsts: dict[int, int] = {}
         """First number of each run among these events."""
 
     def add(self, append: Append, stored: StoredState) -> bool:
@@ -163,8 +161,8 @@ class _PlainBatches:
             key = keys[row.run_id]
             events += (session, batch, row.seq, key, row.type, row.body)
             if key is not None:
-                self._runs[key] = row.seq
-                self._begun.setdefault(key, row.seq)
+                self._lasts[key] = row.seq
+                self._firsts.setdefault(key, row.seq)
             batch = None
         self._sessions[session] = stored.last = seq - 1
         return True
@@ -175,14 +173,14 @@ class _PlainBatches:
             return
         self._execute(_insert_events, self._events, 6)
         runs: list[object] = []
-        for key, last in self._runs.items():
-            runs += (self._begun[key], last, key)
+        for key, last in self._lasts.items():
+            runs += (self._firsts[key], last, key)
         self._execute(_update_runs, runs, 3)
         sessions: list[object] = []
         for key, last in self._sessions.items():
             sessions += (last, key)
         self._execute(_update_sessions, sessions, 2)
-        self._events, self._sessions, self._runs, self._begun = [], {}, {}, {}
+        self._events, self._sessions, self._lasts, self._firsts = [], {}, {}, {}
 
     def _execute(self, statement: Callable[[int], str], values: list[object], columns: int) -> None:
         at, together = 0, TOGETHER
@@ -224,7 +222,7 @@ def append_one(connection: Connection, append: Append) -> AppendResult:
     check_fence(append, stored.fence)
     if is_duplicate(append, last, _batch_starting_at(connection, session, append.first, last)):
         return AppendResult(append.rows[-1].seq, duplicate=True)
-    check_runs(append, ends, stored.facts)
+    check_runs(append, ends, stored.runs)
     for data in append.blobs:
         put_blob(connection, hashlib.sha256(data).hexdigest(), data)
     for snapshot in append.snapshots:
@@ -257,14 +255,14 @@ def _batch_starting_at(connection: Connection, session: int, first: int, last: i
 class StoredState:
     """Stored state of an append's session, and of the runs that it names."""
 
-    __slots__ = ("facts", "fence", "keys", "last", "session")
+    __slots__ = ("fence", "keys", "last", "runs", "session")
 
     def __init__(self, session: int, fence: int, last: int) -> None:
         self.session: Final = session
         self.fence: Final = fence
         self.last = last
         self.keys: Final[dict[str | None, int | None]] = {None: None}
-        self.facts: Final[dict[str, KnownRun]] = {}
+        self.runs: Final[dict[str, KnownRun]] = {}
 
 
 def find_stored(
@@ -295,7 +293,7 @@ def find_stored(
                 "SELECT session_id FROM sessions WHERE key = ?", (owner,)
             ).fetchone()
         stored.keys[run_id] = key
-        stored.facts[run_id] = KnownRun(owned_by, status)
+        stored.runs[run_id] = KnownRun(owned_by, status)
     return stored
 
 

@@ -1,4 +1,9 @@
-"""SQLite store: its connections, its transactions, and the notification of commits."""
+"""SQLite store: its connections, its transactions, and the notification of commits.
+
+Two laws hold. Data is durable before it is visible: a task is notified only after the commit, so no
+reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so no
+commit can fall between its look and its wait.
+"""
 
 from __future__ import annotations
 
@@ -110,15 +115,15 @@ class SqliteStore:
 
     def __init__(self, options: SqliteOptions, executor: Executor, poll: float | None) -> None:
         self._options = options
-        self._bells = ChangeNotifier()
-        self._room = WriteQuota(PENDING_ROWS, PENDING_BYTES)
-        self._glance = ChangeDetector()
-        self._watch = ChangePoller(self._bells, self._find_changes, poll)
+        self._notifier = ChangeNotifier()
+        self._quota = WriteQuota(PENDING_ROWS, PENDING_BYTES)
+        self._detector = ChangeDetector()
+        self._poller = ChangePoller(self._notifier, self._find_changes, poll)
         self._closed = False
         self.commits = 0
         """Number of transactions that were written, or refused by the disk."""
-        self._group = journal.GroupWriter()
-        writer = WriteWorker(options, self._group.clear_cache)
+        self._group_writer = journal.GroupWriter()
+        writer = WriteWorker(options, self._group_writer.clear_cache)
         readers = [ReadWorker(options) for _ in range(READERS)]
         self._writing: InlineExecutor | ThreadExecutor
         self._reading: InlineExecutor | ThreadExecutor
@@ -137,7 +142,7 @@ class SqliteStore:
     @property
     def pending(self) -> tuple[int, int, int]:
         """Rows and bytes that are not written yet, and the number of tasks that wait for room."""
-        return self._room.rows, self._room.size, self._room.waiting
+        return self._quota.rows, self._quota.size, self._quota.waiting
 
     async def start(self) -> None:
         """Open or create the file."""
@@ -161,24 +166,24 @@ class SqliteStore:
         *,
         rows: int = 1,
         size: int = 0,
-        rings: Iterable[tuple[ChangeKey, int]] = (),
+        notifications: Iterable[tuple[ChangeKey, int]] = (),
     ) -> T:
         """Run a write, in one transaction with other waiting writes."""
         self._check_open()
-        await self._room.acquire(rows, size)
+        await self._quota.acquire(rows, size)
         if self._closed:
-            self._room.release(rows, size)
+            self._quota.release(rows, size)
             self._check_open()
-        return cast("T", await self._writing.do(DatabaseJob(work, rows, size, rings)))
+        return cast("T", await self._writing.do(DatabaseJob(work, rows, size, notifications)))
 
     def _notify_committed(self, jobs: Sequence[DatabaseJob]) -> None:
         """Notify the tasks that wait for these commits, after the commit."""
         self.commits += 1
         for job in jobs:
-            self._room.release(job.rows, job.size)
-            if self._bells and isinstance(job.outcome, outcome.Value):
-                for key, number in job.rings:
-                    self._bells.notify(key, number)
+            self._quota.release(job.rows, job.size)
+            if self._notifier and isinstance(job.outcome, outcome.Value):
+                for key, number in job.notifications:
+                    self._notifier.notify(key, number)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run a read, on one state of the file."""
@@ -188,25 +193,24 @@ class SqliteStore:
     async def _find_changes(
         self, awaited: Mapping[ChangeKey, int]
     ) -> Sequence[tuple[ChangeKey, int]]:
-        if (
-            self._group.saw_no_other_commits()
-        ):  # a job wakes a thread, which costs more than its work
+        # A job wakes a thread, which costs more than its work.
+        if self._group_writer.saw_no_other_commits():
             await trio.lowlevel.checkpoint_if_cancelled()
             return ()
-        glance = self._glance
+        detector = self._detector
         try:
-            return await self.read(lambda connection: glance.find_changes(connection, awaited))
+            return await self.read(lambda connection: detector.find_changes(connection, awaited))
         except BaseException:  # its result, present or future, reaches no task
-            self._glance = ChangeDetector()
-            self._group.mark_unseen_commits()
+            self._detector = ChangeDetector()
+            self._group_writer.mark_unseen_commits()
             raise
 
     async def _wait(self, key: ChangeKey, after: int, read: Callable[[Connection], int]) -> int:
         """Wait until `key` exceeds `after`; `read` returns the present number."""
         # Subscribe first: a commit during the read must notify this task.
-        with self._bells.subscribe(key, after) as waiter:
+        with self._notifier.subscribe(key, after) as waiter:
             waiter.advance(await self.read(read))
-            return await self._watch.wait(waiter)
+            return await self._poller.wait(waiter)
 
     # --- the journal -------------------------------------------------------------------------
 
@@ -244,10 +248,10 @@ class SqliteStore:
 
     async def _append_all(self, appends: Sequence[Append]) -> list[AppendResult]:
         return await self.write(
-            lambda connection: self._group.append_all(connection, appends),
+            lambda connection: self._group_writer.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
             size=_size(appends),
-            rings=map(_notify, appends),
+            notifications=map(_notify, appends),
         )
 
     async def wait(self, session_id: str, *, after: int) -> int:
@@ -309,7 +313,7 @@ class SqliteStore:
     async def submit(self, request: Request) -> int:
         """Store a request, unless the same one is stored; return its number."""
         number = await self.write(lambda connection: lease_rows.submit(connection, request))
-        self._bells.notify(("requests", ""), number)
+        self._notifier.notify(("requests", ""), number)
         return number
 
     requests = reads(lease_rows.requests)
@@ -342,7 +346,7 @@ class SqliteStore:
         await self.write(
             lambda connection: lease_rows.complete(connection, request_id, result),
             size=len(result),
-            rings=[(("result", request_id), 1)],
+            notifications=[(("result", request_id), 1)],
         )
 
     async def wait_result(self, request_id: str) -> bytes:

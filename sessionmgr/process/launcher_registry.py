@@ -244,15 +244,15 @@ def _sweep_dead_launcher(path: Path, entry: _LauncherRecord, found: _SweepResult
 
 
 def _kill_launcher_trees(launcher: int, found: _SweepResult) -> bool:
-    def of_trees(each: int) -> bool:
+    def is_of_tree(each: int) -> bool:
         return tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each) != 0
 
-    def of_all(each: int) -> bool:
+    def is_of_launcher(each: int) -> bool:
         return tree_tag.launcher_number(each) == launcher
 
     # Reapers last: one that still works may have children that we cannot see.
-    trees = _kill_tagged(of_trees, found)
-    return _kill_tagged(of_all, found) and trees
+    trees = _kill_tagged(is_of_tree, found)
+    return _kill_tagged(is_of_launcher, found) and trees
 
 
 def _kill_tagged(wanted: Callable[[int], bool], found: _SweepResult) -> bool:

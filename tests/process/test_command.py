@@ -56,7 +56,7 @@ def test_a_command_does_not_change_with_the_dictionary_it_was_made_from() -> Non
     assert made.env == {"A": "1"}
 
 
-def test_the_text_of_a_command_names_variables_and_tells_no_values() -> None:
+def test_the_text_of_a_command_names_variables_and_not_their_values() -> None:
     text = repr(command("cat", KEY="hush"))
     assert "KEY" in text
     assert "hush" not in text

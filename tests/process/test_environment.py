@@ -65,7 +65,7 @@ def test_the_job_wins_over_what_we_have_and_over_its_groups() -> None:
 
 
 @pytest.mark.parametrize("name", NESTING)
-def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
+def test_variables_of_a_surrounding_agent_are_never_passed_on(name: str) -> None:
     greedy = EnvironmentSpec(names=("*", name), when=(ConditionalNames(("PATH",), (name, "*")),))
     source = OURS | {name: "1"}
     assert build_environment(source, greedy) == OURS

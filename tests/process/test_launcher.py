@@ -331,7 +331,7 @@ async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: LauncherK
         await until(lambda: not is_alive(tree.pid, started))
 
 
-async def test_a_reaper_that_somebody_stopped_is_killed_and_its_tree_with_it(
+async def test_a_stopped_reaper_is_killed_and_its_tree_with_it(
     tmp_path: Path,
 ) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
@@ -364,7 +364,7 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
             await tree.aclose()
 
 
-async def test_a_reaper_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
+async def test_a_reaper_whose_tree_is_empty_gets_the_next_one(tmp_path: Path) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         reapers: list[tuple[int, int]] = []
         tags: list[str] = []
@@ -395,7 +395,7 @@ async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_pa
         assert await said(launcher, shell("sleep 0.05; echo on")) == b"on\n"
 
 
-async def test_a_reaper_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
+async def test_a_reaper_that_had_to_kill_gets_no_other_tree(tmp_path: Path) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
             assert isinstance(tree, ReaperTree)
@@ -406,7 +406,7 @@ async def test_a_reaper_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Pat
         await until(lambda: not is_alive(*tree.reaper))
 
 
-async def test_an_idle_reaper_that_was_killed_is_not_asked(tmp_path: Path) -> None:
+async def test_an_idle_reaper_that_was_killed_is_not_used(tmp_path: Path) -> None:
     async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("exit")) as tree:
             assert isinstance(tree, ReaperTree)
@@ -472,7 +472,7 @@ async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) 
     assert hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-async def test_a_spawner_that_does_not_leave_is_killed_and_buried(
+async def test_a_spawner_that_does_not_end_is_killed_and_reaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linux_launcher, "KILL_WITHIN", 0.1)
@@ -503,7 +503,7 @@ async def test_a_start_outlives_several_spawners(tmp_path: Path) -> None:
             os.kill(spawner, signal.SIGKILL)
 
 
-async def test_spawners_that_keep_dying_are_given_up_and_what_runs_runs_on(
+async def test_after_repeated_spawner_deaths_the_launcher_fails_and_its_trees_run_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0)  # however slowly they start
@@ -541,7 +541,7 @@ trio.run(main, *sys.argv[1:])
     ("kind", "expected"),
     [("best", "group_gone"), ("direct", "group_gone"), ("spawner", "has no subreapers")],
 )
-async def test_where_there_are_no_subreapers_process_groups_stand_in(
+async def test_without_subreapers_process_groups_own_the_children(
     tmp_path: Path, kind: str, expected: str
 ) -> None:
     done = await trio.run_process(

@@ -198,7 +198,7 @@ def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert launcher_registry.sweep_dead_launchers(tmp_path).strange == (str(registration.path),)
 
 
-def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: Path) -> None:
+def test_a_new_file_is_not_reported_and_an_abandoned_one_is_removed(tmp_path: Path) -> None:
     new = tmp_path / ".ff.launcher.new"
     new.write_text("")
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()

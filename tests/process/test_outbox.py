@@ -56,7 +56,7 @@ class BlockedSendStream(trio.abc.SendStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_a_child_that_does_not_read_fills_the_box_which_says_so() -> None:
+async def test_a_child_that_does_not_read_fills_the_outbox_which_refuses_more() -> None:
     box = Outbox(limit=10)
     deaf = BlockedSendStream()
     async with trio.open_nursery() as nursery:
@@ -112,7 +112,7 @@ async def test_a_flush_says_when_it_will_never_be_written() -> None:
     assert not await box.flush()
 
 
-async def test_a_cancelled_writer_leaves_nobody_waiting() -> None:
+async def test_a_cancelled_writer_leaves_no_task_waiting() -> None:
     box = Outbox()
     deaf = BlockedSendStream()
     box.send(b"a")

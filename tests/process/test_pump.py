@@ -69,7 +69,7 @@ async def serve(pump: PipePump, process: trio.Process) -> PumpResult:
     )
 
 
-async def test_a_child_says_what_it_was_told() -> None:
+async def test_a_child_writes_back_what_it_reads() -> None:
     said = ChildOutput()
     pump = PipePump(said.take)
     pump.outbox.send(b"one\ntwo\n")
@@ -151,7 +151,7 @@ async def test_a_child_that_closes_stdout_and_stderr_and_lives_on_ends_the_pump(
     assert said.lines == [b"bye"]
 
 
-async def test_the_end_of_stdout_is_told_while_stderr_goes_on() -> None:
+async def test_the_end_of_stdout_is_reported_while_stderr_continues() -> None:
     said = ChildOutput()
     pump = PipePump(said.take)
     script = "echo bye; exec >&-; read line; echo $line >&2"
@@ -281,7 +281,7 @@ class SlowReceiveStream(trio.abc.ReceiveStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_the_last_words_are_not_lost_to_a_machine_that_stands_still(
+async def test_the_last_output_is_not_lost_on_a_suspended_machine(
     mock_clock: MockClock,
 ) -> None:
     said = ChildOutput()

@@ -200,7 +200,7 @@ assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", range(10))
-def test_a_sweep_without_descriptors_takes_nobody_for_gone(tmp_path: Path, left: int) -> None:
+def test_a_sweep_without_descriptors_takes_no_process_for_gone(tmp_path: Path, left: int) -> None:
     command = [sys.executable, "-c", FEW_LEFT, str(tmp_path / "state"), str(left)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

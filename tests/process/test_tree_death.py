@@ -30,7 +30,7 @@ ENDLESS = ("forking", "forking_sessions", "brood")
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("killed", ["owner", "owner+spawner", "owner+reapers"])
-async def test_with_the_owner_all_ends_and_so_do_spawner_and_reapers(
+async def test_everything_ends_with_the_owner_including_spawner_and_reapers(
     tmp_path: Path, user: str, killed: str
 ) -> None:
     async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
@@ -76,7 +76,7 @@ async def test_no_run_dies_of_its_spawner_which_is_replaced(tmp_path: Path, user
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
+async def test_after_the_death_of_all_three_the_next_launcher_sweeps_and_reports_it(
     tmp_path: Path, user: str
 ) -> None:
     state = tmp_path / "state"
@@ -102,7 +102,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
+async def test_an_owner_that_was_stopped_and_continues_keeps_its_trees(
     tmp_path: Path, user: str
 ) -> None:
     async with owner(tmp_path, user, FAMILY) as run:
@@ -120,7 +120,7 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_an_owner_that_is_asked_to_end_leaves_nothing(
+async def test_an_owner_that_a_signal_ends_leaves_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     async with owner(tmp_path, USERS[-1], FAMILY, *ENDLESS) as run:

@@ -49,7 +49,7 @@ class SharedFile:
         self.woken.append((name, trio.current_time()))
 
 
-async def test_nothing_is_looked_at_while_nobody_waits(
+async def test_there_is_no_polling_while_no_task_waits(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     world = SharedFile()
@@ -92,7 +92,7 @@ async def test_who_waits_for_something_else_sleeps_on(
     assert len(world.looks) == 6
 
 
-async def test_when_the_one_who_looks_goes_another_takes_over(
+async def test_when_the_polling_task_leaves_another_continues(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     world = SharedFile()
@@ -185,7 +185,7 @@ async def test_who_begins_to_wait_is_looked_for_though_the_file_is_as_it_was(
         assert last in glance.find_changes(connection, {last[0]: 0})
 
 
-def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
+def test_a_group_reports_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
     options, group, numbers = SqliteOptions(path=tmp_path / "s.db"), GroupWriter(), count(1)
 
     def append(connection: sqlite3.Connection) -> None:

@@ -161,7 +161,7 @@ async def test_another_process_that_makes_the_store_for_too_long(path: Path) -> 
         await opened(path)
 
 
-async def test_a_full_store_says_so_and_goes_on_when_there_is_room(path: Path) -> None:
+async def test_a_full_store_raises_and_continues_when_there_is_room(path: Path) -> None:
     refused: list[str] = []
     stored = 0
     async with open_sqlite_store(path, max_bytes=400_000) as store:
@@ -212,7 +212,7 @@ def test_a_file_that_is_nowhere_cannot_be_read(path: Path) -> None:
     assert "missing" in str(caught.value)
 
 
-def test_what_the_system_says_is_told_apart() -> None:
+def test_errors_of_the_system_are_distinguished() -> None:
     path = Path("/nowhere/s.db")
     for code, expected in (
         (sqlite3.SQLITE_BUSY, StoreBusy),
@@ -233,7 +233,7 @@ def test_what_the_system_says_is_told_apart() -> None:
     assert type(translate_error(path, sqlite3.ProgrammingError("said"))) is StoreFailed
 
 
-async def test_a_closed_store_says_that_it_is_closed(path: Path) -> None:
+async def test_a_closed_store_raises(path: Path) -> None:
     async with open_sqlite_store(path) as store:
         await new_session(store)
     with pytest.raises(StoreClosed):
@@ -304,7 +304,7 @@ def test_a_new_file_in_a_read_only_directory(shared: Path) -> None:
     assert list(shared.iterdir()) == []
 
 
-def test_a_file_in_a_directory_that_nobody_may_enter(shared: Path) -> None:
+def test_a_file_in_a_directory_that_may_not_be_entered(shared: Path) -> None:
     closed = shared / "closed"
     closed.mkdir(mode=0o700)
     owner_is_other = os.geteuid() == 0

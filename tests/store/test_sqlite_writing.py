@@ -250,7 +250,7 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: WriteWorker) -> 
     assert last_seq(writer) == 2
 
 
-async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
+async def test_a_bug_in_a_worker_is_raised_in_the_waiting_tasks(path: Path) -> None:
     class Mistaken(WriteWorker):
         def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
             raise ZeroDivisionError
@@ -386,7 +386,7 @@ async def test_what_is_larger_than_all_room_goes_in_alone(
 # --- durable before visible ----------------------------------------------------------------------
 
 
-async def test_nobody_sees_or_hears_of_what_is_not_committed(path: Path) -> None:
+async def test_uncommitted_data_is_invisible_and_notifies_no_task(path: Path) -> None:
     woken: list[int] = []
 
     async def wait(store: SqliteStore) -> None:
@@ -407,7 +407,7 @@ async def test_nobody_sees_or_hears_of_what_is_not_committed(path: Path) -> None
     assert woken == [2]
 
 
-async def test_a_failed_group_wakes_nobody(path: Path) -> None:
+async def test_a_failed_group_wakes_no_task(path: Path) -> None:
     async with open_sqlite_store(path, patience=0.05) as store:
         await new_session(store)
         with trio.move_on_after(10) as scope:

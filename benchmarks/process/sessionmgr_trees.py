@@ -34,7 +34,7 @@ REST: Final = 0.01
 async def launching() -> AsyncGenerator[SpawnerLauncher, None]:
     """Open a launcher with a warden."""
     with tempfile.TemporaryDirectory() as place:
-        async with open_launcher(state_dir=Path(place), kind=LauncherKind.WARDED) as launcher:
+        async with open_launcher(state_dir=Path(place), kind=LauncherKind.SPAWNER) as launcher:
             assert isinstance(launcher, SpawnerLauncher)
             yield launcher
 

@@ -1,4 +1,4 @@
-"""Child process trees: what is started, who owns it, how it is talked to and how it ends."""
+"""Child process trees: commands, environments, launchers, pipes and exit reports."""
 
 from sessionmgr.process.capture import CaptureLauncher as CaptureLauncher
 from sessionmgr.process.command import Command as Command

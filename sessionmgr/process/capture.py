@@ -1,9 +1,9 @@
-"""Keeping what children and we say to each other: a launcher around a launcher.
+"""Capture files: a launcher that records what each child reads and writes.
 
 Each child gets a file of JSON lines, in the form in which recordings are played: `t`, seconds since
-its start; `dir`, who spoke (`>` we, `<` the child, `!` the child on stderr, `#` about it); and what
-was said, `msg` if it is JSON and else `line`. The files are private to the user and contain secrets
-unredacted. Entries are omitted, with a note, only if the disk hangs.
+its start; `dir`, the direction (`>` to stdin, `<` from stdout, `!` from stderr, `#` a note about
+the child); and the data, `msg` if it is JSON and else `line`. The files are private to the user and
+contain secrets unredacted. Entries are omitted, with a note, only if the disk hangs.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ log: Final = logging.getLogger("sessionmgr.process")
 
 Direction: TypeAlias = Literal[">", "<", "!", "#"]
 LONGEST: Final = 16 * 1024 * 1024
-"""A line that is longer is written in pieces."""
+"""Maximum bytes of one entry; a longer line is written in pieces."""
 ROOM: Final = 16 * 1024 * 1024
 """Maximum number of bytes that wait for the disk."""
 GRACE: Final = 5.0
 """Time limit in seconds for writing the rest at the end."""
-_NUMBERS: Final = count(1)  # of this process: several launchers may keep files in one directory
+_NUMBERS: Final = count(1)  # of this process: several launchers may write files to one directory
 
 
 class CaptureLauncher:
-    """Starts children by another launcher, and keeps what is said in files in a directory."""
+    """Launcher that starts children by another launcher and records their pipes in a directory."""
 
     def __init__(self, within: Launcher, directory: Path) -> None:
         self._within: Final = within
@@ -74,25 +74,25 @@ class CaptureLauncher:
 
 
 class _ThreadEvent:
-    """An event that a thread sets."""
+    """Event that a thread sets."""
 
     def __init__(self) -> None:
         self._token: Final = trio.lowlevel.current_trio_token()
         self._event: Final = trio.Event()
 
     def announce(self) -> None:
-        """Set it, from any thread."""
+        """Set the event, from any thread."""
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self._event.set)
 
     async def wait(self) -> None:
-        """Wait for it, but only for a limited time if the disk hangs."""
+        """Wait for the event, but only for a limited time if the disk hangs."""
         with trio.move_on_after(GRACE, shield=True):
             await self._event.wait()
 
 
 class CaptureFile:
-    """The file of one child: the loop makes entries, and a thread writes them.
+    """Capture file of one child: the event loop adds entries, and a thread writes them.
 
     Up to `ROOM` bytes wait for the disk. Entries that exceed it are omitted, and the file records
     how many.
@@ -105,14 +105,17 @@ class CaptureFile:
         began: float | None = None,
         closed: Callable[[], None] | None = None,
     ) -> None:
-        """Open it. With `closed`, called at the end, a thread writes the entries."""
+        """Open the file and start a thread that writes the entries and calls `closed` at the end.
+
+        Without `closed`, the entries are written at once.
+        """
         make_private_directory(path.parent)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
         self._path: Final = path
         self._closed: Final = closed
-        self._began: Final = trio.current_time() if began is None else began
-        self._begun: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
+        self._started_at: Final = trio.current_time() if began is None else began
+        self._partial: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
         self._lock: Final = threading.RLock()
         """Protects the state that the loop and the thread share: all below."""
         self._waiting: Final[deque[bytes]] = deque()
@@ -121,26 +124,26 @@ class CaptureFile:
         self._is_writing = self._is_closed = False
 
     def record_note(self, msg: Json) -> None:
-        """Note something that neither side has said."""
+        """Add an entry about the child."""
         self._write({"dir": "#", "msg": msg})
 
     def record_data(self, direction: Direction, data: bytes | bytearray | memoryview) -> None:
-        """Note what was said, as soon as it makes a line."""
-        begun = self._begun[direction]
-        begun += data
-        if b"\n" not in data and len(begun) < LONGEST:
+        """Add entries for the lines that `data` completes."""
+        text = self._partial[direction]
+        text += data
+        if b"\n" not in data and len(text) < LONGEST:
             return
-        *lines, rest = begun.split(b"\n")
+        *lines, rest = text.split(b"\n")
         for line in lines:
             self._line(direction, bytes(line))
         if len(rest) >= LONGEST:
             self._line(direction, bytes(rest), note="a piece of a line")
             rest = bytearray()
-        self._begun[direction] = rest
+        self._partial[direction] = rest
 
     def record_end(self, direction: Direction) -> None:
-        """Note that no more comes from there."""
-        rest, self._begun[direction] = self._begun[direction], bytearray()
+        """Record that a pipe has ended."""
+        rest, self._partial[direction] = self._partial[direction], bytearray()
         if rest:
             self._line(direction, bytes(rest), note="without a newline")
 
@@ -185,7 +188,7 @@ class CaptureFile:
             self._left_out = 0
 
     def _queue(self, entry: dict[str, Json]) -> None:
-        entry = {"t": round(trio.current_time() - self._began, 3), **entry}
+        entry = {"t": round(trio.current_time() - self._started_at, 3), **entry}
         data = msgspec.json.encode(entry) + b"\n"
         self._waiting.append(data)
         self._size += len(data)
@@ -232,7 +235,7 @@ class CaptureFile:
 
     def _give_up(self, why: str) -> None:
         """Stop capturing: a run must not fail because of its copy."""
-        log.warning("event=capture_not_kept path=%s why=%s", self._path, why)
+        log.warning("A capture file ended early. path=%s error=%s", self._path, why)
         with self._lock:
             self._is_closed = True
             self._waiting.clear()
@@ -244,7 +247,7 @@ def _unwrap(outcome: Outcome[None]) -> None:
 
 
 class CaptureTree:
-    """A child tree whose pipes are listened to."""
+    """Child tree whose pipes are recorded."""
 
     def __init__(self, within: ChildTree, capture: CaptureFile, closed: _ThreadEvent) -> None:
         self._within: Final = within
@@ -258,17 +261,17 @@ class CaptureTree:
 
     @property
     def pid(self) -> int:
-        """The number of the program's process."""
+        """Process id of the program."""
         return self._within.pid
 
     @property
     def id(self) -> str:
-        """What its processes are marked with."""
+        """Id of the tree, which its processes carry as their tag."""
         return self._within.id
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come, as far as is known."""
+        """Whether the tree is known to be over."""
         return self._within.is_over
 
     def signal(self, number: signal.Signals) -> None:
@@ -286,7 +289,7 @@ class CaptureTree:
         return await self._within.wait_exit()
 
     async def wait_empty(self) -> ExitReport:
-        """Wait until nothing of the tree is left."""
+        """Wait until the tree is empty."""
         return self._over(await self._within.wait_empty())
 
     async def abandon(self) -> ExitReport:
@@ -294,20 +297,20 @@ class CaptureTree:
         return self._over(await self._within.abandon())
 
     async def aclose(self) -> None:
-        """Give up the pipes and the hold on the tree."""
+        """Close the pipes and release the tree."""
         try:
             await self._within.aclose()
         finally:
             self._capture.close()
             await self._closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
 
-    def _over(self, facts: ExitReport) -> ExitReport:
+    def _over(self, report: ExitReport) -> ExitReport:
         if not self._is_over:
             self._is_over = True
             self._capture.record_note(
-                {"exit_code": facts.exit_code, "signal": facts.signal, "forced": facts.forced}
+                {"exit_code": report.exit_code, "signal": report.signal, "forced": report.forced}
             )
-        return facts
+        return report
 
 
 class _CaptureSendStream(trio.abc.SendStream):

@@ -1,4 +1,4 @@
-"""What is to be started: a program, its arguments, where, and with which environment."""
+"""Commands: a program, its arguments, its directory and its environment."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sessionmgr.process.errors import CommandInvalid
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A child to start. Nothing is inherited: `env` is the whole of its environment.
+    """Command that starts a child. `env` is its whole environment; the child inherits nothing.
 
-    `stdin=False` gives it /dev/null to read from. Its text names the variables of the environment
-    and not their values, so that it may be logged.
+    `stdin=False` connects its stdin to /dev/null. Its repr shows the names of the variables and not
+    their values, so it may be logged.
 
     Raises:
-        CommandInvalid: no system could start this; the text says why.
+        CommandInvalid: The system cannot start such a command; the message names the reason.
     """
 
     argv: tuple[str, ...]
@@ -26,17 +26,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
-            raise CommandInvalid("it names no program")
+            raise CommandInvalid("argv names no program")
         for place, argument in enumerate(self.argv):
             if "\0" in argument:
-                raise CommandInvalid(f"argument {place} holds a NUL: {argument!r}")
+                raise CommandInvalid(f"argv[{place}] contains a NUL byte: {argument!r}")
         if "\0" in self.cwd or not Path(self.cwd).is_absolute():
-            raise CommandInvalid(f"its directory is no absolute path: {self.cwd!r}")
+            raise CommandInvalid(f"cwd is not an absolute path: {self.cwd!r}")
         for name, value in self.env.items():
             if not name or "=" in name or "\0" in name:
-                raise CommandInvalid(f"no variable can be named {name!r}")
+                raise CommandInvalid(f"env: invalid variable name {name!r}")
             if "\0" in value:
-                raise CommandInvalid(f"the variable {name} holds a NUL")
+                raise CommandInvalid(f"env: the value of {name} contains a NUL byte")
         # A frozen value must not change when the caller's dictionary does.
         msgspec.structs.force_setattr(self, "env", dict(self.env))
 

@@ -1,9 +1,9 @@
-"""How many files we may have open, and whether that leaves room for one more child.
+"""Limit of open files, and whether it leaves room for one more child.
 
-A child takes some four descriptors of ours, and the usual soft limit of 1024 is an old courtesy
-to `select`, which we do not use; so it is raised as far as is sensible. Children should not get
-the raised one: some programs walk through all descriptors there could be. Whoever starts them
-sets `Raised.before` again.
+A child takes about four descriptors of this process. The usual soft limit of 1024 exists for
+programs that use `select`; this package does not, so it raises the limit. A child must not inherit
+the raised limit, because some programs walk through all possible descriptors: code that starts
+children sets `LimitChange.before` again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import msgspec
 from sessionmgr.process.errors import DescriptorsExhausted
 
 CAP: Final = 65_536
-"""As far as the limit is raised: room for some ten thousand children."""
+"""Highest soft limit that is set: room for about ten thousand children."""
 RESERVE: Final = 32
-"""Kept free for everything else: the store, the loop, files that are opened for a moment."""
+"""Descriptors kept free for everything else: the store, the event loop, short-lived files."""
 PER_CHILD: Final = 8
-"""What a child takes while it is started: both ends of three pipes, and two to watch it."""
+"""Descriptors that a start needs: both ends of three pipes, and two that watch the child."""
 
 _MAC_CAP: Final = 10_240  # OPEN_MAX: macOS may refuse more, although it says "unlimited"
 _LISTED: Final = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 
 
 class LimitChange(msgspec.Struct, frozen=True):
-    """A soft limit before and after."""
+    """Soft limit before and after a change."""
 
     before: int
     after: int
@@ -52,7 +52,10 @@ def raise_limit(cap: int = CAP) -> LimitChange:
 
 
 class DescriptorBudget:
-    """Says no before the system does, and by name. One for all who start children."""
+    """Budget of file descriptors, shared by all launchers of the process.
+
+    It refuses a start before the system does, with an error that names the limit.
+    """
 
     def __init__(self, *, reserve: int = RESERVE) -> None:
         self._reserve = reserve
@@ -60,14 +63,14 @@ class DescriptorBudget:
 
     @property
     def has_reservations(self) -> bool:
-        """Whether starts are under way."""
+        """Whether starts are in progress."""
         return self._claimed > 0
 
     def ensure_room(self, needed: int = PER_CHILD) -> None:
         """Return if `needed` more descriptors leave enough for everything else.
 
         Raises:
-            DescriptorsExhausted: they do not. Nothing was changed.
+            DescriptorsExhausted: They do not. Nothing was changed.
         """
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
@@ -78,10 +81,10 @@ class DescriptorBudget:
 
     @contextmanager
     def reserve(self, needed: int = PER_CHILD) -> Generator[None]:
-        """Hold room for a start that is under way, so that others at the same time count it.
+        """Reserve descriptors for a start in progress, so that concurrent starts count them.
 
         Raises:
-            DescriptorsExhausted: there is no such room.
+            DescriptorsExhausted: Too few descriptors are left.
         """
         self.ensure_room(needed)
         self._claimed += needed
@@ -92,13 +95,13 @@ class DescriptorBudget:
 
 
 def count_descriptors(limit: int) -> int:
-    """Return how many descriptors this process has open, or `limit` if not one more can be."""
+    """Return how many descriptors this process has open, or `limit` if it cannot open one more."""
     try:
-        # Linux tells without being asked to list them, since 6.2; before, it says 0.
+        # Since Linux 6.2 the size of this directory is the number of descriptors; before, it is 0.
         size = os.stat(_LISTED).st_size if sys.platform == "linux" else 0  # noqa: PTH116
-        # A listing has one of its own open.
+        # The listing itself has one descriptor open.
         return size or len(os.listdir(_LISTED)) - 1  # noqa: PTH208
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             return limit
-        return 0  # nothing here tells: the system will
+        return 0  # unknown here: the system enforces its limit

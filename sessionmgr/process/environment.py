@@ -1,8 +1,9 @@
-"""What a child finds in its environment: built name by name, never inherited whole.
+"""Environment of a child: built name by name, never inherited as a whole.
 
-It gets a base that every program needs, what the adapter declares for its provider, what the job
-says, and our mark; in this order, the later wins. What tells a program that it runs inside an
-agent never passes: a child of ours is nobody's tool, and some agents behave differently there.
+It consists of a base that every program needs, the names that the adapter declares for its
+provider, the variables of the job, and the tag of the tree; later values replace earlier ones.
+Variables that mark a program as an agent's tool are never passed on: a child of this library is no
+tool of an agent, and some agents behave differently as one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BASE: Final = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE"),
     *("REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE"),
 )
-"""What every child gets, where we have it. Names may be patterns with `*`, `?` and `[…]`."""
+"""Names that every child gets if they are set. Names may be patterns with `*`, `?` and `[…]`."""
 
 NESTING: Final = (
     *("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PID"),
@@ -33,7 +34,7 @@ NESTING: Final = (
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE"),
     "OPENCODE",
 )
-"""What agents put into the environment of the tools they run."""
+"""Names that agents set in the environment of the tools they run."""
 
 SHORTEST_SECRET: Final = 8
 FEWEST_CHARACTERS: Final = 4
@@ -42,15 +43,15 @@ _USER_INFO: Final = re.compile(r"://(?P<user>[^/\s:@]*)(?::(?P<password>[^/\s@]*
 
 
 class ConditionalNames(msgspec.Struct, frozen=True):
-    """Names that are wanted only where a switch is on, such as cloud credentials."""
+    """Names that are passed on only if a switch is on, such as cloud credentials."""
 
     switches: tuple[str, ...]
-    """One of these is in the child's environment, and neither empty nor 0, false, no or off."""
+    """The names are passed on if one of these is set to anything but 0, false, no or off."""
     names: tuple[str, ...]
 
 
 class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What an adapter declares about its provider's environment; patterns everywhere."""
+    """Environment that an adapter declares for its provider; every name may be a pattern."""
 
     names: tuple[str, ...] = ()
     when: tuple[ConditionalNames, ...] = ()
@@ -62,29 +63,29 @@ def build_environment(
     source: Mapping[str, str],
     declared: EnvironmentSpec | None = None,
     job: Mapping[str, str] | None = None,
-    mark: Mapping[str, str] | None = None,
+    tag: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return a child's whole environment, out of `source`, which is mostly `os.environ`.
+    """Return a child's whole environment, selected from `source`, usually `os.environ`.
 
     Raises:
-        VariableRefused: the job sets what must not pass, or what is ours.
+        EnvironmentVariableInvalid: The job sets a variable that is never passed on or is reserved.
     """
-    declared, job, mark = declared or EnvironmentSpec(), job or {}, mark or {}
+    declared, job, tag = declared or EnvironmentSpec(), job or {}, tag or {}
     for name, value in job.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
-            why = "its value holds a NUL" if name and "=" not in name else "it is no name"
+            why = "its value contains a NUL byte" if name and "=" not in name else "invalid name"
             raise EnvironmentVariableInvalid(repr(name), why)
         if name in NESTING:
+            raise EnvironmentVariableInvalid(name, "it marks a program as the tool of an agent")
+        if name in tag:
             raise EnvironmentVariableInvalid(
-                name, "it tells a program that it runs inside an agent"
+                name, "sessionmgr sets it to the tag of the process tree"
             )
-        if name in mark:
-            raise EnvironmentVariableInvalid(name, "it marks whose child a process is")
     chosen = {**_selected_names(source, (*BASE, *declared.names)), **job}
     for when in declared.when:
         if _is_on(chosen, when.switches):
             chosen = {**_selected_names(source, when.names), **chosen}
-    return {**chosen, **mark}
+    return {**chosen, **tag}
 
 
 def secret_values(
@@ -128,10 +129,10 @@ def _is_on(env: Mapping[str, str], switches: tuple[str, ...]) -> bool:
 
 
 def url_passwords(values: Iterable[str]) -> Iterator[str]:
-    """Yield the passwords of the addresses in these values."""
+    """Yield the passwords in values that are URLs."""
     for value in values:
         for found in _USER_INFO.finditer(value):
-            # `https://TOKEN@host` has the secret where others have the user.
+            # `https://TOKEN@host` has the secret in the place of the user name.
             secret = found["user"] if found["password"] is None else found["password"]
             yield secret
             yield unquote(secret)

@@ -10,38 +10,38 @@ _MOST_SHOWN = 200
 
 
 class ProcessError(SessionmgrError):
-    """Something about child processes."""
+    """Base class of errors of child processes."""
 
 
 class CommandInvalid(ProcessError, ValueError):
-    """A command that no system could start."""
+    """The command is invalid on every system; nothing was started."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"this command cannot be started: {why}")
+        super().__init__(f"invalid command: {why}")
 
 
 class EnvironmentVariableInvalid(ProcessError, ValueError):
-    """A variable that the environment of a child may not hold."""
+    """The environment of a child cannot contain this variable."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"a child's environment may not set {name}: {why}")
+        super().__init__(f"a child's environment cannot contain {name}: {why}")
         self.name = name
 
 
 class SessionIdInvalid(ProcessError, ValueError):
-    """What was given as the id of a provider's session cannot be one."""
+    """The text cannot be the id of a provider's session."""
 
     def __init__(self, given: str, why: str) -> None:
-        super().__init__(f"{given[:80]!r} cannot be the id of a session: {why}")
+        super().__init__(f"invalid session id {given[:80]!r}: {why}")
         self.given = given
 
 
 class InputFull(ProcessError):
-    """A child has not read what it was sent before; nothing more was accepted."""
+    """The child has not read its earlier input; the new data was not accepted."""
 
     def __init__(self, waiting: int, limit: int) -> None:
         super().__init__(
-            f"the child does not read: {waiting} bytes wait to be written to it, of at most {limit}"
+            f"the child does not read its input: {waiting} of at most {limit} bytes are waiting"
         )
         self.waiting = waiting
         self.limit = limit
@@ -53,7 +53,7 @@ class DescriptorsExhausted(ProcessError):
     def __init__(self, limit: int, in_use: int, needed: int, reserve: int) -> None:
         super().__init__(
             f"too few file descriptors for one more child: {in_use} of {limit} are in use, "
-            f"it needs {needed}, and {reserve} are kept free; run fewer at once, or raise the "
+            f"it needs {needed}, and {reserve} are kept free; start fewer at once, or raise the "
             "limit (ulimit -n, LimitNOFILE= of systemd)"
         )
         self.limit = limit
@@ -63,7 +63,7 @@ class DescriptorsExhausted(ProcessError):
 
 
 class SpawnFailed(ProcessError):
-    """The system would not start a program: `path` is what it was about, `errno` the reason."""
+    """The system refused to start a program: `path` is the file concerned, `errno` the reason."""
 
     def __init__(self, what: str, path: str, errno: int) -> None:
         shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}…"
@@ -73,28 +73,30 @@ class SpawnFailed(ProcessError):
 
 
 class ProgramNotFound(SpawnFailed):
-    """There is no such program; or there is, and the interpreter that it names is not."""
+    """The program does not exist, or the interpreter that its first line names does not."""
 
 
 class NotExecutable(SpawnFailed):
-    """There is such a file, and it cannot be run."""
+    """The file exists and cannot be executed."""
 
 
 class NoSuchDirectory(SpawnFailed):
-    """There is no such directory to run a program in, or we may not enter it."""
+    """The directory to run the program in does not exist, or is not accessible."""
 
 
 class SpawnerKilled(ProcessError):
-    """Whoever was to start a child was killed meanwhile; what had begun was ended."""
+    """The process that was starting a child was killed; the unfinished start was ended."""
 
     def __init__(self, program: str) -> None:
-        super().__init__(f"the guard of {program!r} was killed while it started it")
+        super().__init__(
+            f"{program!r} was not started: the process that was starting it was killed"
+        )
         self.program = program
 
 
 class LauncherFailed(ProcessError):
-    """Nothing can be started any more."""
+    """The launcher cannot start children any more."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"no child can be started: {why}")
+        super().__init__(f"cannot start child processes: {why}")
         self.why = why

@@ -1,4 +1,8 @@
-"""How a tree is brought to its end: politely, then TERM, then KILL, each with its grace."""
+"""Escalation that ends a tree: a polite request, SIGTERM, then SIGKILL, each with a grace period.
+
+The order is a law: each step is skipped once the program has ended, and `kill` always follows,
+also when the wait is cancelled, because descendants may outlive the program.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,22 @@ if TYPE_CHECKING:
     from sessionmgr.process.launcher import ChildTree, Launcher
 
     Polite: TypeAlias = Callable[[ChildTree], Awaitable[None]]
-    """Asks a child to end in its own language; that it does is waited for elsewhere."""
+    """Asks a child to end by its own protocol; `end_tree` waits for the end."""
 
 log: Final = logging.getLogger("sessionmgr.process")
 
 
 class Escalation(msgspec.Struct, frozen=True, kw_only=True):
-    """How many seconds each step has, before the next one."""
+    """Grace periods of the steps, in seconds."""
 
     polite: float = 5.0
-    """For the program to end, once it is asked to in its own language."""
+    """Time for the program to end after the polite request."""
     term: float = 5.0
-    """For the program to end after SIGTERM."""
+    """Time for the program to end after SIGTERM."""
     linger: float = 0.5
-    """For what it started to end, once the program has."""
+    """Time for its descendants to end after the program has."""
     kill: float = 10.0
-    """For the tree to be empty after SIGKILL; only what hangs in the kernel needs it."""
+    """Time for the tree to become empty after SIGKILL; only a process in the kernel needs it."""
 
 
 DEFAULT: Final = Escalation()
@@ -42,39 +46,46 @@ DEFAULT: Final = Escalation()
 
 @enable_ki_protection
 async def end_tree(
-    tree: ChildTree, ladder: Escalation = DEFAULT, polite: Polite | None = None
+    tree: ChildTree, escalation: Escalation = DEFAULT, polite: Polite | None = None
 ) -> ExitReport:
-    """End a tree, whatever it takes, and return how it ended.
+    """End a tree and return how it ended.
 
-    It is shielded from cancellation, and bounded by the sum of the ladder's times.
+    The call is shielded from cancellation, and bounded by the sum of the grace periods.
+
+    Args:
+        tree: The tree to end; a tree that is over already is only reported.
+        escalation: The grace period of each step.
+        polite: Asks the program to end by its own protocol; without it, SIGTERM is the first step.
     """
-    facts: ExitReport | None = None
+    report: ExitReport | None = None
     with trio.CancelScope(shield=True):
-        facts = await _end_tree(tree, ladder, polite)
-    assert facts is not None
-    return facts
+        report = await _end_tree(tree, escalation, polite)
+    assert report is not None
+    return report
 
 
 @enable_ki_protection
-async def _end_tree(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> ExitReport:
-    if tree.is_over:  # as most are when their owner is done with them
+async def _end_tree(tree: ChildTree, escalation: Escalation, polite: Polite | None) -> ExitReport:
+    if tree.is_over:  # usual: most trees have ended by themselves
         return await tree.wait_empty()
-    facts: ExitReport | None = None
+    report: ExitReport | None = None
     try:
-        ended = await _ended_politely(tree, ladder, polite) or await _ended_by_term(tree, ladder)
-        with trio.move_on_after(ladder.linger if ended else 0):
-            facts = await tree.wait_empty()
+        ended = await _ended_politely(tree, escalation, polite) or await _ended_by_term(
+            tree, escalation
+        )
+        with trio.move_on_after(escalation.linger if ended else 0):
+            report = await tree.wait_empty()
     finally:
         tree.kill()
-    with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
-        facts = facts or await tree.wait_empty()
-    return facts or await tree.abandon()
+    with trio.move_on_after(escalation.kill):  # noqa: ASYNC912  # it may be over
+        report = report or await tree.wait_empty()
+    return report or await tree.abandon()
 
 
-async def _ended_politely(tree: ChildTree, ladder: Escalation, polite: Polite | None) -> bool:
+async def _ended_politely(tree: ChildTree, escalation: Escalation, polite: Polite | None) -> bool:
     if polite is None:
         return False
-    with trio.move_on_after(ladder.polite):
+    with trio.move_on_after(escalation.polite):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_request_end, polite, tree)
             await tree.wait_exit()
@@ -87,13 +98,15 @@ async def _request_end(polite: Polite, tree: ChildTree) -> None:
     try:
         await polite(tree)
     except Exception:
-        # A child that is just ending may well refuse to be asked: it has its grace still.
-        log.warning("polite_end_failed tree=%s pid=%d", tree.id, tree.pid, exc_info=True)
+        # A child that is ending may refuse the request; its grace period still applies.
+        log.warning(
+            "The polite request to end failed. tree=%s pid=%d", tree.id, tree.pid, exc_info=True
+        )
 
 
-async def _ended_by_term(tree: ChildTree, ladder: Escalation) -> bool:
+async def _ended_by_term(tree: ChildTree, escalation: Escalation) -> bool:
     tree.signal(signal.SIGTERM)
-    with trio.move_on_after(ladder.term):
+    with trio.move_on_after(escalation.term):
         await tree.wait_exit()
         return True
     return False
@@ -104,20 +117,20 @@ async def open_tree(
     launcher: Launcher,
     command: Command,
     *,
-    ladder: Escalation = DEFAULT,
+    escalation: Escalation = DEFAULT,
     polite: Polite | None = None,
 ) -> AsyncGenerator[ChildTree, None]:
-    """Start a child and own its tree: leaving the block walks it down the ladder.
+    """Start a child and own its tree: leaving the block ends the tree by escalation.
 
-    What became of it is `await tree.wait_empty()`, within the block and after it.
+    `await tree.wait_empty()` returns the exit report, within the block and after it.
 
     Raises:
-        SpawnFailed: it could not be started; see `Launcher.spawn` for that and more.
+        SpawnFailed: The program could not be started; see `Launcher.spawn` for other errors.
     """
     tree = await launcher.spawn(command)
     try:
         yield tree
     finally:
         with trio.CancelScope(shield=True):
-            await _end_tree(tree, ladder, polite)  # bounded
+            await _end_tree(tree, escalation, polite)  # bounded
             await tree.aclose()

@@ -1,4 +1,4 @@
-"""How a child ended, and what became of its tree."""
+"""Exit reports: how a child ended, and how its tree became empty."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import msgspec
 
 
 class ExitKind(Enum):
-    """In what way it came to an end."""
+    """Way in which a tree ended."""
 
     EXITED = "exited"
-    """The program ended, and so did all that it had started."""
+    """The program and all its descendants ended by themselves."""
     LEFT_DESCENDANTS = "left_descendants"
-    """The program ended; something that it had started lived on and was killed."""
+    """The program ended; a descendant lived on and was killed."""
     CLOSED_STDOUT = "closed_stdout"
-    """It had closed its standard output and lived on, until it was ended."""
+    """The program had closed its stdout and ran on, until it was ended."""
     STILL_RUNNING = "still_running"
-    """It ran, until it was ended."""
+    """The program ran until it was ended."""
     LOST = "lost"
-    """Its guard was killed: nobody was there to see how all of it ended."""
+    """The tree's reaper was killed, so the end of the tree was not observed."""
 
 
 class EmptyProof(Enum):
-    """How it is known that nothing of the tree is left."""
+    """Evidence that nothing of the tree is left."""
 
     NO_CHILD = "no_child"
-    """Its guard has no child any more (ECHILD): the proof."""
+    """The reaper has no child any more (ECHILD): a proof."""
     SWEPT = "swept"
-    """Its guard was killed; no process that carries its mark was found any more."""
+    """The reaper was killed; a search found no process that carries the tree's tag."""
     GROUP_GONE = "group_gone"
-    """Its process group is gone. What left the group is not known of: the direct launcher."""
+    """The process group is gone. Processes that left the group are unknown: the direct launcher."""
     UNPROVED = "unproved"
-    """It is not: see `left_running`."""
+    """There is no evidence: see `left_running`."""
 
 
 class LeftRunning(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the tree that could not be reached."""
+    """Process of the tree that could not be killed."""
 
     pid: int
     name: str
@@ -44,21 +44,21 @@ class LeftRunning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramExit(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of the program itself. Both are None if nobody saw it."""
+    """End of the program itself. Both fields are None if it was not observed."""
 
     exit_code: int | None = None
     signal: int | None = None
 
 
 class ExitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a tree is over."""
+    """Report about a tree that is over."""
 
     exit_code: int | None
     signal: int | None
     ending: ExitKind
     forced: bool
-    """Whether TERM or KILL was sent to something that lived."""
+    """Whether SIGTERM or SIGKILL was sent to a living process."""
     killed_by_os: bool
-    """Whether the program died of a SIGKILL or SIGTERM that we did not send."""
+    """Whether the program died of a SIGKILL or SIGTERM that this library did not send."""
     emptied: EmptyProof
     left_running: tuple[LeftRunning, ...] = ()

@@ -1,4 +1,4 @@
-"""What has happened to a tree so far, and who waits for more."""
+"""Exit state of a tree: what has happened so far, and the tasks that wait for more."""
 
 from __future__ import annotations
 
@@ -23,69 +23,73 @@ _DEADLY: Final = frozenset({signal.SIGKILL, signal.SIGTERM})
 
 
 class ExitState:
-    """Is told what happens, wakes those who wait, and makes the facts of it."""
+    """Exit state of one tree: collects its events, wakes waiting tasks, makes the exit report.
 
-    __slots__ = ("_emptied", "_exit", "_forced", "_left", "_lot", "_ours", "_stood")
+    The manner of the end is decided at the first deadly signal, from the state of that moment: a
+    program that ends after it has not ended by itself.
+    """
+
+    __slots__ = ("_emptied", "_exit", "_forced", "_kind", "_left", "_ours", "_waiting")
 
     def __init__(self) -> None:
-        self._lot: trio.lowlevel.ParkingLot | None = None
+        self._waiting: trio.lowlevel.ParkingLot | None = None
         self._exit: ProgramExit | None = None
         self._ours = False
         self._forced = False
-        self._stood: ExitKind | None = None
+        self._kind: ExitKind | None = None
         self._emptied: EmptyProof | None = None
         self._left: tuple[LeftRunning, ...] = ()
 
     @property
     def exit(self) -> ProgramExit | None:
-        """The program's end, if it has come."""
+        """End of the program, if it was reported."""
         return self._exit
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether the tree is over."""
         return self._emptied is not None
 
     def set_forced(self, stdout: int) -> None:
-        """Note that something deadly is about to be sent; `stdout` is our end of that pipe."""
+        """Record that a deadly signal is about to be sent; `stdout` is our end of that pipe."""
         if self.is_over:
             return
         self._forced = True
-        if self._stood is not None:
+        if self._kind is not None:
             return
         if self._exit is not None:
-            self._stood = ExitKind.LEFT_DESCENDANTS
+            self._kind = ExitKind.LEFT_DESCENDANTS
         else:
-            self._stood = ExitKind.CLOSED_STDOUT if _is_closed(stdout) else ExitKind.STILL_RUNNING
+            self._kind = ExitKind.CLOSED_STDOUT if _is_closed(stdout) else ExitKind.STILL_RUNNING
 
     def set_exited(self, code: int, *, ours: bool) -> None:
-        """Note the program's end: its exit code, or minus the signal, and whether we sent that."""
+        """Record the program's end: exit code, or minus the signal; `ours` if we sent that."""
         self._exit = ProgramExit(exit_code=code) if code >= 0 else ProgramExit(signal=-code)
         self._ours = ours
         self.notify()
 
     def set_over(self, emptied: EmptyProof, left: tuple[LeftRunning, ...] = ()) -> None:
-        """Note that nothing more is to come; the first word holds."""
+        """Record that the tree is over; the first call counts."""
         if self._emptied is None:
             self._emptied = emptied
             self._left = left
-            if emptied is EmptyProof.SWEPT and self._stood is None:
-                self._stood = ExitKind.LOST
+            if emptied is EmptyProof.SWEPT and self._kind is None:
+                self._kind = ExitKind.LOST
             self.notify()
 
     def notify(self) -> None:
-        """Wake whoever waits."""
-        if self._lot is not None:
-            self._lot.unpark_all()
+        """Wake all waiting tasks."""
+        if self._waiting is not None:
+            self._waiting.unpark_all()
 
-    async def wait_until(self, came: Callable[[], bool]) -> None:
-        """Wait until this is so."""
-        if came():
+    async def wait_until(self, is_true: Callable[[], bool]) -> None:
+        """Wait until the condition is true."""
+        if is_true():
             await trio.lowlevel.checkpoint()
-        while not came():  # to wait is a checkpoint
-            if self._lot is None:
-                self._lot = trio.lowlevel.ParkingLot()
-            await self._lot.park()
+        while not is_true():  # the wait itself is a checkpoint
+            if self._waiting is None:
+                self._waiting = trio.lowlevel.ParkingLot()
+            await self._waiting.park()
 
     async def wait_exit(self) -> ProgramExit:
         """Wait for the program's end."""
@@ -93,7 +97,7 @@ class ExitState:
         return self._exit or ProgramExit()
 
     async def wait_over(self) -> ExitReport:
-        """Wait until nothing more is to come."""
+        """Wait until the tree is over."""
         await self.wait_until(lambda: self.is_over)
         return self.report()
 
@@ -111,16 +115,16 @@ class ExitState:
         )
 
     def _ending(self) -> ExitKind:
-        if self._stood is not None:
-            return self._stood
+        if self._kind is not None:
+            return self._kind
         return ExitKind.LOST if self._exit is None else ExitKind.EXITED
 
 
 def _is_closed(pipe: int) -> bool:
-    """Whether nobody can write to this pipe any more, though there may be more to read."""
+    """Return whether all writers of this pipe are gone; it may still hold unread data."""
     poll = select.poll()
     try:
         poll.register(pipe, 0)
         return any(event & select.POLLHUP for _, event in poll.poll(0))
     except (OSError, ValueError):
-        return False  # we closed our own end, and shall not know
+        return False  # our end is closed: unknown

@@ -1,8 +1,8 @@
-"""Killing what carries a word in its environment, of one living tree and nobody else's.
+"""Killing the processes of one living tree that have a certain variable.
 
-Some agents start what they start for several conversations from one process. What one of these
-leaves behind can be told by a variable that the agent puts there. As everywhere, a pidfd is opened
-first and the process looked at after, so that a number which passed to another is never hit.
+Some agents start the tools of several conversations from one process, and set a variable that names
+the conversation. As everywhere, a pidfd is opened before the process is examined, so that a signal
+never reaches another process that has got the same number.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import trio
 from sessionmgr.process import procfs, tree_tag
 
 ROUNDS: Final = 8
-"""How often it is looked again, because what dies may have had children meanwhile."""
+"""Maximum number of searches: a process that dies may have started children meanwhile."""
 PAUSE: Final = 0.01
-"""Seconds until the next look, if only such are left as show no environment yet."""
+"""Seconds between two searches, if the only candidates have no environment yet."""
 
 
 async def kill_processes_with_env(tree: str, name: str, value: str) -> int:
-    """Kill what a tree of this id has with a variable of this value; return how many they were."""
+    """Kill the processes of a tree that have a variable of this value; return their number."""
     return await trio.to_thread.run_sync(_kill_all, tree, f"{name}={value}".encode())
 
 
-def _kill_all(tree: str, word: bytes) -> int:
+def _kill_all(tree: str, entry: bytes) -> int:
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        # Parents first: a shell that waits for a process that is killed begins its next command.
+        # Parents first: a shell whose child is killed would start its next command.
         eldest_first = reversed(procfs.pids())
         looked = {
-            pid: _kill_if_matching(pid, tree, word) for pid in eldest_first if pid not in killed
+            pid: _kill_if_matching(pid, tree, entry) for pid in eldest_first if pid not in killed
         }
-        found = {pid for pid, struck in looked.items() if struck}
+        found = {pid for pid, killed_it in looked.items() if killed_it}
         if not found:
             if None not in looked.values():
                 break
@@ -45,14 +45,14 @@ def _kill_all(tree: str, word: bytes) -> int:
     return len(killed)
 
 
-def _kill_if_matching(pid: int, tree: str, word: bytes) -> bool | None:
-    """Kill it if it carries the word, and return whether it did; None if that is not seen yet."""
+def _kill_if_matching(pid: int, tree: str, entry: bytes) -> bool | None:
+    """Kill the process if it has the variable; return whether it has, None if unknown yet."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        carries = _has_value(pid, word)
+        carries = _has_value(pid, entry)
         if carries is False or tree not in map(tree_tag.format_tag, tree_tag.process_tags(pid)):
             return False
         if carries is None:
@@ -65,13 +65,13 @@ def _kill_if_matching(pid: int, tree: str, word: bytes) -> bool | None:
     return True
 
 
-def _has_value(pid: int, word: bytes) -> bool | None:
-    """Return whether it carries the word; None if it has no environment.
+def _has_value(pid: int, entry: bytes) -> bool | None:
+    """Return whether the process has the variable; None if it has no environment.
 
-    For a moment none has one that begins another program.
+    A process that is executing a new program has none for a moment.
     """
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
-    return word in environment.split(b"\0") if environment else None
+    return entry in environment.split(b"\0") if environment else None

@@ -1,22 +1,23 @@
-"""Killing by mark: what has no living guard any more, wherever it is.
+"""Killing by tag: processes that no living reaper owns, wherever they are.
 
-The strategy: a pidfd is opened first and the mark read after, so that a number which passed
-to another process in between is never hit: the signal goes through the pidfd.
+The strategy: a pidfd is opened before the tag is read, and the signal goes through the pidfd. So a
+signal never reaches another process that has got the same number in between.
 
-What forks and leaves, again and again, is gone before a look through /proc comes to it. So
-between looks the newest number is asked for and struck at once: that takes less than a fork.
-And a look during which no number was given out has missed nobody: that is the proof. Where
-others never stop forking it cannot be had; then whoever was born meanwhile is looked at too,
-and several rounds of all that without a find stand in.
+A process that forks and exits, again and again, is gone before a scan of /proc reaches it. So
+between two scans the newest process number is read and that process is killed at once, which takes
+less time than a fork. A scan during which the system assigned no number has missed no process: that
+is the proof. On a machine where other programs fork all the time there is no such scan; then the
+processes born during the scan are examined too, and several such rounds without a find replace the
+proof.
 
-A launcher inside a tree marks its own trees anew. What it has started may carry no mark but
-that, and has no warden any more once that was killed: so all trees of such a launcher are
-wanted as soon as one is seen of its processes that carries both marks.
+A launcher inside a tree gives its own trees other tags. A process that it has started may carry
+only such a tag, and has no spawner any more if that was killed. So all trees of such a launcher
+are wanted as soon as one of its processes is seen that carries both tags.
 
-What waits for a process that is killed would go on: a shell begins its next command. So of a
-family the ancestors are killed first.
+A process whose child is killed would continue: a shell starts its next command. So ancestors are
+killed before their descendants.
 
-Runs in the warden too: the standard library, and little of it.
+Also runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -34,37 +35,39 @@ if TYPE_CHECKING:
     from typing import Final
 
 _QUIET: Final = 3
-"""How many looks and chases without a find stand in for a proof."""
+"""Number of rounds without a find that replace a proof."""
 _LEAST: Final = 50
-"""So many looks there are, though time be up: a machine that stands still uses it for nothing."""
-_CHASE: Final = 60
+"""Minimum number of scans, even after the time limit: the machine may have been suspended."""
+_CHASE_STEPS: Final = 60
+"""Number of steps of a chase, which kills the newest processes between two scans."""
 _BORN: Final = 512
+"""Maximum number of processes born during a scan that are examined after it."""
 _NEWEST: Final = 8
-"""How many of the newest numbers are tried at each step of a chase."""
+"""Number of newest process numbers that each step of a chase examines."""
 _GENERATIONS: Final = 32
-"""How many ancestors of a process are looked for."""
+"""Maximum number of ancestors of a process that are examined."""
 
 
 class TaggedProcessKiller:
-    """Kills all processes with a mark that is wanted, and remembers which."""
+    """Killer of all processes whose tag is wanted; it records which it killed."""
 
     def __init__(self, wanted: Callable[[int], bool]) -> None:
-        self._asked = wanted
+        self._wanted = wanted
         self._inside: set[int] = set()
-        """The launchers inside the trees."""
+        """Launchers inside the trees."""
         self._own = os.getpid()
         self._around = {tree_tag.launcher_number(each) for each in tree_tag.process_tags(self._own)}
-        """Those around this process: they are wanted only if they are asked for."""
+        """Launchers around this process: their tags are wanted only if `wanted` accepts them."""
         self.killed: dict[int, str] = {}
-        """The killed, by number and name."""
+        """Killed processes: number and name."""
         self.refused: dict[int, str] = {}
-        """Those that we may not kill."""
-        self._struck: dict[int, str] = {}
+        """Processes that we may not kill."""
+        self._signalled: dict[int, str] = {}
         self.clean = False
-        """Whether nothing was left in the end but the refused."""
+        """Whether nothing was left in the end but the refused processes."""
 
     def run(self, seconds: float) -> TaggedProcessKiller:
-        """Kill again and again, until there is nothing to kill or time is up."""
+        """Kill until no process is found or the time is up."""
         end = time.monotonic() + seconds
         looks = quiet = 0
         self.kill_newest()
@@ -83,34 +86,34 @@ class TaggedProcessKiller:
 
     @property
     def left(self) -> dict[int, str]:
-        """What is left: those that we may not kill, and those that would not die in time."""
-        return self.refused if self.clean else {**self.refused, **self._struck}
+        """Remaining processes: those that we may not kill, and those that did not die in time."""
+        return self.refused if self.clean else {**self.refused, **self._signalled}
 
     def scan(self) -> int:
-        """Go through all processes once; return how many were ours."""
+        """Scan all processes once and kill the wanted ones; return their number."""
         self.refused.clear()
-        self._struck.clear()
+        self._signalled.clear()
         return sum(self._kill_tagged(pid, tree_tag.process_tags) for pid in procfs.pids())
 
     def kill_newer_than(self, since: int) -> int:
-        """Strike at those that were born after this number was given out."""
+        """Kill the wanted processes with numbers assigned after this one; return their number."""
         newest = procfs.newest_pid()
         born = range(newest, max(since, newest - _BORN), -1)
         return sum(self._kill_tagged(pid, tree_tag.process_tags) for pid in born)
 
     def kill_newest(self) -> int:
-        """Strike at the newest processes for a moment; return how many were ours."""
+        """Kill the newest wanted processes for a moment; return their number."""
         found = 0
         seen = 0
-        for _ in range(_CHASE):
+        for _ in range(_CHASE_STEPS):
             newest = procfs.newest_pid()
             for pid in range(newest, max(seen, newest - _NEWEST), -1):
                 found += self._kill_tagged(pid, tree_tag.tag_from_limit)
             seen = newest
         return found
 
-    def _kill_tagged(self, pid: int, marks_of: Callable[[int], list[int]]) -> bool:
-        """Kill a process if it is ours and lives, its ancestors first; return whether it was."""
+    def _kill_tagged(self, pid: int, tags_of: Callable[[int], list[int]]) -> bool:
+        """Kill a wanted living process, its ancestors first; return whether it was one."""
         if pid == self._own:
             return False
         try:
@@ -118,49 +121,49 @@ class TaggedProcessKiller:
         except OSError:
             return False
         try:
-            if not self._is_ours(pid, held, marks_of):
+            if not self._is_ours(pid, held, tags_of):
                 return False
-            for ancestor in reversed(self._ancestors(pid, marks_of)):
-                self._kill(ancestor, marks_of)
+            for ancestor in reversed(self._ancestors(pid, tags_of)):
+                self._kill(ancestor, tags_of)
             return self._send(pid, held)
         finally:
             os.close(held)
 
-    def _ancestors(self, pid: int, marks_of: Callable[[int], list[int]]) -> list[int]:
-        """Return those of its ancestors that are ours without a gap, the nearest first."""
+    def _ancestors(self, pid: int, tags_of: Callable[[int], list[int]]) -> list[int]:
+        """Return its ancestors up to the first that is not wanted, the nearest first."""
         found: list[int] = []
         while len(found) < _GENERATIONS:
             known = procfs.read_stat(found[-1] if found else pid)
             if known is None or known.parent == self._own:
                 break
-            if not self._has_wanted(marks_of(known.parent)):
+            if not self._has_wanted(tags_of(known.parent)):
                 break
             found.append(known.parent)
         return found
 
-    def _kill(self, pid: int, marks_of: Callable[[int], list[int]]) -> None:
+    def _kill(self, pid: int, tags_of: Callable[[int], list[int]]) -> None:
         try:
             held = os.pidfd_open(pid)
         except OSError:
             return
         try:
-            if self._is_ours(pid, held, marks_of):
+            if self._is_ours(pid, held, tags_of):
                 self._send(pid, held)
         finally:
             os.close(held)
 
-    def _is_ours(self, pid: int, held: int, marks_of: Callable[[int], list[int]]) -> bool:
-        # A zombie has its mark until it is reaped; there may be thousands, where init is slow.
-        return not _is_dead(held) and self._has_wanted(marks_of(pid))
+    def _is_ours(self, pid: int, held: int, tags_of: Callable[[int], list[int]]) -> bool:
+        # A zombie has its tag until it is reaped; there may be thousands where init is slow.
+        return not _is_dead(held) and self._has_wanted(tags_of(pid))
 
-    def _has_wanted(self, marks: list[int]) -> bool:
-        if not any(map(self._is_wanted, marks)):
+    def _has_wanted(self, tags: list[int]) -> bool:
+        if not any(map(self._is_wanted, tags)):
             return False
-        self._inside |= tree_tag.nested_launchers(marks, self._is_wanted) - self._around
+        self._inside |= tree_tag.nested_launchers(tags, self._is_wanted) - self._around
         return True
 
     def _is_wanted(self, each: int) -> bool:
-        return self._asked(each) or tree_tag.launcher_number(each) in self._inside
+        return self._wanted(each) or tree_tag.launcher_number(each) in self._inside
 
     def _send(self, pid: int, held: int) -> bool:
         try:
@@ -170,7 +173,7 @@ class TaggedProcessKiller:
             return False
         except ProcessLookupError:
             return False
-        self._struck[pid] = self.killed.setdefault(pid, _process_name(pid))
+        self._signalled[pid] = self.killed.setdefault(pid, _process_name(pid))
         return True
 
 

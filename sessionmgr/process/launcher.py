@@ -1,4 +1,4 @@
-"""What starts children and owns their trees: by a warden, by process groups, or as a fake."""
+"""Launchers and child trees: the protocols that all implementations fit."""
 
 from __future__ import annotations
 
@@ -13,76 +13,78 @@ if TYPE_CHECKING:
 
 
 class ChildTree(Protocol):
-    """A child and all that comes of it. `open_tree` is what sees it to its end."""
+    """Child process and all its descendants. `open_tree` starts one and ends it."""
 
     @property
     def pid(self) -> int:
-        """The number of the program's process."""
+        """Process id of the program."""
         ...
 
     @property
     def id(self) -> str:
-        """What its processes are marked with; no two trees have the same."""
+        """Id of the tree, which its processes carry as their tag; no two trees have the same."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come, as far as is known."""
+        """Whether the tree is known to be over."""
         ...
 
     @property
     def stdin(self) -> trio.abc.SendStream | None:
-        """Where to write to it; None if it reads /dev/null."""
+        """Stream to its stdin; None if its stdin is /dev/null."""
         ...
 
     @property
     def stdout(self) -> trio.abc.ReceiveStream:
-        """What it writes."""
+        """Stream from its stdout."""
         ...
 
     @property
     def stderr(self) -> trio.abc.ReceiveStream:
-        """What it complains."""
+        """Stream from its stderr."""
         ...
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing if it has ended."""
+        """Send a signal to the program alone; do nothing if it has ended."""
         ...
 
     def kill(self) -> None:
-        """Begin to kill the whole tree. It ends soon after: `wait_empty`."""
+        """Begin to kill the whole tree. `wait_empty` waits for the end."""
         ...
 
     async def wait_exit(self) -> ProgramExit:
-        """Wait for the end of the program. What it started may live on, and hold its pipes."""
+        """Wait for the end of the program. Its descendants may live on and hold its pipes."""
         ...
 
     async def wait_empty(self) -> ExitReport:
-        """Wait until nothing of the tree is left but what cannot be reached."""
+        """Wait until the tree is empty, except for processes that cannot be killed."""
         ...
 
     async def abandon(self) -> ExitReport:
-        """Give up waiting for a killed tree: kill what is found of it, and say what is left."""
+        """Stop waiting for a killed tree: kill what a search finds of it, and report the rest."""
         ...
 
     async def aclose(self) -> None:
-        """Give up the pipes and the hold on the tree, which kills what still lives."""
+        """Close the pipes and release the tree; what still lives of it is killed."""
         ...
 
 
 class Launcher(Protocol):
-    """Starts children. Whoever leaves its block has ended all of them."""
+    """Starter of child trees. Leaving its block ends all of them."""
 
     async def spawn(self, command: Command) -> ChildTree:
-        """Start a child; it may run when this returns, and not if it raises or is cancelled.
+        """Start a child.
+
+        The child runs when this returns; it does not run if this raises or is cancelled.
 
         Raises:
-            ProgramNotFound: there is no such program, or not the interpreter that it names.
-            NotExecutable: there is such a file, and it cannot be run.
-            NoSuchDirectory: there is no such directory to run it in, or not for us.
-            SpawnFailed: the system refused for another reason; the three above are such, too.
-            TreeLost: whoever was to start it was killed meanwhile; what had begun was ended.
-            DescriptorsExhausted: it would leave us too few open files for everything else.
-            LauncherFailed: the launcher is over.
+            ProgramNotFound: The program does not exist, or the interpreter that it names does not.
+            NotExecutable: The file exists and cannot be executed.
+            NoSuchDirectory: The directory to run it in does not exist, or is not accessible.
+            SpawnFailed: The system refused for another reason; base class of the three above.
+            SpawnerKilled: The starting process was killed; the unfinished start was ended.
+            DescriptorsExhausted: The start would leave too few file descriptors.
+            LauncherFailed: The launcher cannot start children any more.
         """
         ...

@@ -1,4 +1,4 @@
-"""Opening a launcher: the boot sweep, then the warden or what stands in for it."""
+"""Opening a launcher: sweep what dead launchers left, then start the best kind available."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ log: Final = logging.getLogger("sessionmgr.process")
 
 
 class LauncherKind(Enum):
-    """Who owns the trees."""
+    """Kind of launcher: which processes own the trees."""
 
     BEST = "best"
-    """The warden where there is one, else process groups."""
-    WARDED = "warded"
-    """A warden and guards: Linux."""
+    """The spawner where the system supports it, else process groups."""
+    SPAWNER = "spawner"
+    """A spawner and its reapers: Linux."""
     DIRECT = "direct"
-    """Process groups: everywhere, and weaker."""
+    """Process groups: every system, with weaker guarantees."""
 
 
 class OpenLauncher(Launcher, Protocol):
-    """A launcher that `open_launcher` has opened."""
+    """Launcher that `open_launcher` has opened."""
 
     @property
     def boot(self) -> BootReport:
-        """What dead owners had left, and what became of it."""
+        """What dead owners had left, and what was killed of it."""
         ...
 
 
@@ -57,15 +57,19 @@ class OpenLauncher(Launcher, Protocol):
 async def open_launcher(
     *, state_dir: Path | None = None, kind: LauncherKind = LauncherKind.BEST
 ) -> AsyncGenerator[OpenLauncher, None]:
-    """Open a launcher: sweep what dead owners have left, and start a warden.
+    """Open a launcher: kill what dead owners left, and start a spawner.
 
-    When the block is left, all trees are killed that still live. `state_dir` is where the boot
-    sweep keeps its files; all launchers of a user may share it, and by default they do.
+    Leaving the block kills all trees that still live.
+
+    Args:
+        state_dir: Directory of the launcher registry. All launchers of a user may share it, and by
+            default they do.
+        kind: Kind of launcher.
 
     Raises:
-        LauncherFailed: no warden came up, or the directory is of no use.
+        LauncherFailed: The spawner did not start, or the directory is unusable.
     """
-    launcher, signature = await retry_on_shortage(partial(_prepare, state_dir, kind))
+    launcher, registration = await retry_on_shortage(partial(_prepare, state_dir, kind))
     failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
@@ -84,10 +88,10 @@ async def open_launcher(
         if failure is None:
             raise
     finally:
-        if signature is not None and launcher.proved:
-            signature.remove()
-        elif signature is not None:
-            signature.keep_for_sweep()
+        if registration is not None and launcher.proved:
+            registration.remove()
+        elif registration is not None:
+            registration.keep_for_sweep()
     if failure is not None:
         raise failure
 
@@ -95,10 +99,10 @@ async def open_launcher(
 async def _prepare(
     state_dir: Path | None, kind: LauncherKind
 ) -> tuple[SpawnerLauncher | ProcessGroupLauncher, LauncherRegistration | None]:
-    """Kill what dead owners have left, and register a launcher in the roll.
+    """Kill what dead owners left, and register a launcher.
 
-    A spawner needs the roll only to find what remains after it and its owner were both killed. It
-    therefore starts without one, unless the caller named the directory.
+    A spawner needs the registry only to find what remains after it and its owner were both killed.
+    It therefore starts without one, unless the caller named the directory.
     """
     try:
         directory = (
@@ -120,7 +124,7 @@ async def _prepare(
 def _without_registry(
     launcher: SpawnerLauncher | ProcessGroupLauncher, state_dir: Path | None, error: LauncherFailed
 ) -> SpawnerLauncher | ProcessGroupLauncher:
-    """Return the launcher if it may run without a roll, and log the consequence once.
+    """Return the launcher if it may run without a registry, and log the consequence once.
 
     Raises:
         LauncherFailed: It may not.
@@ -134,19 +138,23 @@ def _without_registry(
 @cache
 def _log_without_registry(why: str) -> None:
     log.warning(
-        "event=no_state_directory why=%s; children that outlive a kill -9 of this program and of"
-        " its spawner will not be found at the next start (XDG_STATE_HOME names a directory)",
+        "The state directory is unusable, so the next start cannot find children that outlive a"
+        " kill -9 of this program and of its spawner; set XDG_STATE_HOME to another directory."
+        " error=%s",
         why,
     )
 
 
 def _launcher(kind: LauncherKind, boot: BootReport) -> SpawnerLauncher | ProcessGroupLauncher:
-    warded = _has_subreapers()
-    if kind is LauncherKind.WARDED and not warded:
-        raise LauncherFailed("this system has no subreapers or no pidfds; Kind.DIRECT needs none")
-    if kind is LauncherKind.DIRECT or not warded:
+    has_subreapers = _has_subreapers()
+    if kind is LauncherKind.SPAWNER and not has_subreapers:
+        raise LauncherFailed("this system has no subreapers or no pidfds; use LauncherKind.DIRECT")
+    if kind is LauncherKind.DIRECT or not has_subreapers:
         if sys.platform == "linux" and kind is LauncherKind.BEST:
-            log.warning("no_pidfd: children are owned by process groups, which is weaker")
+            log.warning(
+                "This Linux has no subreapers or no pidfds; process groups, which are weaker, own"
+                " the children."
+            )
         _raise_limit_once()
         from sessionmgr.process.process_group import ProcessGroupLauncher  # only where it is used
 
@@ -158,7 +166,7 @@ def _launcher(kind: LauncherKind, boot: BootReport) -> SpawnerLauncher | Process
 
 @cache
 def _raise_limit_once() -> LimitChange:
-    """Raise the limit of open files, once; what it was before is what children get."""
+    """Raise the limit of open files, once; children get the limit from before."""
     return raise_limit()
 
 

@@ -1,12 +1,12 @@
-"""The roll of launchers: a small file for each in the state directory, locked while it lives.
+"""Registry of launchers: one file for each in the state directory, locked while its owner lives.
 
-The strategy: the kernel drops a lock when its holder dies, so a file that can be locked is that
-of a dead owner, and whatever still carries its launcher's mark is killed. A copy that the owner
-forked may keep the lock; but then the owner's own identity (boot, pid, start) is seen to be
-gone. A file becomes visible by a rename, whole and locked, so nobody takes it for a dead one
-while it is born; and one that we cannot read is named, and left alone.
+The strategy: the kernel releases a lock when its holder dies, so a file that can be locked belongs
+to a dead owner, and every process that still carries that launcher's tag is killed. A process that
+the owner forked may hold the lock on; then the owner's identity (boot, pid, start time) shows that
+it is gone. A file becomes visible by a rename, complete and locked, so another launcher cannot take
+it for a dead one while it is written. A file that cannot be read is reported, and left alone.
 
-Two managers that start at once are no danger to each other: whoever has the lock sweeps.
+Two managers that start at the same time cannot disturb each other: the holder of a lock sweeps.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ log: Final = logging.getLogger("sessionmgr.process")
 SUFFIX: Final = ".launcher"
 _NEW: Final = ".new"
 _NEW_FOR: Final = 3600.0
-"""Seconds after which a file that was never finished is nobody's any more."""
+"""Seconds after which a file that was never finished belongs to no living launcher."""
 _LARGEST: Final = 4096
 SWEEP_FOR: Final = 5.0
 _SWEEP_DESCRIPTORS: Final = 8
-"""Descriptors that a sweep may need: without one, a process looks as if it were gone."""
+"""Descriptors that a sweep may need: without one, a living process looks as if it were gone."""
 
 
 class BootReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launcher found when it was opened."""
+    """Report of the sweep when a launcher was opened."""
 
     dead: tuple[str, ...] = ()
-    """The launchers whose owner had died and left a file."""
+    """Launchers whose owner had died and left a file."""
     killed: tuple[LeftRunning, ...] = ()
-    """What was left of their trees, and is no more."""
+    """Processes of their trees that were killed."""
     left_running: tuple[LeftRunning, ...] = ()
-    """What was left of them, and could not be killed."""
+    """Processes of their trees that could not be killed."""
     strange: tuple[str, ...] = ()
-    """Files that are none of ours or broken, and were left alone."""
+    """Files that are broken or not of a launcher, and were left alone."""
 
 
 class _LauncherRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,40 +68,40 @@ class _LauncherRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LauncherRegistration:
-    """Our own line in the roll."""
+    """Registration of a launcher of this process."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock = lock
 
     def remove(self) -> None:
-        """Remove it: everything has ended."""
+        """Remove the registration: all trees have ended."""
         self.path.unlink(missing_ok=True)
         os.close(self._lock)
 
     def keep_for_sweep(self) -> None:
-        """Let the next launcher have a look: something may be left."""
+        """Release the lock and keep the file for the next sweep: processes may be left."""
         os.close(self._lock)
 
 
 def default_registry_directory() -> Path:
-    """Return the default directory of the roll.
+    """Return the default directory of the registry.
 
     Raises:
-        LauncherFailed: this user has no home.
+        LauncherFailed: This user has no home directory.
     """
     home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     try:
         return Path(home).expanduser() / "sessionmgr" / "launchers"
     except RuntimeError as error:
-        raise LauncherFailed(f"there is no state directory: {error}") from error
+        raise LauncherFailed(f"cannot find the state directory: {error}") from error
 
 
 def register_launcher(directory: Path, launcher: int) -> LauncherRegistration:
-    """Enter a launcher of this process in the roll.
+    """Register a launcher of this process.
 
     Raises:
-        LauncherFailed: the directory cannot be written in.
+        LauncherFailed: The directory is not writable.
     """
     path = directory / f"{launcher:010x}{SUFFIX}"
     new = directory / f".{path.name}{_NEW}"
@@ -123,15 +123,15 @@ def register_launcher(directory: Path, launcher: int) -> LauncherRegistration:
             os.close(lock)
             raise
     except OSError as error:
-        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+        raise LauncherFailed(f"cannot use the state directory {directory}: {error}") from error
     return LauncherRegistration(path, lock)
 
 
 def sweep_dead_launchers(directory: Path) -> BootReport:
-    """Go through the roll, kill what dead owners have left, and strike them out.
+    """Kill what dead owners left, and remove their registrations.
 
     Raises:
-        LauncherFailed: the directory is of no use, or the system has no descriptors for that.
+        LauncherFailed: The directory is unusable, or the system has no descriptors for the sweep.
     """
     found = _SweepResult()
     try:
@@ -139,14 +139,14 @@ def sweep_dead_launchers(directory: Path) -> BootReport:
     except FileNotFoundError:
         return BootReport()
     except OSError as error:
-        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+        raise LauncherFailed(f"cannot use the state directory {directory}: {error}") from error
     for path in paths:
         try:
             _check_file(path, found)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             if is_transient_shortage(error):
-                raise LauncherFailed(f"{path} cannot be looked at: {error}") from error
-            log.warning("state_file_strange path=%s why=%s", path, error)
+                raise LauncherFailed(f"cannot read {path}: {error}") from error
+            log.warning("A file in the state directory was ignored. path=%s error=%s", path, error)
             found.strange.append(str(path))
     return found.report()
 
@@ -175,14 +175,14 @@ def _check_file(path: Path, found: _SweepResult) -> None:
             return  # its owner ended, or another launcher was faster
         stack.callback(os.close, file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError("it is no file")
+            raise OSError("not a regular file")
         if path.name.endswith(_NEW):
-            # The lock of a new one is its owner's to take, who does not wait for us to drop it.
+            # The owner of a new file takes its lock without waiting, so the sweep must not hold it.
             if time.time() - os.fstat(file).st_mtime > _NEW_FOR and _lock(file):
                 path.unlink(missing_ok=True)
             return
         if path.suffix != SUFFIX:
-            raise OSError("it is none of ours")
+            raise OSError("not a launcher's file")
         locked = _lock(file)
         entry = msgspec.json.decode(os.read(file, _LARGEST), type=_LauncherRecord)
         _ensure_descriptors(file)
@@ -201,8 +201,8 @@ def _lock(file: int) -> bool:
 def _is_dead(entry: _LauncherRecord, *, locked: bool) -> bool:
     if locked:
         return True
-    # Somebody has the lock: the owner, or a copy that it forked. Numbers mean something only
-    # where they were given; the holder may be on another machine that shares the directory.
+    # The lock is held by the owner, or by a process that it forked. Process numbers are valid only
+    # on the machine that assigned them; the holder may be on another one that shares the directory.
     here = procfs.boot_id(), procfs.pid_namespace()
     if not all(here) or (entry.boot, entry.namespace) != here:
         return False
@@ -213,7 +213,7 @@ def _ensure_descriptors(file: int) -> None:
     """Return if enough files can be opened for a sweep.
 
     Raises:
-        OSError: they cannot.
+        OSError: They cannot.
     """
     with contextlib.ExitStack() as stack:
         for _ in range(_SWEEP_DESCRIPTORS):
@@ -222,29 +222,37 @@ def _ensure_descriptors(file: int) -> None:
 
 def _sweep_dead_launcher(path: Path, entry: _LauncherRecord, found: _SweepResult) -> None:
     found.dead.append(f"{entry.launcher:010x}")
-    if entry.boot and entry.boot == procfs.boot_id():  # elsewhere there is no /proc to look through
+    if entry.boot and entry.boot == procfs.boot_id():  # other systems have no /proc
         if any(
             tree_tag.launcher_number(each) == entry.launcher
             for each in tree_tag.process_tags(os.getpid())
         ):
-            log.warning("inside_a_dead_tree launcher=%x: left to others", entry.launcher)
+            log.warning(
+                "The trees of a dead launcher contain this process and were not killed."
+                " launcher=%x",
+                entry.launcher,
+            )
             return
         if not _kill_launcher_trees(entry.launcher, found):
-            log.warning("sweep_unfinished path=%s", path)
+            log.warning(
+                "Some processes of a dead launcher could not be killed; the next start will try"
+                " again. path=%s",
+                path,
+            )
             return
     path.unlink(missing_ok=True)
 
 
 def _kill_launcher_trees(launcher: int, found: _SweepResult) -> bool:
-    def of_trees(each: int) -> bool:
+    def is_of_tree(each: int) -> bool:
         return tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each) != 0
 
-    def of_all(each: int) -> bool:
+    def is_of_launcher(each: int) -> bool:
         return tree_tag.launcher_number(each) == launcher
 
-    # Guards last: one that still works may know children which we cannot see.
-    trees = _kill_tagged(of_trees, found)
-    return _kill_tagged(of_all, found) and trees
+    # Reapers last: one that still works may have children that we cannot see.
+    trees = _kill_tagged(is_of_tree, found)
+    return _kill_tagged(is_of_launcher, found) and trees
 
 
 def _kill_tagged(wanted: Callable[[int], bool], found: _SweepResult) -> bool:

@@ -1,4 +1,4 @@
-"""What is still to be written to a child."""
+"""Outbox: data that waits to be written to a child."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LIMIT: Final = 8 * 1024 * 1024
 
 
 class Outbox:
-    """Takes messages without waiting and writes them, in their order, from one task.
+    """Queue of messages for a child's stdin, which one task writes in order.
 
-    It holds at most `limit` bytes, or one message of any size. That a child has gone, or has closed
-    its ears, is no error: `send` says so, and `unsent` tells how much it never got.
+    It holds at most `limit` bytes, or one message of any size. A child that has ended or closed its
+    stdin is no error: `send` returns False, and `unsent` counts the bytes that were not written.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -35,19 +35,19 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many bytes were accepted and are not yet written, as far as we know."""
+        """Number of accepted bytes that are not yet written."""
         return self._accepted - self._written
 
     @property
     def unsent(self) -> int:
-        """How many bytes were handed in and not written, those that came too late included."""
+        """Number of bytes that were not written, including those sent too late."""
         return self.waiting + self._refused
 
     def send(self, data: bytes | bytearray) -> bool:
-        """Have `data` written; False if nothing can be written to this child any more.
+        """Queue `data`; return False if nothing can be written to this child any more.
 
         Raises:
-            InputFull: the child does not read what it has been sent; nothing was accepted.
+            InputFull: The child does not read its input; the data was not accepted.
         """
         if self._closing or self._over:
             self._refused += len(data)
@@ -60,12 +60,12 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Close the child's stdin once all that was sent is written."""
+        """Close the child's stdin once the queue is written."""
         self._closing = True
         self._work.set()
 
     async def flush(self) -> bool:
-        """Wait until all that was sent is written; False if it never will be."""
+        """Wait until the queue is written; return False if it never will be."""
         goal = self._accepted
         await trio.lowlevel.checkpoint()
         while self._written < goal and not self._over:
@@ -73,12 +73,12 @@ class Outbox:
         return self._written >= goal
 
     async def run(self, stream: SendStream) -> None:
-        """Write to `stream` what is sent, until it is closed from here or there."""
+        """Write the queue to `stream`, until either side closes it."""
         try:
             async with stream:
                 await self._write(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it does not listen any more: `unsent` tells
+            pass  # the child closed its stdin: `unsent` reports it
         finally:
             self._over = True
             self._notify_progress()

@@ -1,4 +1,4 @@
-"""The three pipes of a child: our ends and its ends."""
+"""Standard pipes of a child: our ends and its ends."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 
 
 class StandardPipes:
-    """Both ends of a child's standard streams; `stdin=False` gives it /dev/null to read.
+    """Both ends of a child's standard streams; `stdin=False` connects its stdin to /dev/null.
 
     Raises:
-        OSError: the system has no more descriptors for us. None was kept.
+        OSError: The system has no more descriptors. All ends were closed.
     """
 
-    __slots__ = ("near", "theirs")
+    __slots__ = ("far", "near")
 
     def __init__(self, *, stdin: bool) -> None:
         with contextlib.ExitStack() as on_failure:
@@ -33,15 +33,15 @@ class StandardPipes:
             near_err, far_err = keep(*os.pipe())
             on_failure.pop_all()
         self.near = (near_in, near_out, near_err)
-        self.theirs = (far_in, far_out, far_err)
+        self.far = (far_in, far_out, far_err)
 
     def close_child_ends(self) -> None:
-        """Let the child alone have them."""
-        for each in self.theirs:
+        """Close the child's ends in this process."""
+        for each in self.far:
             os.close(each)
 
     def close(self) -> None:
-        """Give up all of them."""
+        """Close all ends."""
         self.close_child_ends()
         for each in self.near:
             if each is not None:

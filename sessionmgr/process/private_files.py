@@ -1,7 +1,7 @@
-"""How a text gets to a child: on its command line, through stdin, or in a private file.
+"""Passing texts to a child: on its command line, through stdin, or in a private file.
 
-Everybody on the machine may read a command line, the system limits its length, and a text in it
-can be taken for an option; so only short and harmless ones go there.
+All users of the machine can read a command line, the system limits its length, and a text in it can
+be mistaken for an option; so only short and harmless texts go there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 LARGEST_ARGUMENT: Final = 4 * 1024
-"""In bytes; Linux has its limit at 128 KiB for one argument, others far below."""
+"""In bytes; Linux limits one argument to 128 KiB, other systems to far less."""
 
 
 class TextChannel(enum.Enum):
-    """Where a text goes."""
+    """Channel by which a text reaches a child."""
 
     ARGUMENT = "argument"
     STDIN = "stdin"
@@ -31,7 +31,7 @@ class TextChannel(enum.Enum):
 
 
 def choose_channel(text: str, *, stdin: bool) -> TextChannel:
-    """Return where a text goes, to a child whose stdin may be used for it or not."""
+    """Return the channel for a text; `stdin` is whether the child's stdin may carry it."""
     data = text.encode(errors="replace")
     if len(data) <= LARGEST_ARGUMENT and "\0" not in text and not text.startswith("-"):
         return TextChannel.ARGUMENT
@@ -39,10 +39,10 @@ def choose_channel(text: str, *, stdin: bool) -> TextChannel:
 
 
 class PrivateFiles:
-    """A directory that only we can enter, for files of one run; `with` makes and removes it.
+    """Directory that only the user can enter, for files of one run; `with` creates and removes it.
 
     It is created in `parent`, or in the temporary directory of this process; the next launcher
-    removes files that a crash leaves there. With a `name`, the file gets that name.
+    removes files that a crash leaves there. With a `name`, the directory gets that name.
     """
 
     def __init__(self, parent: str | Path | None = None, *, name: str | None = None) -> None:
@@ -59,7 +59,7 @@ class PrivateFiles:
         else:
             place = Path(self._parent or tempfile.gettempdir(), self._name).absolute()
             if place.is_dir() and not place.is_symlink():
-                shutil.rmtree(place)  # a crash of ours has left it; another's we could not remove
+                shutil.rmtree(place)  # left by a crash of ours; we could not remove another user's
             place.mkdir(mode=0o700)
             self._directory = place
         return self
@@ -80,16 +80,16 @@ class PrivateFiles:
 
     @property
     def directory(self) -> Path:
-        """Where they are."""
+        """Path of the directory."""
         if self._directory is None:
-            raise RuntimeError("private files are written inside their block: with PrivateFiles()")
+            raise RuntimeError("write private files inside the block: with PrivateFiles() as files")
         return self._directory
 
     def write(self, name: str, text: str) -> Path:
-        """Write a new file that only we can read and return its absolute path."""
+        """Write a new file that only the user can read and return its absolute path."""
         path = self.directory / name
         if path.parent != self._directory or name in ("", ".", ".."):
-            raise ValueError(f"{name!r} is no plain name of a file")
+            raise ValueError(f"{name!r} is not a plain file name")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
             file.write(text.encode(errors="replace"))

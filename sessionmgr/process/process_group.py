@@ -1,8 +1,9 @@
-"""The launcher without a warden: process groups, for systems that have no subreapers.
+"""Launcher without a spawner: process groups, for systems that have no subreapers.
 
-Lost against trees with guards: what sets up a session or group of its own is not reached, nor is
-its end proved; `kill -9` of the owner leaves its children running; and a group is killed by a
-number which, in the instant after its last process ended, could already be another's.
+Compared with trees that have reapers, this lacks three guarantees. A process that creates its own
+session or group is not reached, and its end is not proved. `kill -9` of the owner leaves its
+children running. A group is killed by number, which in the instant after its last process ended
+could already belong to another group.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LOOK_AT_LAST: Final = 0.1
 
 
 class ProcessGroupTree:
-    """A child and its process group. It fits `ChildTree`."""
+    """Child and its process group. It fits `ChildTree`."""
 
     def __init__(self, tag: int, process: trio.Process, launcher: ProcessGroupLauncher) -> None:
         assert process.stdout is not None
@@ -48,8 +49,8 @@ class ProcessGroupTree:
         self._process = process
         self._launcher = launcher
         self._sent: set[int] = set()
-        self._to_do = {"closed", "buried"}
-        self.course = ExitState()
+        self._pending = {"closed", "reaped"}
+        self.exit_state = ExitState()
         self.stdin = process.stdin
         self.stdout: trio.abc.ReceiveStream = process.stdout
         self.stderr: trio.abc.ReceiveStream = process.stderr
@@ -59,36 +60,36 @@ class ProcessGroupTree:
 
     @property
     def pid(self) -> int:
-        """The number of the program's process, and of its group."""
+        """Process id of the program and its group."""
         return self._process.pid
 
     @property
     def id(self) -> str:
-        """What the environment of its processes says, unless they wipe it."""
+        """Id of the tree, which the environment of its processes contains unless they clear it."""
         return tree_tag.format_tag(self.tag)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come, as far as is known."""
-        return self.course.is_over
+        """Whether the tree is known to be over."""
+        return self.exit_state.is_over
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing if it has ended."""
+        """Send a signal to the program alone; do nothing if it has ended."""
         if self._process.poll() is not None:
             return
         if number in (signal.SIGKILL, signal.SIGTERM):
-            self.course.set_forced(self._stdout_number())
+            self.exit_state.set_forced(self._stdout_number())
         with contextlib.suppress(PermissionError):
             self._process.send_signal(number)
             self._sent.add(number)
 
     def kill(self) -> None:
         """Begin to kill the whole group."""
-        if self.course.is_over or not _exists(self.pid):
+        if self.exit_state.is_over or not _exists(self.pid):
             return
         if self._process.poll() is not None:
             self.set_exited(self._process.poll() or 0)
-        self.course.set_forced(self._stdout_number())
+        self.exit_state.set_forced(self._stdout_number())
         self._sent.add(signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -99,22 +100,22 @@ class ProcessGroupTree:
 
     async def wait_exit(self) -> ProgramExit:
         """Wait for the end of the program."""
-        return await self.course.wait_exit()
+        return await self.exit_state.wait_exit()
 
     async def wait_empty(self) -> ExitReport:
         """Wait until its group is gone."""
-        return await self.course.wait_over()
+        return await self.exit_state.wait_over()
 
     async def abandon(self) -> ExitReport:
-        """Give up waiting for the end of the group."""
+        """Stop waiting for the end of the group."""
         await trio.lowlevel.checkpoint()
-        if not self.course.is_over:
+        if not self.exit_state.is_over:
             group = LeftRunning(pid=self.pid, name="process group", uid=-1)
-            self.course.set_over(EmptyProof.UNPROVED, (group,))
-        return self.course.report()
+            self.exit_state.set_over(EmptyProof.UNPROVED, (group,))
+        return self.exit_state.report()
 
     async def aclose(self) -> None:
-        """Give up the pipes, and the group, which is killed if it lives."""
+        """Close the pipes, and kill the group if it lives."""
         self.kill()
         if self.stdin is not None:
             await self.stdin.aclose()
@@ -123,30 +124,30 @@ class ProcessGroupTree:
         self._forget("closed")
 
     def _forget(self, done: str) -> None:
-        """Let the launcher forget it, once it is both closed and buried."""
-        self._to_do.discard(done)
-        if not self._to_do:
+        """Remove it from the launcher, once it is both closed and reaped."""
+        self._pending.discard(done)
+        if not self._pending:
             self._launcher.trees.pop(self.tag, None)
 
     def set_exited(self, code: int) -> None:
-        """Note the program's end."""
-        if self.course.exit is None:
-            self.course.set_exited(code, ours=-code in self._sent)
+        """Record the program's end."""
+        if self.exit_state.exit is None:
+            self.exit_state.set_exited(code, ours=-code in self._sent)
 
     @enable_ki_protection
     async def wait_and_reap(self) -> None:
-        """See it to its end."""
+        """Reap the program, and wait until its group is gone."""
         self.set_exited(await self._process.wait())
         pause = _LOOK_FIRST
-        while _exists(self.pid) and not self.course.is_over:
+        while _exists(self.pid) and not self.exit_state.is_over:
             await trio.sleep(pause)
             pause = min(pause * 2, _LOOK_AT_LAST)
-        self.course.set_over(EmptyProof.GROUP_GONE)
-        self._forget("buried")
+        self.exit_state.set_over(EmptyProof.GROUP_GONE)
+        self._forget("reaped")
 
 
 class ProcessGroupLauncher:
-    """Starts children as process groups. It fits `Launcher`."""
+    """Launcher that starts children as process groups. It fits `Launcher`."""
 
     needs_registry: Final = True
     """Only the next start finds what remains after the owner is killed."""
@@ -173,7 +174,7 @@ class ProcessGroupLauncher:
             process.kill()
             with trio.CancelScope(shield=True):
                 await process.wait()
-            raise LauncherFailed("the launcher was closed meanwhile")
+            raise LauncherFailed("the launcher was closed during the start")
         tree = ProcessGroupTree(number, process, self)
         self.trees[number] = tree
         self._nursery.start_soon(tree.wait_and_reap)
@@ -197,7 +198,7 @@ class ProcessGroupLauncher:
 
     @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there for trees, until `close`."""
+        """Serve trees until `close`."""
         task_status.started()
         if is_start_cancelled():
             return
@@ -208,11 +209,11 @@ class ProcessGroupLauncher:
                 self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Begin to close; `run` ends when all is over."""
+        """Begin to close; `run` ends when all trees have ended."""
         self._closing.set()
 
     async def _end_all(self) -> None:
-        """Kill all groups that are left."""
+        """Kill all remaining groups."""
         proved = True
         for tree in list(self.trees.values()):
             tree.kill()
@@ -231,7 +232,7 @@ async def _start(command: Command, around: str) -> trio.Process:
     except NotStartedError as error:
         raise spawn_error(error.what, error.path, error.number) from None
     try:
-        return await trio.lowlevel.open_process(  # which is not cancelled half-way
+        return await trio.lowlevel.open_process(  # it cannot be cancelled half-way
             list(command.argv),
             executable=os.fsdecode(program),
             cwd=command.cwd,

@@ -1,6 +1,6 @@
-"""What Linux says about processes, in /proc.
+"""Process data of Linux, read from /proc.
 
-Runs in the warden too: the standard library, and little of it.
+Also runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FIELDS_AFTER_NAME: Final = 20
 
 
 def pids() -> list[int]:
-    """Return the processes there are, the youngest first if numbers have not come round."""
+    """Return all process ids, the youngest first unless the numbers have wrapped."""
     return sorted((int(each) for each in os.listdir("/proc") if each.isdigit()), reverse=True)
 
 
 def newest_pid() -> int:
-    """Return the number that was given out last; 0 if the system does not tell."""
+    """Return the process id that was assigned last; 0 if the system does not report it."""
     try:
         file = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -38,12 +38,12 @@ def newest_pid() -> int:
 
 
 class ProcessStat:
-    """One line of /proc/PID/stat, as far as it is of use."""
+    """Fields of one line of /proc/PID/stat."""
 
     __slots__ = ("name", "parent", "started", "state")
 
     def __init__(self, line: bytes) -> None:
-        # The name may hold anything, blanks and parentheses too.
+        # The name may contain any characters, also blanks and parentheses.
         begin, end = line.index(b"("), line.rindex(b")")
         self.name = line[begin + 1 : end].decode(errors="replace")
         rest = line[end + 2 :].split(None, _FIELDS_AFTER_NAME)
@@ -53,7 +53,7 @@ class ProcessStat:
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """Return what is known of a process, None if there is none."""
+    """Return the stat line of a process, None if it does not exist."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -67,13 +67,16 @@ def read_stat(pid: int) -> ProcessStat | None:
 
 
 def start_time(pid: int) -> int:
-    """Return when a process began, in ticks since the boot: with its pid, its identity; or 0."""
+    """Return the start time of a process in ticks since the boot, or 0.
+
+    With its pid it identifies the process.
+    """
     found = read_stat(pid)
     return found.started if found is not None else 0
 
 
 def is_running(pid: int, started: int) -> bool | None:
-    """Return whether the process that began then still runs; None if that is not visible.
+    """Return whether the process that started then still runs; None if that is not visible.
 
     A zombie has ended and only waits for its parent to reap it. A process that is not shown may
     belong to another user, if /proc is mounted with hidepid. A start of 0 could not be read.
@@ -95,12 +98,12 @@ def is_running(pid: int, started: int) -> bool | None:
 
 
 def children(parent: int) -> list[int]:
-    """Return the children of a process, some of them perhaps dead by now."""
+    """Return the children of a process; some of them may have ended."""
     try:
         with open(f"/proc/{parent}/task/{parent}/children", "rb") as listed:
             return [int(each) for each in listed.read().split()]
     except OSError:
-        pass  # a kernel that was built without that file
+        pass  # the kernel was built without that file
     found: list[int] = []
     for pid in pids():
         each = read_stat(pid)
@@ -110,7 +113,7 @@ def children(parent: int) -> list[int]:
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
-    """Return these processes and all that come of them, at one moment."""
+    """Return these processes and their descendants, at one moment."""
     offspring: dict[int, list[int]] = {}
     for pid in pids():
         found = read_stat(pid)
@@ -131,7 +134,7 @@ def owner_uid(pid: int) -> int:
 
 
 def boot_id() -> str:
-    """Return the name of this boot of the machine; empty where there is none."""
+    """Return the id of the machine's current boot; empty if the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -140,7 +143,7 @@ def boot_id() -> str:
 
 
 def pid_namespace() -> str:
-    """Return the name of our PID namespace; empty if /proc does not show this very process.
+    """Return the id of our PID namespace; empty if /proc does not show this process.
 
     Without a /proc of its own, a namespace shows the numbers of another one. The start time of a
     process depends on the reader, too: a time namespace has its own clock.
@@ -154,4 +157,4 @@ def pid_namespace() -> str:
     try:
         return f"{pids} {os.readlink('/proc/self/ns/time')}"
     except OSError:
-        return pids  # a kernel that knows none
+        return pids  # the kernel supports none

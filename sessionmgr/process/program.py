@@ -1,6 +1,6 @@
-"""Starting a program on the guard's three descriptors, or saying exactly why not.
+"""Starting a program on the reaper's three descriptors, or reporting why it cannot start.
 
-Runs in the warden: the standard library, and little of it.
+Runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NotStartedError(Exception):
-    """Why a program did not start: what is wrong, with which path, and the system's number."""
+    """A program did not start: the problem, the path concerned, and the system's error number."""
 
     def __init__(self, what: bytes, path: bytes, number: int) -> None:
         super().__init__(what, path, number)
@@ -25,10 +25,10 @@ class NotStartedError(Exception):
 
 
 def find_program(program: bytes, path: bytes, directory: bytes = b"") -> bytes:
-    """Return the file that a program's name means, by the child's own PATH and directory.
+    """Return the file of a program, found by the child's own PATH and directory.
 
     Raises:
-        NotStartedError: there is none, or none that may be run.
+        NotStartedError: No file was found, or none that may be executed.
     """
     if b"/" in program:
         return _runnable(os.path.join(directory, program))
@@ -55,10 +55,10 @@ def _runnable(path: bytes) -> bytes:
 
 
 def change_directory(directory: bytes) -> None:
-    """Go where the program is to run.
+    """Change to the directory that the program runs in.
 
     Raises:
-        NotStartedError: there is no such directory, or none that we may enter.
+        NotStartedError: The directory does not exist, or is not accessible.
     """
     try:
         os.chdir(directory)
@@ -72,12 +72,12 @@ def start_program(
     descriptors: Sequence[int],
     ignored: Sequence[int],
 ) -> int:
-    """Start it in a session of its own, on these as its 0, 1 and 2.
+    """Start a program in a new session, with these descriptors as its 0, 1 and 2.
 
-    All its signals are the default, for `ignored` are all those that we ignore.
+    All its signals have their default action, because `ignored` lists all that we ignore.
 
     Raises:
-        NotStartedError: it cannot be started.
+        NotStartedError: The program cannot be started.
     """
     path = find_program(arguments[0], environment.get(b"PATH", os.defpath.encode()))
     try:
@@ -91,7 +91,7 @@ def start_program(
             setsigdef=ignored,
         )
     except OSError as error:
-        # The file is there: what ENOENT misses is the interpreter that its first line names.
+        # The file exists: ENOENT is about the interpreter that its first line names.
         what = {errno.ENOENT: b"interpreter", errno.ENOEXEC: b"executable"}
         number = error.errno or 0
         raise NotStartedError(what.get(number, b"system"), path, number) from None

@@ -1,13 +1,13 @@
-"""The three pipes of a child, served at once, so that nobody waits for anybody who waits for him.
+"""Pipe pump: reads stdout and stderr and writes stdin concurrently, so full pipes cannot deadlock.
 
-Whatever the child does first, it is written to and read from at the same time. Reading waits for
-`room` only, between two reads: what is not read stays in the pipe and slows the child down.
+Reading waits only for `room`, between two reads: unread data stays in the pipe and slows the child
+down.
 
-The end of the child is not the end of its pipes, because a child of its own may hold them open.
-What the child itself has written is in the pipe when it ends, and a pipe holds 1 MiB at most. So
-from then on each reader has a `grace` of silence and 1 MiB, and who still holds the pipe after that
-is reported. The grace is counted only while we read: a full store must not cost the last words.
-Nor must a machine that stands still for a while: when patience is up, it is looked once more.
+The end of the child is not the end of its pipes, because a descendant may hold them open. All data
+that the child itself has written is in the pipe when it ends, and a pipe holds 1 MiB at most. So
+from then on each reader stops after `grace` seconds of silence or 1 MiB, and the result reports the
+pipes that are still open. The grace counts only while we read: a full store must not cost the last
+output. Nor must a suspended machine: when the grace is over, the pipe is read once more.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ READ: Final = 64 * 1024
 GRACE: Final = 2.0
 DRAIN_BUDGET: Final = 1024 * 1024
 TURNS: Final = 4
-"""How often the scheduler goes round while we look whether there is anything to read."""
+"""Number of scheduler turns that a read takes to find available data."""
 
 
 class PumpResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How the pipes of a child ended."""
+    """Result of a pump: how the pipes of a child ended."""
 
     held: tuple[str, ...]
-    """Which of stdout and stderr somebody still held open when we gave up."""
+    """Names of the pipes, stdout or stderr, that another process still held open at the end."""
     unsent: int
-    """How many bytes it did not take."""
+    """Number of bytes that the child did not read."""
 
 
 class PipePump:
-    """Serves the pipes of one child; `outbox` is what is written to it, `tail` its last complaints.
+    """Pump of one child's pipes: `outbox` is written to stdin, `tail` keeps the end of stderr.
 
-    `take` gets the lines of each read, in their order, and may be called with none: a read is a
-    sign of life. It must not wait. `take_error` gets the lines of stderr likewise. `room` is
-    awaited between two reads of what is taken; a stderr that nobody takes is never held up.
+    `take` receives the lines of each read, in order. It may be called without lines, because a read
+    is a sign of life. It must not wait. `take_error` receives the lines of stderr likewise. `room`
+    is awaited between two reads of stdout, and of stderr if there is a `take_error`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PipePump:
         self.outbox = outbox or Outbox()
         self.tail = tail or StderrTail()
         self.stdout_ended = trio.Event()
-        """Set when no more comes from stdout; the child may live on, and hold stderr."""
+        """Set at the end of stdout; the child may live on, and hold stderr."""
         self._take = take
         self._take_error = take_error
         self._room = room
@@ -82,13 +82,13 @@ class PipePump:
     ) -> PumpResult:
         """Serve the pipes until stdout and stderr have ended, and close them.
 
-        That may be before the child has: it can close both and live on. `exited` waits for its
-        end. What a callback raises leaves in an exception group.
+        They may end before the child: it can close both and run on. `exited` waits for its end. An
+        exception of a callback is raised in an exception group.
         """
         out = _PipeReader("stdout", stdout, self._decoder, self._take, self._room)
-        complaints = LineDecoder(READ)  # a tail, not a protocol: nobody needs long ones
+        stderr_decoder = LineDecoder(READ)  # for a tail and not a protocol: long lines may be cut
         room = None if self._take_error is None else self._room
-        err = _PipeReader("stderr", stderr, complaints, self._take_error, room, self.tail)
+        err = _PipeReader("stderr", stderr, stderr_decoder, self._take_error, room, self.tail)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._drain_after_exit, exited, (out, err))
@@ -126,7 +126,7 @@ async def _close(*streams: ReceiveStream) -> None:
 
 
 class _PipeReader:
-    """Reads one pipe, for as long as it is worth while."""
+    """Reader of one pipe."""
 
     def __init__(
         self,
@@ -149,19 +149,19 @@ class _PipeReader:
         self._patience = math.inf
         self._budget = math.inf
         self._may_hold_more = False
-        """Whether the last read has filled its buffer."""
+        """Whether the last read filled its buffer."""
         self._is_waiting = False
         self._waits_since = 0.0
-        """When the wait for bytes began, or was cut short."""
+        """When the wait for data began, or was interrupted."""
 
     def begin_draining(self, grace: float) -> None:
-        """The child has ended: what comes now is its last words, or another's."""
+        """Start the grace period: the child has ended, and its last output remains to be read."""
         self._patience, self._budget = grace, DRAIN_BUDGET
         if self._is_waiting:
             self._limit_wait()
 
     async def run(self) -> None:
-        """Read to the end, or until patience or budget are used up."""
+        """Read until the end of the pipe, or until the grace or the byte budget is used up."""
         with self._scope:
             while self._may_continue():
                 await self._deliver(await self._receive())
@@ -175,7 +175,7 @@ class _PipeReader:
         return not self.ended and self._budget > 0
 
     async def _read_buffered(self) -> None:
-        """Read what lay in the pipe all the time, should we have come to it too late."""
+        """Read data that was in the pipe in time, in case we come to it too late."""
         while self._may_continue():
             found: list[bytes | bytearray] = []
             async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ def _read_now(descriptor: int) -> bytes | None:
 
 
 async def _cancel_if_idle(scope: trio.CancelScope) -> None:
-    """Cancel a read that finds nothing; one that finds something is over by then."""
+    """Cancel a read that finds no data; a read that finds some is over by then."""
     for _ in range(TURNS):
         await trio.lowlevel.checkpoint()
     scope.cancel()

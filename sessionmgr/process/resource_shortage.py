@@ -1,4 +1,4 @@
-"""Passing shortages of the system: not enough descriptors, processes or memory for a child."""
+"""Temporary shortages of the system: too few descriptors, processes or memory for a child."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RETRY_FOR: Final = 30.0
-"""Seconds that a start waits for room; less than a run's start timeout."""
+"""Seconds that a start waits for resources; less than a run's start timeout."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _SHORTAGE_ERRORS: Final = frozenset(
@@ -26,7 +26,7 @@ _NO_THREAD: Final = "can't start new thread"
 
 
 def is_transient_shortage(error: BaseException | None) -> bool:
-    """Return whether an error reports a shortage that may pass."""
+    """Return whether an error reports a shortage that may be temporary."""
     while error is not None:
         if (
             isinstance(error, DescriptorsExhausted)
@@ -46,13 +46,13 @@ def _never() -> bool:
 async def retry_on_shortage(
     start: Callable[[], Awaitable[T]], others: Callable[[], bool] = _never
 ) -> T:
-    """Call `start` repeatedly while the system has no room for it.
+    """Call `start` repeatedly while the system lacks resources for it.
 
     `others` returns whether running children will release descriptors; without any, a shortage of
-    descriptors is not waited for.
+    descriptors is raised at once.
 
     Raises:
-        Exception: An error of `start` that does not pass, or not in time.
+        Exception: `start` failed for another reason, or the shortage did not end in time.
     """
     patience = trio.current_time() + RETRY_FOR
     pause = _FIRST_PAUSE

@@ -1,4 +1,4 @@
-"""Which texts may stand for a provider's session on a command line."""
+"""Validation of provider session ids, which appear on a command line."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Final
 from sessionmgr.process.errors import SessionIdInvalid
 
 LONGEST: Final = 1024
-# Control, format (among them what turns the direction of writing), surrogate, line and paragraph.
+# Unicode categories: control, format (which contains the bidirectional overrides), surrogate, line
+# and paragraph separators.
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def validate_session_id(given: str) -> str:
-    """Return the id of a provider's session as it was given.
+    """Return the session id unchanged.
 
     Raises:
-        ResumeIdRefused: it is blank, could be read as an option, or holds what nobody can see.
+        SessionIdInvalid: It is blank, looks like an option, or contains an invisible character.
     """
     if not given.strip():
         raise SessionIdInvalid(given, "it is blank")
     if given != given.strip():
-        raise SessionIdInvalid(given, "white space stands around it")
+        raise SessionIdInvalid(given, "it has surrounding white space")
     if given.startswith("-"):
         raise SessionIdInvalid(given, "it begins with '-', like an option")
     for character in given:
         if unicodedata.category(character) in _REFUSED:
-            raise SessionIdInvalid(given, f"it holds the control character {character!r}")
+            raise SessionIdInvalid(given, f"it contains the control character {character!r}")
     if len(given) > LONGEST:
-        raise SessionIdInvalid(given, f"it has {len(given)} characters, of at most {LONGEST}")
+        raise SessionIdInvalid(given, f"it has {len(given)} characters; the maximum is {LONGEST}")
     return given

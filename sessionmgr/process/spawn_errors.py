@@ -1,4 +1,4 @@
-"""Which error it is that a program did not start."""
+"""Error classes for programs that did not start."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Final
 from sessionmgr.process.errors import NoSuchDirectory, NotExecutable, ProgramNotFound, SpawnFailed
 
 _MEANING: Final = {
-    b"program": (ProgramNotFound, "there is no such program"),
-    b"interpreter": (ProgramNotFound, "the interpreter that its first line names is missing"),
-    b"executable": (NotExecutable, "it cannot be executed"),
-    b"directory": (NoSuchDirectory, "it cannot be run in that directory"),
-    b"guard": (SpawnFailed, "no guard could be made"),
-    b"system": (SpawnFailed, "the system refused to start it"),
+    b"program": (ProgramNotFound, "program not found"),
+    b"interpreter": (
+        ProgramNotFound,
+        "the interpreter in the first line of the script was not found",
+    ),
+    b"executable": (NotExecutable, "the file is not executable"),
+    b"directory": (NoSuchDirectory, "cannot enter the directory of the program"),
+    b"guard": (SpawnFailed, "cannot create a reaper process"),
+    b"system": (SpawnFailed, "the system refused to start the program"),
 }
 
 
 def spawn_error(what: bytes, path: bytes, number: int) -> SpawnFailed:
-    """Return the error for what `program.NotStartedError` says."""
+    """Return the error for the fields of a `program.NotStartedError`."""
     error, text = _MEANING[what]
     return error(text, os.fsdecode(path), number)

@@ -1,4 +1,4 @@
-"""Whether somebody will close what has begun."""
+"""Detection of a start that was cancelled."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import trio
 
 
 def is_start_cancelled() -> bool:
-    """Whether who started this task has been cancelled before it said that it had begun.
+    """Return whether `nursery.start` was cancelled before this task called `started()`.
 
-    A shielded task that only its closing ends must ask for it, after `task_status.started()`: trio
-    tells nobody of a start that was cancelled in its midst, and keeps the task where it was.
+    A shielded task that only its caller closes must check this after `task_status.started()`: trio
+    does not report a start that was cancelled meanwhile, and the task stays in the old nursery.
     """
     return trio.current_effective_deadline() == -math.inf

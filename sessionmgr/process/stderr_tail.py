@@ -1,4 +1,4 @@
-"""The last of what a child said on stderr."""
+"""Tail of a child's stderr."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ if TYPE_CHECKING:
 
 KEPT: Final = 64 * 1024
 BEFORE: Final = 16 * 1024
-"""Bytes that are held before those: secrets are shorter."""
+"""Bytes that are kept before the tail: secrets are shorter."""
 SHORT: Final = 200
-"""Characters: as much as a failure tells."""
+"""Characters: as many as the text of a failure shows."""
 
 
 class StderrTail:
-    """Keeps the last `limit` bytes, however much is fed, and how much there was.
+    """Last `limit` bytes of a stream, and the stream's total size.
 
-    It also holds some bytes before them: a cut must not hide the beginning of a secret,
+    It also keeps some bytes before them: a cut must not hide the beginning of a secret,
     whose end redaction would not recognize.
     """
 
     def __init__(self, limit: int = KEPT) -> None:
         if limit < 1:
-            raise ValueError(f"limit={limit}: a tail has at least one byte")
+            raise ValueError(f"limit={limit}: a tail needs at least one byte")
         self._limit = limit
         self._held = bytearray()
         self.bytes_seen = 0
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Keep what there is room for, at the cost of what came before."""
+        """Append data; the oldest bytes beyond the limit are dropped."""
         most = self._limit + min(self._limit, BEFORE)
         self.bytes_seen += len(data)
         self._held += data[-most:]
-        # Cut only when it has doubled: each byte is moved once at most.
+        # Cut only when the size has doubled: each byte is moved once at most.
         if len(self._held) >= 2 * most:
             del self._held[:-most]
 
     def text(self, redact: Callable[[str], str] | None = None) -> str:
-        """Return what was kept, without escape sequences; what is no UTF-8 is replaced.
+        """Return the tail without escape sequences; invalid UTF-8 is replaced.
 
-        `redact` removes secrets from a text; it sees the text before it is cut.
+        `redact` removes secrets from a text; it receives the text before it is cut.
         """
         if redact is None or self.bytes_seen <= self._limit:
             kept = self._text(self._limit)
@@ -51,7 +51,7 @@ class StderrTail:
         encoded = whole.encode()
         if len(encoded) > self._limit:
             return _from_a_character(encoded[-self._limit :]).decode(errors="replace")
-        # So much was removed that the first bytes remain, which may be the end of a secret.
+        # The text became so short that its first bytes remain, which may be the end of a secret.
         return whole if self.bytes_seen <= len(self._held) else whole.partition("\n")[2]
 
     def _text(self, most: int) -> str:
@@ -61,7 +61,7 @@ class StderrTail:
         return strip_escapes(kept).decode(errors="replace")
 
     def short(self, most: int = SHORT) -> str:
-        """Return the end of it in at most `most` characters, from the start of a line if it can be.
+        """Return the text's end, at most `most` characters, from the start of a line if possible.
 
         Otherwise it begins at a word: part of a word may be part of a secret that redaction would
         not recognize. Surrounding white space and unprintable characters are removed.
@@ -80,7 +80,7 @@ class StderrTail:
 
 
 def _from_a_character(data: bytes) -> bytes:
-    # The cut may have left the end of a character at the start.
+    # The cut may have left the last bytes of a character at the start.
     for start in range(min(4, len(data))):
         if data[start] & 0xC0 != 0x80:
             return data[start:]

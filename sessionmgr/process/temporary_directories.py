@@ -1,4 +1,4 @@
-"""The temporary directory of this process, which contains its private files.
+"""Temporary directory of this process, which contains its private files.
 
 It exists while it has files, and contains a file that this process keeps locked. The system
 releases the lock when the process ends in any way; other processes then see that the directory is
@@ -27,7 +27,7 @@ _NEW: Final = ".lock.new"
 
 
 class _LockedDirectory:
-    """One directory, and the lock on it."""
+    """Directory with a lock on it."""
 
     def __init__(self, place: Path) -> None:
         self.path: Final = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
@@ -35,7 +35,7 @@ class _LockedDirectory:
         try:
             self._lock = self._locked()
         except BaseException:
-            with suppress(OSError):  # to look through it may need what is lacking
+            with suppress(OSError):  # the removal itself may need resources that are lacking
                 self.path.rmdir()
             raise
 
@@ -45,21 +45,26 @@ class _LockedDirectory:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             new.rename(self.path / LOCK)  # visible to others only once it is locked
-        except OSError as error:  # a file system without locks: it is never removed
-            log.warning("event=private_files_not_locked path=%s why=%s", self.path, error)
+        except OSError as error:  # a file system without locks: the directory is never removed
+            log.warning(
+                "The temporary directory could not be locked and will not be removed after a"
+                " crash. path=%s error=%s",
+                self.path,
+                error,
+            )
             os.close(file)
             return None
         return file
 
     def remove(self) -> None:
-        """Remove it and release the lock."""
+        """Remove the directory and release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
 
 
 class TemporaryDirectories:
-    """The directories of a process for its private files: usually one for each place."""
+    """Directories of a process for its private files: usually one for each place."""
 
     def __init__(self) -> None:
         self._bases: Final[dict[tuple[Path, int], _LockedDirectory]] = {}
@@ -100,14 +105,14 @@ OURS: Final = TemporaryDirectories()
 
 
 def remove_stale_directories(place: Path | None = None) -> list[Path]:
-    """Remove and return directories that ended processes of ours have left."""
+    """Remove and return directories that ended processes of this library have left."""
     place = place or Path(tempfile.gettempdir())
     removed: list[Path] = []
-    with suppress(OSError):  # it cannot be looked through
+    with suppress(OSError):  # the directory cannot be listed
         for path in sorted(place.glob(f"{PREFIX}*")):
             with suppress(OSError):  # another user's, or another process was faster
                 if _remove_if_abandoned(path):
-                    log.info("event=private_files_removed path=%s", path)
+                    log.info("Private files of an ended process were removed. path=%s", path)
                     removed.append(path)
     return removed
 

@@ -1,12 +1,12 @@
-"""The mark that every process of a tree carries.
+"""Tag that every process of a tree carries.
 
 The strategy: RLIMIT_LOCKS has had no effect since Linux 2.4, is inherited over fork, exec and
-setsid, `env -i` does not touch it, and everybody may read it in /proc/PID/limits. Its soft
-value is our mark: a random number for the launcher, then the number of the tree. A launcher
-inside a tree (an agent that runs us itself) marks its own trees anew, so the environment
-variable SESSIONMGR_TREE names the marks of all trees around a process, the outermost first.
+setsid, `env -i` does not change it, and every user may read it in /proc/PID/limits. Its soft value
+is the tag: a random number for the launcher, then the number of the tree. A launcher inside a tree
+(an agent that runs this library itself) gives its own trees other tags, so the environment variable
+SESSIONMGR_TREE lists the tags of all trees around a process, the outermost first.
 
-Runs in the warden too: the standard library, and little of it.
+Also runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VARIABLE: Final = "SESSIONMGR_TREE"
 RLIMIT_LOCKS: Final = 10
 TREE_BITS: Final = 22
 TREES: Final = 1 << TREE_BITS
-"""How many numbers there are for trees; 0 is the warden and its guards."""
+"""Count of tree numbers; 0 is the tag of the spawner and its reapers."""
 
 _LAUNCHER_BITS: Final = 40
 _LINE: Final = b"Max file locks"
@@ -35,60 +35,60 @@ def new_launcher_number() -> int:
 
 
 def make_tag(launcher: int, tree: int) -> int:
-    """Return the mark of a launcher's tree."""
+    """Return the tag of a launcher's tree."""
     return launcher << TREE_BITS | tree
 
 
-def launcher_number(mark: int) -> int:
-    """Return the launcher that a mark names; no launcher has the number 0."""
-    return mark >> TREE_BITS if mark >> (TREE_BITS + _LAUNCHER_BITS - 1) == 1 else 0
+def launcher_number(tag: int) -> int:
+    """Return the launcher number in a tag; no launcher has the number 0."""
+    return tag >> TREE_BITS if tag >> (TREE_BITS + _LAUNCHER_BITS - 1) == 1 else 0
 
 
-def tree_number(mark: int) -> int:
-    """Return the number of the tree in a mark."""
-    return mark & (TREES - 1)
+def tree_number(tag: int) -> int:
+    """Return the tree number in a tag."""
+    return tag & (TREES - 1)
 
 
-def format_tag(mark: int) -> str:
-    """Write a mark as the environment and people see it."""
-    return f"{mark:016x}"
+def format_tag(tag: int) -> str:
+    """Return the text of a tag, as the environment and messages contain it."""
+    return f"{tag:016x}"
 
 
-def set_tag(mark: int) -> bool:
-    """Let this process and its future children carry the mark; False where that is refused."""
-    import resource  # not everywhere
+def set_tag(tag: int) -> bool:
+    """Set the tag of this process and its future children; return False if the system refuses."""
+    import resource  # missing on some systems
 
     try:
-        resource.setrlimit(RLIMIT_LOCKS, (mark, resource.getrlimit(RLIMIT_LOCKS)[1]))
+        resource.setrlimit(RLIMIT_LOCKS, (tag, resource.getrlimit(RLIMIT_LOCKS)[1]))
     except (OSError, ValueError):
-        return False  # somebody lowered the hard limit: the variable is left
+        return False  # the hard limit was lowered: the variable remains
     return True
 
 
-def nested_value(around: str | None, mark: int) -> str:
+def nested_value(around: str | None, tag: int) -> str:
     """Return the value of the variable for a tree whose owner has the value `around`."""
-    return f"{around}:{format_tag(mark)}" if around else format_tag(mark)
+    return f"{around}:{format_tag(tag)}" if around else format_tag(tag)
 
 
 def process_tags(pid: int) -> list[int]:
-    """Return the marks that a process carries, the outermost tree's first.
+    """Return the tags of a process, the outermost tree's first.
 
-    None if it is gone or hides them.
+    The list is empty if the process is gone or its tags are not readable.
     """
     return [*_tags_from_environment(pid), *tag_from_limit(pid)]
 
 
-def nested_launchers(marks: list[int], wanted: Callable[[int], bool]) -> set[int]:
-    """Return the launchers that work inside the first of these marks' trees that is wanted."""
-    for number, each in enumerate(marks):
+def nested_launchers(tags: list[int], wanted: Callable[[int], bool]) -> set[int]:
+    """Return the launchers that work inside the first wanted tree of these tags."""
+    for number, each in enumerate(tags):
         if wanted(each):
-            around = {launcher_number(outer) for outer in marks[: number + 1]}
-            return {launcher_number(inner) for inner in marks[number + 1 :]} - around
+            around = {launcher_number(outer) for outer in tags[: number + 1]}
+            return {launcher_number(inner) for inner in tags[number + 1 :]} - around
     return set()
 
 
 def tag_from_limit(pid: int) -> list[int]:
-    """Return the mark that a process has by its limit alone; none if it has no such."""
+    """Return the tag in the limit of a process; an empty list if the limit is no tag."""
     for line in _read_file(f"/proc/{pid}/limits").splitlines():
         if line.startswith(_LINE):
             soft = line[len(_LINE) :].split()[0]
@@ -104,15 +104,15 @@ def _tags_from_environment(pid: int) -> list[int]:
 
 
 def parse_tags(value: str) -> list[int]:
-    """Read the value of the variable; what is no mark in it is passed over."""
+    """Return the tags in a value of the variable; invalid parts are ignored."""
     found: list[int] = []
     for each in value.split(":"):
         try:
-            mark = int(each, 16)
+            tag = int(each, 16)
         except ValueError:
             continue
-        if launcher_number(mark):
-            found.append(mark)
+        if launcher_number(tag):
+            found.append(tag)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Where events are kept: the contract, and the stores that fulfil it."""
+"""Event stores: the contract, and its implementations in SQLite and in memory."""
 
 from sessionmgr.store.append_checks import is_lease_held as is_lease_held
 from sessionmgr.store.contract import Kind as Kind, Store as Store

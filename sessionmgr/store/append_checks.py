@@ -1,7 +1,8 @@
-"""Whether an append may go in: the rules that every store shares.
+"""Checks of an append: the rules that every store applies before it stores a batch.
 
-They look at the append and at what is stored of its session and runs, in this order: is it in
-itself in order; is its keeper the present one; is its number the next; may its runs still change.
+They compare the append with the stored state of its session and runs, in this order: is the append
+consistent in itself; does its recorder hold the newest lease; is its number the next one; may its
+runs still change.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sessionmgr.store.rows import Append, Lease, LeaseOwner
 
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
-"""What `prune` may drop: its whole comes in a later event."""
+"""Types of events that `prune` may drop: a later event contains the whole text."""
 
 STATUSES: Final = frozenset(map(str, RunStatus))
 _ENDED: Final = frozenset(map(str, TERMINAL))
@@ -27,14 +28,14 @@ _ENDING: Final[dict[str, str]] = {each: each.removeprefix("run_") for each in TE
 
 
 class KnownRun(Struct, frozen=True, gc=False):
-    """What is stored of a run already."""
+    """Stored state of a run, as far as the checks need it."""
 
     session_id: str
     status: str
 
 
 def batch_identity(fence: int, rows: int, batch: str) -> str:
-    """Return what tells this batch from any other at its number."""
+    """Return the identity that distinguishes this batch from any other with its number."""
     return f"{fence}:{rows}:{batch}"
 
 
@@ -42,22 +43,22 @@ def terminal_events(append: Append) -> dict[str, int]:
     """Return the terminal events' numbers by run.
 
     Raises:
-        AppendInvalid: The append is not in order.
+        AppendInvalid: The append is inconsistent.
         AlreadyEnded: It ends a run twice.
     """
     if not append.rows:
-        raise AppendInvalid(append.session_id, "it holds no event")
+        raise AppendInvalid(append.session_id, "it contains no events")
     if append.first < 1:
-        raise AppendInvalid(append.session_id, f"numbers begin with 1, not with {append.first}")
+        raise AppendInvalid(append.session_id, f"numbers start at 1, not at {append.first}")
     wanted = range(append.first, append.first + len(append.rows))
     if [row.seq for row in append.rows] != list(wanted):
         seq, number = next(
             (row.seq, n) for row, n in zip(append.rows, wanted, strict=True) if row.seq != n
         )
-        why = f"the events are not numbered in a row: {seq} stands where {number} belongs"
+        why = f"its events are not numbered consecutively: {seq} instead of {number}"
         raise AppendInvalid(append.session_id, why)
     ends: dict[str, int] = {}
-    # Most batches end nothing, and then no row needs to be looked at by itself.
+    # Most batches end no run, and then their rows need not be examined one by one.
     if not _ENDING.keys().isdisjoint({row.type for row in append.rows}):
         _find_terminals(append, ends)
     _check_statuses(append, ends)
@@ -68,28 +69,28 @@ def _find_terminals(append: Append, ends: dict[str, int]) -> None:
     for row in append.rows:
         if row.type in _ENDING:
             if row.run_id is None:
-                raise AppendInvalid(append.session_id, f"{row.type} names no run")
+                raise AppendInvalid(append.session_id, f"its event {row.type} names no run")
             if row.run_id in ends:
-                raise AlreadyEnded(append.session_id, row.run_id, "in this very batch")
+                raise AlreadyEnded(append.session_id, row.run_id, "in the same batch")
             ends[row.run_id] = row.seq
 
 
 def _check_statuses(append: Append, ends: Mapping[str, int]) -> None:
     statuses = {run.run_id: run.status for run in append.runs}
     if len(statuses) != len(append.runs):
-        raise AppendInvalid(append.session_id, "it has two records of one run")
+        raise AppendInvalid(append.session_id, "it contains two records of one run")
     for run_id, status in statuses.items():
         if status not in STATUSES:
-            raise AppendInvalid(append.session_id, f"run {run_id} has no such status: {status}")
+            raise AppendInvalid(append.session_id, f"run {run_id}: unknown status {status!r}")
     for run_id, seq in ends.items():
         wanted = _ENDING[append.rows[seq - append.first].type]
         if statuses.get(run_id) != wanted:
-            why = f"run {run_id} ends, and its record with status {wanted} does not come along"
+            why = f"run {run_id} ends, but its record does not have the status {wanted}"
             raise AppendInvalid(append.session_id, why)
 
 
 def check_fence(append: Append, fence: int) -> None:
-    """Refuse a keeper that has a successor.
+    """Refuse an append of a recorder that has a successor.
 
     Raises:
         StaleFence: The session's fence is higher.
@@ -99,10 +100,10 @@ def check_fence(append: Append, fence: int) -> None:
 
 
 def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
-    """Say whether the batch is stored already; `stored` is the identity of what begins there.
+    """Return whether the batch is stored already; `stored` is the batch that begins at its number.
 
     Raises:
-        NumberTaken: Something else is stored there.
+        NumberTaken: Another batch is stored there.
         NumberGap: Numbers before it are missing.
     """
     if append.first == last + 1:
@@ -115,19 +116,19 @@ def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
 
 
 def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, KnownRun]) -> None:
-    """Refuse what contradicts what is stored of the runs that the append names.
+    """Refuse what contradicts the stored state of the runs that the append names.
 
     Raises:
         AlreadyEnded: A run that has ended would end again, or change its status.
         AppendInvalid: A run is another session's, unknown, or ended without its event.
     """
-    for run_id, facts in stored.items():
-        if facts.session_id != append.session_id:
-            why = f"run {run_id} belongs to session {facts.session_id}"
+    for run_id, known_run in stored.items():
+        if known_run.session_id != append.session_id:
+            why = f"run {run_id} belongs to session {known_run.session_id}"
             raise AppendInvalid(append.session_id, why)
     known = {*stored, *(run.run_id for run in append.runs)}
     for run_id in append_runs(append) - known:
-        raise AppendInvalid(append.session_id, f"it has no record of its new run {run_id}")
+        raise AppendInvalid(append.session_id, f"it contains no record of its new run {run_id}")
     for run_id in ends:
         if run_id in stored and stored[run_id].status in _ENDED:
             raise AlreadyEnded(append.session_id, run_id, stored[run_id].status)
@@ -137,9 +138,7 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Kno
             if run.status != before:
                 raise AlreadyEnded(append.session_id, run.run_id, before)
         elif run.status in _ENDED and run.run_id not in ends:
-            why = (
-                f"run {run.run_id} is {run.status}, and the event that says so does not come along"
-            )
+            why = f"run {run.run_id} is {run.status}, but its terminal event is missing"
             raise AppendInvalid(append.session_id, why)
 
 

@@ -1,4 +1,4 @@
-"""Who waits for which number to be passed, and the bell that wakes them and nobody else."""
+"""Notifier of changes: wakes only those tasks that wait for a number that has been passed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 ChangeKey: TypeAlias = tuple[str, str]
-"""What is waited for: its kind, and its id."""
+"""Key of a number that tasks wait for: its kind, and its id."""
 
 
 class ChangeWaiter:
-    """One task that waits for `number` to pass `after`."""
+    """Waiter: one task that waits until `number` exceeds `after`."""
 
     __slots__ = ("_parked", "after", "key", "number")
 
@@ -27,16 +27,16 @@ class ChangeWaiter:
 
     @property
     def has_passed(self) -> bool:
-        """Say whether there is nothing left to wait for."""
+        """Whether the wait is over."""
         return self.number > self.after
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether the task sleeps."""
+        """Whether the task is parked."""
         return self._parked is not None
 
     def advance(self, number: int) -> None:
-        """Note how far things are."""
+        """Record the present number."""
         if number > self.number:
             self.number = number
             self.wake()
@@ -48,7 +48,7 @@ class ChangeWaiter:
             self._parked = None
 
     async def wait(self) -> None:
-        """Sleep until the bell rings, or somebody nudges."""
+        """Wait for the next notification or `wake`."""
 
         def abort(_: object) -> Abort:
             self._parked = None
@@ -59,7 +59,7 @@ class ChangeWaiter:
 
 
 class ChangeNotifier:
-    """All who wait, by what they wait for."""
+    """Notifier that knows all waiters of a store by their keys."""
 
     def __init__(self) -> None:
         self._waiting: dict[ChangeKey, dict[ChangeWaiter, None]] = {}
@@ -69,7 +69,7 @@ class ChangeNotifier:
 
     @property
     def awaited_numbers(self) -> dict[ChangeKey, int]:
-        """What is waited for by anybody, and the lowest number that is to be passed."""
+        """Keys that tasks wait for, each with the lowest number that must be exceeded."""
         return {
             key: min(waiter.after for waiter in waiters) for key, waiters in self._waiting.items()
         }
@@ -79,13 +79,13 @@ class ChangeNotifier:
             yield from waiters
 
     def notify(self, key: ChangeKey, number: int) -> None:
-        """Wake those who wait for `key` to pass a lower number."""
+        """Wake the tasks that wait for `key` to exceed a lower number."""
         for waiter in self._waiting.get(key, ()):
             waiter.advance(number)
 
     @contextmanager
     def subscribe(self, key: ChangeKey, after: int) -> Generator[ChangeWaiter]:
-        """Hear each ring from now on, parked or not."""
+        """Register a waiter: it records each notification from now on, parked or not."""
         waiter = ChangeWaiter(key, after)
         self._waiting.setdefault(key, {})[waiter] = None
         try:
@@ -97,7 +97,7 @@ class ChangeNotifier:
                 del self._waiting[key]
 
     async def wait(self, key: ChangeKey, after: int) -> int:
-        """Sleep until `key` passes `after`; return how far it is then."""
+        """Wait until `key` exceeds `after`; return its number then."""
         with self.subscribe(key, after) as waiter:
             while not waiter.has_passed:
                 await waiter.wait()

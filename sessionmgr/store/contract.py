@@ -1,11 +1,13 @@
-"""What a store does for whoever keeps events in it.
+"""Contract of a store, as protocols.
 
-`sessionmgr.testing.store_conformance` holds the same in the form of tests. What is true of all of
-it: whatever an awaited call has stored is stored for good when it returns, and nobody could see
-it before. A call that is cancelled while it waits may or may not have happened; each can be made
-again, because each is idempotent. An id that is not stored is an `UnknownId`, one that stands for
-something else an `IdTaken`. Nobody reads a clock: `at`, `now` and `before` are the caller's, in
-milliseconds since 1970, and how long to wait is the caller's as well.
+`sessionmgr.testing.store_conformance` tests this contract. These rules hold for all of it:
+
+- What an awaited call has stored is durable when the call returns, and invisible before.
+- A call that is cancelled while it waits may or may not have happened. Every call is idempotent, so
+  it can be repeated.
+- An id that is not stored raises `UnknownId`, an id of something else `IdTaken`.
+- No call reads a clock: the caller passes `at`, `now` and `before`, in milliseconds since 1970, and
+  sets its own time limits.
 """
 
 from __future__ import annotations
@@ -34,18 +36,18 @@ if TYPE_CHECKING:
     )
 
 Kind: TypeAlias = Literal["session", "run", "snapshot"]
-"""What an id stands for."""
+"""Kind of object that an id belongs to."""
 
 
 class EventJournal(Protocol):
-    """Sessions, their events, and the runs that are folded from these."""
+    """Journal of sessions, their events, and the runs that are folded from the events."""
 
     async def create_session(self, session: NewSession) -> None:
         """Store a new session, without events."""
         ...
 
     async def session(self, session_id: str) -> StoredSession:
-        """Return the session as it stands."""
+        """Return the stored session."""
         ...
 
     async def sessions(
@@ -61,7 +63,7 @@ class EventJournal(Protocol):
         ...
 
     async def run(self, run_id: str) -> StoredRun:
-        """Return the run as it stands."""
+        """Return the stored run."""
         ...
 
     async def runs(
@@ -77,38 +79,38 @@ class EventJournal(Protocol):
         ...
 
     async def resolve(self, prefix: str, kind: Kind | None = None) -> str:
-        """Return the one id that begins with `prefix`; a whole id is never ambiguous.
+        """Return the one id that begins with `prefix`; a complete id is never ambiguous.
 
         Raises:
-            AmbiguousId: There are several.
-            UnknownId: There is none.
+            AmbiguousId: Several ids begin with it.
+            UnknownId: No id begins with it.
         """
         ...
 
     async def append(self, append: Append) -> AppendResult:
-        """Store a batch, with the runs as it leaves them, in one transaction.
+        """Store a batch, with the new state of its runs, in one transaction.
 
         The same batch at the same number under the same fence is acknowledged again and changes
-        nothing. A run's status is terminal exactly from its terminal event on, which comes in the
-        same batch; its record may change later, its status not.
+        nothing. A run's status becomes terminal with its terminal event, which must be in the
+        same batch; its record may change later, its status may not.
 
         Raises:
             StaleFence: A lease on the session, or an append, had a higher fence.
             NumberTaken: Another batch has this number.
             NumberGap: Numbers before it are missing.
             AlreadyEnded: A run would get a second terminal event or another terminal status.
-            AppendInvalid: The batch contradicts itself, or what is stored of its runs.
+            AppendInvalid: The batch contradicts itself, or the stored state of its runs.
         """
         ...
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         """Store batches of several sessions, in one transaction if none is refused.
 
-        Each has an outcome of its own: one that is refused harms no other.
+        Each batch has its own outcome: a refused one does not affect the others.
 
         Raises:
             StoreClosed: The store is closed: none of them is known to be stored.
-            StoreUnusable: It cannot be used: likewise.
+            StoreUnusable: The store is unusable: none of them is known to be stored.
         """
         ...
 
@@ -124,9 +126,9 @@ class EventJournal(Protocol):
     ) -> EventPage:
         """Return events with numbers above `after`, up to `until` inclusive.
 
-        In place of pruned events that the filter would show stands one row of type
-        `events_pruned` for each unbroken range of them, with the range's last number. A page may
-        be shorter than `limit` where events are large.
+        One row of type `events_pruned` replaces each unbroken range of pruned events that the
+        filter would show; it has the range's last number. A page may be shorter than `limit` if
+        events are large.
         """
         ...
 
@@ -135,7 +137,7 @@ class EventJournal(Protocol):
         ...
 
     async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
-        """Drop streamed deltas of runs that ended before then; all numbers stay as they are."""
+        """Drop streamed deltas of runs that ended before then; no event is renumbered."""
         ...
 
     async def remove(self, *, before: int, session_id: str | None = None) -> RemovalResult:
@@ -148,10 +150,10 @@ class EventJournal(Protocol):
 
 
 class AuxiliaryStore(Protocol):
-    """Things that are put somewhere and found again."""
+    """Store of blobs, snapshots, back-offs, metadata and cost totals."""
 
     async def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
+        """Return the bytes of a blob."""
         ...
 
     async def snapshot(self, snapshot_id: str) -> SnapshotRow:
@@ -163,7 +165,7 @@ class AuxiliaryStore(Protocol):
         ...
 
     async def put_backoff(self, key: str, body: bytes | None) -> None:
-        """Set the state of a back-off, or with None forget it."""
+        """Set the state of a back-off; None removes it."""
         ...
 
     async def backoffs(self) -> Mapping[str, bytes]:
@@ -171,20 +173,20 @@ class AuxiliaryStore(Protocol):
         ...
 
     async def put_meta(self, key: str, body: bytes | None) -> None:
-        """Set a note about the store itself, or with None forget it."""
+        """Set an entry of the store's metadata; None removes it."""
         ...
 
     async def meta(self, key: str) -> bytes | None:
-        """Return a note about the store itself."""
+        """Return an entry of the store's metadata."""
         ...
 
     async def costs(self, ids: Collection[str]) -> Mapping[str, CostTotals]:
-        """Return sums by id of session, run or provider's session; unknown ones are left out."""
+        """Return totals by id of session, run or provider's session; unknown ids are left out."""
         ...
 
 
 class LeaseStore(Protocol):
-    """Who may do what only one may do at a time.
+    """Leases: exclusive rights of one owner at a time.
 
     A lease whose name is a session's id guards that session: from the moment it is acquired, no
     append with a lower fence is stored.
@@ -200,27 +202,27 @@ class LeaseStore(Protocol):
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
         alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
-        """Take the lease, with a higher fence than any before.
+        """Acquire the lease, with a higher fence than any before.
 
         It is free if it has no owner, if it has expired and its owner is not provably `alive`,
         if its owner is provably `gone`, and if the same owner has it already: then the older
         fence is stale.
 
         Raises:
-            LeaseHeld: Somebody else has it.
+            LeaseHeld: Another owner has it.
         """
         ...
 
     async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
-        """Hold the lease until `now + ttl`; also an expired one, if nobody has taken it since.
+        """Extend the lease until `now + ttl`; an expired one too, unless another owner has it.
 
         Raises:
-            LeaseLost: It was released or taken over.
+            LeaseLost: It was released or acquired by another owner.
         """
         ...
 
     async def release(self, name: str, fence: int) -> None:
-        """Give the lease back, if it is still this one."""
+        """Release the lease, if it is still this one."""
         ...
 
     async def leases(self, prefix: str = "") -> Sequence[Lease]:
@@ -229,14 +231,14 @@ class LeaseStore(Protocol):
 
 
 class RequestStore(Protocol):
-    """What other processes want, and what came of it."""
+    """Requests of other processes, and their results."""
 
     async def submit(self, request: Request) -> int:
         """Store a request; return its number, which is higher than those before it."""
         ...
 
     async def requests(self, *, after: int = 0, limit: int = 100) -> Sequence[StoredRequest]:
-        """Return requests that nobody has completed, with numbers above `after`."""
+        """Return requests that are not completed, with numbers above `after`."""
         ...
 
     async def wait_request(self, *, after: int) -> int:
@@ -250,7 +252,7 @@ class RequestStore(Protocol):
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Say whether the request is now this owner's to carry out, and nobody else's."""
+        """Return whether the request is now assigned to this owner alone."""
         ...
 
     async def complete(self, request_id: str, result: bytes) -> None:
@@ -261,9 +263,9 @@ class RequestStore(Protocol):
         ...
 
     async def wait_result(self, request_id: str) -> bytes:
-        """Wait until the request is completed; return what came of it."""
+        """Wait until the request is completed; return its result."""
         ...
 
 
 class Store(EventJournal, AuxiliaryStore, LeaseStore, RequestStore, Protocol):
-    """All that a manager keeps."""
+    """Store of everything that a manager persists."""

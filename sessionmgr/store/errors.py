@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class StoreError(SessionmgrError):
-    """Something about the store of events."""
+    """Base class of errors of the store."""
 
 
 class StoreUnusable(StoreError):
-    """The file, or what lies under it, does not serve; nothing was overwritten."""
+    """The file or its disk is unusable; nothing was overwritten."""
 
     what = "cannot be used"
-    remedy = "see what the system says about it"
+    remedy = "check the file and its disk"
 
     def __init__(self, path: str, why: object = "") -> None:
         super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}: {self.remedy}")
@@ -29,15 +29,15 @@ class StoreUnusable(StoreError):
 class StorePathInvalid(StoreUnusable):
     """There can be no store at this path."""
 
-    what = "is no place for a store"
+    what = "cannot hold a store"
     remedy = "name a file in a directory that exists"
 
 
 class NotAStore(StoreUnusable):
-    """The file is there, and belongs to something else."""
+    """The file exists and is not a store."""
 
     what = "is not a store of sessions"
-    remedy = "it was left as it is; name another file"
+    remedy = "it was not changed; name another file"
 
 
 class StoreTooNew(StoreUnusable):
@@ -48,21 +48,21 @@ class StoreTooNew(StoreUnusable):
 
 
 class StoreReadOnly(StoreUnusable):
-    """The file, or its directory, may not be written by this user."""
+    """This user may not write the file or its directory."""
 
-    what = "may not be written"
-    remedy = "a store needs write permission for its file and for the directory that holds it"
+    what = "is not writable"
+    remedy = "a store needs write permission for its file and for the directory of the file"
 
 
 class StoreDamaged(StoreUnusable):
     """The file is corrupt."""
 
     what = "is damaged"
-    remedy = "it was left as it is; restore a copy, or move it away to begin anew"
+    remedy = "it was not changed; restore a copy, or move it away to start with an empty store"
 
 
 class StoreFull(StoreUnusable):
-    """No room is left; what was acknowledged stands, the rest was not stored."""
+    """The disk is full; what was acknowledged is stored, the rest is not."""
 
     what = "has no room to grow"
     remedy = (
@@ -72,49 +72,49 @@ class StoreFull(StoreUnusable):
 
 
 class StoreBusy(StoreUnusable):
-    """Another process held the write lock for longer than we wait."""
+    """Another process held the write lock for longer than the time limit."""
 
-    what = "is being written by another process"
-    remedy = "try again, or find out who holds it (lsof, fuser)"
+    what = "is locked by another process"
+    remedy = "try again, or find the process that has it open (lsof, fuser)"
 
 
 class StoreFailed(StoreUnusable):
-    """The system refused something that has no better name here."""
+    """The system refused an operation for a reason without an error class of its own."""
 
     what = "could not be read or written"
 
 
 class StoreTimeout(StoreUnusable):
-    """It has not answered for as long as anybody could wait."""
+    """The store did not answer within the time limit."""
 
     what = "does not answer"
-    remedy = "find out what holds it or its disk up"
+    remedy = "check its disk and the processes that use it"
 
 
 class StoreClosed(StoreError):
-    """The store was used after its end."""
+    """The store is closed."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"{where} is closed: use it inside its `async with` block")
 
 
 class AppendRefused(StoreError):
-    """Nothing of the append was stored."""
+    """The append was refused; no part of it was stored."""
 
     def __init__(self, session_id: str, why: str) -> None:
-        super().__init__(f"session {session_id} refuses this append: {why}")
+        super().__init__(f"session {session_id}: append refused: {why}")
         self.session_id = session_id
 
 
 class AppendInvalid(AppendRefused, ValueError):
-    """No store could take such an append."""
+    """The append is invalid in every store."""
 
 
 class StaleFence(AppendRefused):
-    """A newer keeper has the session: this one is to stop."""
+    """Another recorder has acquired the session since; this one must stop."""
 
     def __init__(self, session_id: str, fence: int, current: int) -> None:
-        super().__init__(session_id, f"its fence is {fence}, and {current} is the present one")
+        super().__init__(session_id, f"its fence {fence} is stale; the present one is {current}")
         self.fence = fence
         self.current = current
 
@@ -123,7 +123,9 @@ class NumberTaken(AppendRefused):
     """Another batch has this number."""
 
     def __init__(self, session_id: str, first: int, last: int) -> None:
-        super().__init__(session_id, f"another batch has number {first}, the last is {last}")
+        super().__init__(
+            session_id, f"another batch has number {first}; the last stored number is {last}"
+        )
         self.first = first
         self.last = last
 
@@ -132,22 +134,24 @@ class NumberGap(AppendRefused):
     """Numbers before the batch's first are missing."""
 
     def __init__(self, session_id: str, first: int, last: int) -> None:
-        super().__init__(session_id, f"it begins with {first}, but {last} is the last so far")
+        super().__init__(
+            session_id, f"it begins with number {first}; the last stored number is {last}"
+        )
         self.first = first
         self.last = last
 
 
 class AlreadyEnded(AppendRefused):
-    """The run has its terminal event; it gets no second one, and no other status."""
+    """The run has its terminal event; a second one or another status is refused."""
 
     def __init__(self, session_id: str, run_id: str, status: str) -> None:
-        super().__init__(session_id, f"run {run_id} has ended already: {status}")
+        super().__init__(session_id, f"run {run_id} has already ended: {status}")
         self.run_id = run_id
         self.status = status
 
 
 class UnknownId(StoreError, LookupError):
-    """Nothing in the store has that id."""
+    """The store contains no such id."""
 
     def __init__(self, kind: str, id: str) -> None:
         super().__init__(f"no {kind} {id!r} is stored")
@@ -156,7 +160,7 @@ class UnknownId(StoreError, LookupError):
 
 
 class AmbiguousId(StoreError, LookupError):
-    """Several ids begin like that; `candidates` holds some of them."""
+    """Several ids begin with this prefix; `candidates` holds some of them."""
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         super().__init__(f"{prefix!r} is ambiguous: {', '.join(candidates)}")
@@ -165,7 +169,7 @@ class AmbiguousId(StoreError, LookupError):
 
 
 class IdTaken(StoreError):
-    """The id already stands for something else."""
+    """The id already belongs to something else."""
 
     def __init__(self, kind: str, id: str) -> None:
         super().__init__(f"another {kind} has the id {id!r}")
@@ -174,7 +178,7 @@ class IdTaken(StoreError):
 
 
 class LeaseHeld(StoreError):
-    """Somebody else holds the lease, and is not known to be gone."""
+    """Another owner holds the lease, and is not known to be gone."""
 
     def __init__(self, name: str, holder: object, fence: int, expires: int) -> None:
         super().__init__(f"the lease {name!r} is held by {holder} until {expires}")
@@ -185,7 +189,7 @@ class LeaseHeld(StoreError):
 
 
 class LeaseLost(StoreError):
-    """The lease is no longer ours: it was released, or somebody took it over."""
+    """The lease was released, or another owner has acquired it."""
 
     def __init__(self, name: str, fence: int, current: int) -> None:
         super().__init__(f"the lease {name!r} is lost: fence {fence}, the present one is {current}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""A page ends with the row that takes its records over this size."""
+"""A page ends with the row by which its records exceed this size."""
 
 
 class PrunedRange(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +23,7 @@ class PrunedRange(msgspec.Struct, frozen=True, gc=False):
 
 
 def pruned_marker_row(session_id: str, hole: PrunedRange) -> EventRow:
-    """Return the row that stands for pruned events."""
+    """Return the row that replaces pruned events."""
     body = {
         "type": "events_pruned",
         "seq": hole.last,
@@ -38,7 +38,10 @@ def pruned_marker_row(session_id: str, hole: PrunedRange) -> EventRow:
 def paginate(
     session_id: str, items: Iterable[EventRow | PrunedRange], *, limit: int, end: int
 ) -> EventPage:
-    """Make a page of what is found in order; `end` is how far was looked, if all of it fits."""
+    """Return a page of the rows that were found, in order.
+
+    `end` is the last number that was examined, if all of it fits.
+    """
     rows: list[EventRow] = []
     size = 0
     for row in _with_markers(session_id, items):
@@ -50,7 +53,7 @@ def paginate(
 
 
 def _with_markers(session_id: str, items: Iterable[EventRow | PrunedRange]) -> Iterator[EventRow]:
-    """Replace holes by markers, those that touch each other by one."""
+    """Replace pruned ranges by markers; adjacent ranges get one marker."""
     open_hole: PrunedRange | None = None
     for item in items:
         if open_hole is not None:

@@ -1,4 +1,4 @@
-"""Ids that were shortened."""
+"""Abbreviated ids."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CANDIDATES: Final = 10
-"""So many ids an ambiguous answer names at most."""
+"""Maximum number of ids that an ambiguity error names."""
 
 
 def single_match(prefix: str, kind: str | None, found: Sequence[str]) -> str:
-    """Return the only id that was found, or the whole one.
+    """Return the only id that was found, or the one that equals the prefix.
 
     Raises:
         AmbiguousId: Several begin with the prefix, and none of them is the prefix itself.
-        UnknownId: None does.
+        UnknownId: None begins with it.
     """
     if prefix in found:
         return prefix

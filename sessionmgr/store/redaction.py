@@ -1,16 +1,16 @@
-"""Secrets, kept out of what is stored.
+"""Redaction of secrets from records before they are stored.
 
-What is looked for: the values of a child's secret variables, as they are and as they look inside
-JSON, and inside JSON within JSON (a tool's output often is); and whatever has the shape of a
-well-known key (`key_shapes`). A few searches for fixed bytes, which every secret contains, clear
-most records, many at once; only the others are examined closely.
+It looks for the values of a child's secret variables, as they are and as they look inside JSON, and
+inside JSON within JSON (a tool's output often is); and for texts with the shape of a well-known key
+(`key_patterns`). A few searches for fixed bytes, which every secret contains, clear most records,
+many at once; only the others are examined closely.
 
 Each record is examined separately. Text that a provider streams in pieces is redacted before
-(`Pieces`), so no record contains a piece of a secret.
+(`StreamRedaction`), so no record contains a piece of a secret.
 
 A value is used as a secret if it has at least 8 characters, at least 4 different ones, and cannot
 be mistaken for an everyday word or number: one of letters alone needs 16 characters, one of
-digits alone 12. Shorter ones would tear holes into everything that is said.
+digits alone 12. Replacing shorter values would remove ordinary words and numbers from the records.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _AT_FOOTER: Final = re.compile(rf"{FOOTER}\Z")
 
 
 class TextPatterns:
-    """The secrets to find in a text, in their form before JSON encoding."""
+    """Patterns that find the secrets in a text, in their form before JSON encoding."""
 
     __slots__ = ("_begin", "_hints", "_literals", "_longest", "pattern")
 
@@ -115,7 +115,7 @@ class TextPatterns:
         if word >= end:
             return end
         first = _FIRST.search(text, word, end)
-        while first is not None:  # few words have one
+        while first is not None:  # few words have such a character
             if _BEGUN.match(text, first.start()):
                 end = first.start()
                 break
@@ -174,11 +174,11 @@ class StreamRedaction:
         return patterns.incomplete_from(whole, len(self._before)) - len(self._before)
 
     def record_unchanged(self, text: str) -> None:
-        """Record that so much was passed on unchanged."""
+        """Record a text that was passed on unchanged."""
         self._before = (self._before + text)[-CONTEXT:]
 
     def add(self, text: str, patterns: TextPatterns) -> str:
-        """Take the next piece, and return the text that may be passed on now."""
+        """Add the next piece, and return the text that may be passed on now."""
         text = self._held + text
         self._held = ""
         if self._inside is not None:
@@ -246,12 +246,12 @@ def _unterminated_pattern(found: re.Match[str]) -> KeyPattern | None:
 
 
 class Redactor:
-    """Replaces secrets in encoded JSON, which stays JSON."""
+    """Redactor of encoded JSON; its output is JSON too."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         used = {each for each in secrets if is_secret(each)}
         forms = {form for secret in used for form in _forms(secret, depth=2)}
-        # Each begins with plain bytes: such a pattern is searched for by leaps.
+        # Each begins with plain bytes: the search for such a pattern skips quickly.
         parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
         hints: dict[str, Iterable[str]] = {**HINTS, "": parts}  # every text contains ""
         self._hints = tuple(
@@ -272,16 +272,16 @@ class Redactor:
         return body if self.is_clean(body) else self._redact(body)
 
     def redact_all(self, bodies: Sequence[bytes], ours: int = 0) -> Sequence[bytes]:
-        """Return the records without secrets; the very same object if there are none in them.
+        """Return the records without secrets; the same object if they contain none.
 
-        So many bytes at the beginning of each are `ours`, and not looked at.
+        The first `ours` bytes of each record are not examined.
         """
         if self.is_clean(b"\n".join([body[ours:] for body in bodies])):
             return bodies
         return [self.redact(body) for body in bodies]
 
     def is_clean(self, block: bytes) -> bool:
-        """Say whether there is no secret in it for sure; `block` may be many records in one."""
+        """Return whether the block certainly contains no secret; it may consist of many records."""
         for byte, search in self._hints:  # half the time that `all` takes
             if byte in block and search(block) is not None:
                 return False
@@ -291,7 +291,7 @@ class Redactor:
         redacted, count = self._pattern.subn(_REDACTED, body)
         if not count or _is_json(redacted) or not _is_json(body):
             return redacted
-        # A secret stood where JSON has no string, in a number: rare enough to take it apart.
+        # The secret was a number and not a string: rare enough to decode the record for it.
         return msgspec.json.encode(self._redact_record(json.loads(body)))
 
     def _redact_record(self, value: object) -> object:
@@ -313,7 +313,7 @@ class Redactor:
 
 
 def is_secret(value: str) -> bool:
-    """Say whether a value is looked for: see the rule above."""
+    """Return whether a value is used as a secret: see the rule above."""
     if len(value) < _SHORTEST or len(set(value)) < _FEWEST_DIFFERENT:
         return False
     if value.isalpha():

@@ -1,7 +1,7 @@
-"""What a store is handed and hands out: rows of bytes, integers and names.
+"""Rows of a store: bytes, integers and names that it receives and returns.
 
-The bytes of a row are the record; no store looks into them or writes them anew. Times are
-milliseconds since 1970 and come from the caller, who owns the clock.
+The bytes of a row are the record; no store examines or rewrites them. Times are milliseconds since
+1970 and come from the caller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class EventRow(Struct, frozen=True, gc=False):
-    """One event: its number within the session, whose it is, its type, and the record."""
+    """One event: its number within the session, its session and run, its type, and the record."""
 
     seq: int
     run_id: str | None
@@ -23,7 +23,7 @@ class EventRow(Struct, frozen=True, gc=False):
 
 
 class RunRow(Struct, frozen=True, gc=False):
-    """How a run stands after an append; `body` is its folded record."""
+    """State of a run after an append; `body` is its folded record."""
 
     run_id: str
     status: str
@@ -31,10 +31,10 @@ class RunRow(Struct, frozen=True, gc=False):
 
 
 class LedgerRow(Struct, frozen=True, gc=False):
-    """What was used since the last row: a delta, never a total.
+    """Usage since the last row: a delta, never a total.
 
     Money is counted in billionths of a dollar, because a token may cost less than a millionth;
-    with none, nobody has said what it cost.
+    None means that no cost was reported.
     """
 
     run_id: str | None = None
@@ -49,7 +49,7 @@ class LedgerRow(Struct, frozen=True, gc=False):
 
 
 class NewSession(Struct, frozen=True, kw_only=True, gc=False):
-    """A session that is to be."""
+    """New session, to be created."""
 
     session_id: str
     provider: str
@@ -58,7 +58,7 @@ class NewSession(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SnapshotRow(Struct, frozen=True, kw_only=True, gc=False):
-    """What a paused run needs to go on."""
+    """Snapshot from which a paused run can be resumed."""
 
     snapshot_id: str
     session_id: str
@@ -68,10 +68,10 @@ class SnapshotRow(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Append(Struct, frozen=True, kw_only=True, gc=False):
-    """One batch of events with what follows from them: stored whole or not at all.
+    """Batch of events with its effects on session and runs: stored as a whole or not at all.
 
-    `rows` are numbered in a row from `first`. `fence` is that of the keeper's lease on the
-    session, `batch` tells this batch from any other at the same number.
+    `rows` are numbered consecutively from `first`. `fence` is that of the recorder's lease on the
+    session; `batch` distinguishes this batch from any other with the same number.
     """
 
     session_id: str
@@ -83,13 +83,13 @@ class Append(Struct, frozen=True, kw_only=True, gc=False):
     runs: tuple[RunRow, ...] = ()
     ledger: tuple[LedgerRow, ...] = ()
     session: bytes | None = None
-    """The session's own record, where the batch changes it."""
+    """The session's own record, if the batch changes it."""
     new_session: NewSession | None = None
-    """The session itself, where it may be new: it is stored with the batch or not at all."""
+    """The session itself, if it may be new: it is stored with the batch or not at all."""
     closes: bool = False
-    """Whether the session is closed with it, at `at`, if it is not yet."""
+    """Whether the batch closes the session at `at`, unless it is closed already."""
     reopens: bool = False
-    """Whether it reopens the session if that is closed."""
+    """Whether the batch reopens the session if that is closed."""
     blobs: tuple[bytes, ...] = ()
     """The images that its events name by their sha256, stored with them."""
     snapshots: tuple[SnapshotRow, ...] = ()
@@ -97,17 +97,17 @@ class Append(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AppendResult(Struct, frozen=True, gc=False):
-    """The batch is stored; `duplicate` says that it was already."""
+    """Result of a stored batch; `duplicate` is true if it was stored before."""
 
     last_seq: int
     duplicate: bool = False
 
 
 def append_result(outcome: AppendResult | Exception) -> AppendResult:
-    """Return what came of an append.
+    """Return the result of an append.
 
     Raises:
-        Exception: It was refused.
+        Exception: The append was refused.
     """
     if isinstance(outcome, Exception):
         raise outcome
@@ -115,7 +115,7 @@ def append_result(outcome: AppendResult | Exception) -> AppendResult:
 
 
 class StoredSession(Struct, frozen=True, kw_only=True, gc=False):
-    """A session as it stands; its events are numbered 1 to `last_seq`."""
+    """Session as it is stored; its events are numbered 1 to `last_seq`."""
 
     session_id: str
     provider: str
@@ -128,7 +128,7 @@ class StoredSession(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StoredRun(Struct, frozen=True, kw_only=True, gc=False):
-    """A run as it stands; `first_seq` to `last_seq` hold all its events, and maybe others'."""
+    """Run as it is stored; all its events have numbers from `first_seq` to `last_seq`."""
 
     run_id: str
     session_id: str
@@ -142,16 +142,16 @@ class StoredRun(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """Some of what was asked for; `cursor` asks for what comes next, if there is more."""
+    """Page of a query's results; `cursor` requests the next page, if there is one."""
 
     rows: tuple[T, ...]
     cursor: int | None = None
 
 
 class EventPage(Struct, frozen=True):
-    """Some events, in order; whatever the filter left out up to `last` has been looked at.
+    """Page of events, in order; all events up to `last` were examined by the filter.
 
-    Reading goes on with `after=last`; where there is not `more`, by waiting first.
+    Continue with `after=last`; without `more`, wait first.
     """
 
     rows: tuple[EventRow, ...]
@@ -160,21 +160,21 @@ class EventPage(Struct, frozen=True):
 
 
 class LeaseOwner(Struct, frozen=True, gc=False):
-    """Who holds a lease: a process, told apart from any later one with the same pid."""
+    """Owner of a lease: a process, distinguishable from any later one with the same pid."""
 
     boot_id: str
     pid: int
     start: int
     name: str = ""
-    """Tells two owners within one process apart."""
+    """Distinguishes owners within one process."""
     namespace: str = ""
     """The PID namespace of `pid`; empty if unknown."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):
-    """A name that one owner holds until `expires`, unless renewed.
+    """Name that one owner holds until `expires`, unless renewed.
 
-    Each one has a higher fence than those before it under its name.
+    Each lease has a higher fence than those before it under its name.
     """
 
     name: str
@@ -184,7 +184,7 @@ class Lease(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True, gc=False):
-    """Something that another process wants of the manager: cancel, pause, append, approve."""
+    """Request of another process to the manager: cancel, pause, append, approve."""
 
     request_id: str
     kind: str
@@ -199,7 +199,7 @@ def without_body(request: Request) -> Request:
 
 
 class StoredRequest(Struct, frozen=True, kw_only=True):
-    """A request as it stands: who took it, and what came of it."""
+    """Request as it is stored: its owner and its result."""
 
     number: int
     request: Request
@@ -208,7 +208,7 @@ class StoredRequest(Struct, frozen=True, kw_only=True):
 
 
 class CostTotals(Struct, frozen=True, kw_only=True, gc=False):
-    """What the ledger's rows add up to; `unpriced` of them did not say what they cost."""
+    """Totals of the ledger's rows; `unpriced` of them have no reported cost."""
 
     rows: int
     input: int
@@ -221,7 +221,7 @@ class CostTotals(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PruneResult(Struct, frozen=True, gc=False):
-    """What `prune` dropped."""
+    """Totals of a `prune`."""
 
     events: int = 0
     runs: int = 0

@@ -71,8 +71,11 @@ WRONG = [
     ),
     (line(options={"x": 1}), "options: options of actor: there is no 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
-    (line(env={"A=B": "1"}), "env: a child's environment may not set 'A=B': it is no name"),
-    (line(env={"A": "\0"}), "env: a child's environment may not set 'A': its value holds a NUL"),
+    (line(env={"A=B": "1"}), "env: a child's environment cannot contain 'A=B': invalid name"),
+    (
+        line(env={"A": "\0"}),
+        "env: a child's environment cannot contain 'A': its value contains a NUL byte",
+    ),
     (
         line(provider="shell", prompt=""),
         "prompt: ",

@@ -267,11 +267,11 @@ def test_there_are_many_of_them_and_of_every_command() -> None:
 
 STORES = {
     "not there": "there is no store at {store} (named by --store)",
-    "a directory": "{store} is no place for a store (it is a directory): name a file in a "
+    "a directory": "{store} cannot hold a store (it is a directory): name a file in a "
     "directory that exists",
-    "a text": "{store} is not a store of sessions (file is not a database): it was left as it is; "
+    "a text": "{store} is not a store of sessions (file is not a database): it was not changed; "
     "name another file",
-    "short": "{store} is not a store of sessions (it is too short): it was left as it is; "
+    "short": "{store} is not a store of sessions (it is too short): it was not changed; "
     "name another file",
 }
 

@@ -75,7 +75,8 @@ async def test_a_child_is_started_without_a_state_directory_and_that_is_said_onc
     for _ in range(2):
         async with open_launcher() as launcher, open_tree(launcher, ECHO) as tree:
             assert await tree.stdout.receive_some() == b"well\n"
-    assert caplog.text.count(f"event=no_state_directory why={tmp_path / home}") == 1
+    assert caplog.text.count("The state directory is unusable") == 1
+    assert f"cannot use the state directory {tmp_path / home}" in caplog.text
 
 
 async def test_process_groups_need_the_state_directory(
@@ -92,7 +93,7 @@ async def test_a_user_without_a_home_has_no_state_directory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "~of-a-user-who-is-none/state")
-    with pytest.raises(LauncherFailed, match="no state directory"):
+    with pytest.raises(LauncherFailed, match="cannot find the state directory"):
         async with open_launcher(kind=LauncherKind.DIRECT):
             pytest.fail("it is open")
 
@@ -127,4 +128,4 @@ def test_children_can_be_started_where_the_package_is_in_a_zip(tmp_path: Path) -
         check=False,
         text=True,
     )
-    assert (done.stdout, done.returncode) == ("WardedLauncher NO_CHILD\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("SpawnerLauncher NO_CHILD\n", 0), done.stderr

@@ -1,7 +1,7 @@
-"""Where owners are started, watched and killed: what a test of child trees needs.
+"""Owner processes for tests of child trees: start, watch and kill them.
 
-It finds processes in three ways which share nothing: by the mark that they carry, by what they
-noted of themselves in a file, and by a reaper above, which ends when nothing below it is left.
+It finds processes in three independent ways: by their tag, by the process numbers that they write
+to a file, and by a subreaper above them, which ends when no process below it is left.
 """
 
 import contextlib
@@ -22,30 +22,30 @@ import trio
 from sessionmgr.process import procfs, tree_tag
 
 ROOT: Final = Path(__file__).parents[2]
-REAPER: Final = str(Path(__file__).with_name("reaper.py"))
+SUBREAPER: Final = str(Path(__file__).with_name("subreaper_program.py"))
 NOBODY: Final = 65534
 WITHIN: Final = float(os.environ.get("SESSIONMGR_TEST_WITHIN", "30"))
-"""Seconds until a tree is to be empty: one on a quiet machine, but few are quiet."""
+"""Seconds until a tree must be empty: one on an idle machine, but few are idle."""
 PATIENCE: Final = 60.0
-"""Seconds for what has no bound of its own, on a machine that does much else."""
+"""Time limit in seconds for what has no limit of its own, on a busy machine."""
 USERS: Final = ["root", "nobody"] if os.getuid() == 0 else ["user"]
 
 
 def tagged_processes(launcher: int) -> list[int]:
-    """Return the live processes of a launcher's trees, not its warden and guards."""
+    """Return the live processes of a launcher's trees, not its spawner and reapers."""
     return [
         pid
-        for pid, each in _marked()
+        for pid, each in _tagged()
         if tree_tag.launcher_number(each) == launcher and tree_tag.tree_number(each)
     ]
 
 
 def owner_helpers(launcher: int) -> list[int]:
-    """Return a launcher's warden and guards."""
-    return [pid for pid, each in _marked() if each == tree_tag.make_tag(launcher, 0)]
+    """Return a launcher's spawner and reapers."""
+    return [pid for pid, each in _tagged() if each == tree_tag.make_tag(launcher, 0)]
 
 
-def _marked() -> Iterable[tuple[int, int]]:
+def _tagged() -> Iterable[tuple[int, int]]:
     for pid in procfs.pids():
         if is_alive(pid):
             for each in tree_tag.process_tags(pid):
@@ -61,42 +61,42 @@ def is_alive(pid: int, started: int | None = None) -> bool:
 
 def kill(*pids: int) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it may have died of another's death
+        with contextlib.suppress(ProcessLookupError):  # it may have died because another one did
             os.kill(pid, signal.SIGKILL)
 
 
 class OwnerProcess:
-    """An owner's process, and what it told."""
+    """Process of an owner, and what it reported."""
 
-    def __init__(self, reaper: trio.Process, notes: Path) -> None:
-        self.reaper = reaper
+    def __init__(self, subreaper: trio.Process, notes: Path) -> None:
+        self.subreaper = subreaper
         self.notes = notes
         self.pid = 0
         self.launcher = 0
-        self.warden = 0
-        self.guards: list[int] = []
+        self.spawner = 0
+        self.reapers: list[int] = []
         self.boot: dict[str, Any] = {}
         self._lines = b""
 
-    async def hear(self) -> dict[str, Any]:
-        """Return the next line that it says."""
-        assert self.reaper.stdout is not None
+    async def read_report(self) -> dict[str, Any]:
+        """Return the next report."""
+        assert self.subreaper.stdout is not None
         while b"\n" not in self._lines:
-            piece = await self.reaper.stdout.receive_some()
+            piece = await self.subreaper.stdout.receive_some()
             if not piece:
                 raise AssertionError("the owner ended")
             self._lines += piece
         line, _, self._lines = self._lines.partition(b"\n")
-        heard: dict[str, Any] = json.loads(line)
-        return heard
+        report: dict[str, Any] = json.loads(line)
+        return report
 
-    async def tell(self, order: str) -> None:
-        """Give an order."""
-        assert self.reaper.stdin is not None
-        await self.reaper.stdin.send_all(order.encode() + b"\n")
+    async def send(self, command: str) -> None:
+        """Send a command."""
+        assert self.subreaper.stdin is not None
+        await self.subreaper.stdin.send_all(command.encode() + b"\n")
 
     def noted(self) -> list[tuple[int, int]]:
-        """Return pid and start of whoever noted itself."""
+        """Return pid and start time of each process that has noted itself."""
         lines = self.notes.read_text().splitlines() if self.notes.exists() else []
         return [(int(pid), int(start)) for pid, start in map(str.split, lines)]
 
@@ -105,7 +105,7 @@ class OwnerProcess:
         await until(lambda: len(self.noted()) >= count)
 
     def left(self) -> list[int]:
-        """Return whatever lives of its trees."""
+        """Return the living processes of its trees."""
         noted = (pid for pid, start in self.noted() if is_alive(pid, start))
         return sorted({*tagged_processes(self.launcher), *noted})
 
@@ -124,11 +124,11 @@ class OwnerProcess:
         return time.monotonic() - begin
 
     async def until_nothing(self, within: float = WITHIN) -> None:
-        """Wait until there is nothing left below the reaper, warden and guards included."""
+        """Wait until no process is left below the subreaper, spawner and reapers included."""
         with trio.move_on_after(within):
-            await self.reaper.wait()
+            await self.subreaper.wait()
             return
-        alive = procfs.descendants([self.reaper.pid])
+        alive = procfs.descendants([self.subreaper.pid])
         names = [
             (pid, found.name, found.state) for pid in alive if (found := procfs.read_stat(pid))
         ]
@@ -136,19 +136,19 @@ class OwnerProcess:
 
 
 async def until(came: Callable[[], bool], within: float = PATIENCE) -> None:
-    """Wait for what nobody tells of."""
+    """Wait for a condition that sends no notification."""
     with trio.fail_after(within):  # noqa: ASYNC912
         while not came():  # noqa: ASYNC110  # the state of other processes
             await trio.sleep(0.005)
 
 
-def as_nobody() -> list[str]:
-    """Return what to put before a command that an ordinary user is to run."""
+def as_ordinary_user() -> list[str]:
+    """Return the start of a command line that an ordinary user runs."""
     if shutil.which("setpriv") is None:
-        pytest.skip("setpriv (util-linux) is not here: nobody cannot be an ordinary user")
+        pytest.skip("no setpriv (util-linux) to become an ordinary user")
     found = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     if not _is_for_all(Path(sys.executable).resolve()) or not _is_for_all(ROOT):
-        # Python lives in a home of root's: nobody may read there, and nothing more than that.
+        # Python is in root's home: allow the user to read there, and nothing more.
         found += [f"--{each}=-all,+dac_read_search" for each in ("inh-caps", "ambient-caps")]
     return found
 
@@ -157,8 +157,8 @@ def _is_for_all(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
 
 
-def open_way(place: Path) -> None:
-    """Let everybody into this directory; those above, which pytest made, are root's alone."""
+def open_to_all_users(place: Path) -> None:
+    """Let all users enter this directory; pytest made those above it for root alone."""
     place.mkdir(exist_ok=True)
     for each in place.parents:
         if not each.stat().st_mode & 0o001:
@@ -170,14 +170,14 @@ def open_way(place: Path) -> None:
 async def owner(
     place: Path, user: str, *shapes: str, state: Path | None = None
 ) -> AsyncGenerator[OwnerProcess, None]:
-    """Run an owner of trees of these shapes, as this user; at the end nothing of it is left."""
-    open_way(place)
+    """Run an owner of trees of these shapes, as this user; at the end no process of it is left."""
+    open_to_all_users(place)
     notes = place / "notes"
     program = (sys.executable, "-m", "tests.process.owner_program")
-    reaper = await trio.lowlevel.open_process(
+    subreaper = await trio.lowlevel.open_process(
         [
-            *(sys.executable, "-I", "-S", REAPER),
-            *(as_nobody() if user == "nobody" else ()),
+            *(sys.executable, "-I", "-S", SUBREAPER),
+            *(as_ordinary_user() if user == "nobody" else ()),
             *(*program, str(state or place / "state"), str(notes), *shapes),
         ],
         stdin=-1,
@@ -190,12 +190,12 @@ async def owner(
             "PYTHONDONTWRITEBYTECODE": "1",
         },
     )
-    run = OwnerProcess(reaper, notes)
+    run = OwnerProcess(subreaper, notes)
     try:
         with trio.fail_after(PATIENCE):
-            told = await run.hear()
-        run.pid, run.launcher, run.warden = told["pid"], told["launcher"], told["warden"]
-        run.guards, run.boot = told["guards"], told["boot"]
+            report = await run.read_report()
+        run.pid, run.launcher, run.spawner = report["pid"], report["launcher"], report["spawner"]
+        run.reapers, run.boot = report["reapers"], report["boot"]
         yield run
     finally:
         with trio.CancelScope(shield=True):
@@ -203,17 +203,17 @@ async def owner(
 
 
 async def _clean_up(run: OwnerProcess) -> None:
-    """Kill whatever is below the reaper until that ends, for nothing is left."""
-    while run.reaper.returncode is None:
-        for pid in procfs.descendants([run.reaper.pid])[1:]:
+    """Kill the processes below the subreaper until it ends because none is left."""
+    while run.subreaper.returncode is None:
+        for pid in procfs.descendants([run.subreaper.pid])[1:]:
             for number in (signal.SIGCONT, signal.SIGKILL):
                 try:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     break
         with trio.move_on_after(0.005):
-            await run.reaper.wait()
-    assert run.reaper.stdin is not None
-    assert run.reaper.stdout is not None
-    await run.reaper.stdin.aclose()
-    await run.reaper.stdout.aclose()
+            await run.subreaper.wait()
+    assert run.subreaper.stdin is not None
+    assert run.subreaper.stdout is not None
+    await run.subreaper.stdin.aclose()
+    await run.subreaper.stdout.aclose()

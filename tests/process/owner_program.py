@@ -1,7 +1,7 @@
-"""A program that owns trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
+"""Owner of trees, for tests to kill: `… tests.process.owner_program STATE NOTES SHAPES…`.
 
 Each SHAPES is a tree, its shapes joined by commas. When all of them run it prints a line of JSON,
-and does what it is told by lines on its standard input.
+and then follows the commands that it reads from its standard input.
 """
 
 import json
@@ -17,7 +17,7 @@ from sessionmgr.process.launcher_factory import LauncherKind, open_launcher
 from sessionmgr.process.linux.launcher import SpawnerLauncher
 from sessionmgr.process.linux.tree import ReaperTree
 
-SHAPES = str(Path(__file__).with_name("shapes.py"))
+SHAPES = str(Path(__file__).with_name("tree_shapes_program.py"))
 
 
 def command(notes: str, shapes: str) -> Command:
@@ -28,7 +28,7 @@ def command(notes: str, shapes: str) -> Command:
     )
 
 
-def say(**what: object) -> None:
+def report(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
@@ -38,7 +38,7 @@ async def spawn_for_ever(launcher: SpawnerLauncher, notes: str) -> None:
 
 
 class CommandLines:
-    """Lines on standard input."""
+    """Commands, one a line, on standard input."""
 
     def __init__(self) -> None:
         self._stream = trio.lowlevel.FdStream(os.dup(0))
@@ -54,30 +54,30 @@ class CommandLines:
         return line.decode()
 
 
-async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
-    """Read orders."""
-    orders = CommandLines()
+async def run_commands(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -> None:
+    """Read and run commands."""
+    lines = CommandLines()
     first = launcher.spawner_pid
     async with trio.open_nursery() as nursery:
         while True:
-            match await orders.next():
-                case "facts":  # of all trees, when they are over
-                    facts = [await tree.wait_empty() for tree in trees]
-                    say(facts=msgspec.to_builtins(facts))
-                case "successor":  # of the first warden
+            match await lines.next():
+                case "reports":  # of all trees, when they are over
+                    reports = [await tree.wait_empty() for tree in trees]
+                    report(reports=msgspec.to_builtins(reports))
+                case "successor":  # of the first spawner
                     while launcher.spawner_pid in (0, first):  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(warden=launcher.spawner_pid)
-                case "warden":
+                    report(spawner=launcher.spawner_pid)
+                case "spawner":
                     while not launcher.spawner_pid:  # noqa: ASYNC110
                         await trio.sleep(0.005)
-                    say(warden=launcher.spawner_pid)
+                    report(spawner=launcher.spawner_pid)
                 case "kill":
                     for tree in trees:
                         tree.kill()
                 case "spawn":
                     trees.append(await launcher.spawn(command(notes, "plain")))
-                    say(warden=launcher.spawner_pid, over=[tree.is_over for tree in trees])
+                    report(spawner=launcher.spawner_pid, over=[tree.is_over for tree in trees])
                 case "storm":  # spawns without end
                     for _ in range(3):
                         nursery.start_soon(spawn_for_ever, launcher, notes)
@@ -85,7 +85,7 @@ async def obey(launcher: SpawnerLauncher, trees: list[ReaperTree], notes: str) -
                     copy = os.fork()
                     if not copy:
                         hold()
-                    say(copy=copy)
+                    report(copy=copy)
                 case _:
                     nursery.cancel_scope.cancel()
                     return
@@ -98,17 +98,17 @@ def hold() -> None:
 
 async def main(*arguments: str) -> None:
     state, notes, *shapes = arguments
-    async with open_launcher(state_dir=Path(state), kind=LauncherKind.WARDED) as launcher:
+    async with open_launcher(state_dir=Path(state), kind=LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         trees = [await launcher.spawn(command(notes, each)) for each in shapes]
-        say(
+        report(
             pid=os.getpid(),
             launcher=launcher.number,
-            warden=launcher.spawner_pid,
-            guards=[tree.reaper[0] for tree in trees],
+            spawner=launcher.spawner_pid,
+            reapers=[tree.reaper[0] for tree in trees],
             boot=msgspec.to_builtins(launcher.boot),
         )
-        await obey(launcher, trees, notes)
+        await run_commands(launcher, trees, notes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a child and its adapter say to each other is kept, whole and in its order."""
+"""A capture file contains all that a child and its adapter send each other, in order."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ sys.stdout.write("no newline")
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the end of a child wait for its file, on a machine that does much else."""
+    """Let the end of a child wait for its file, on a busy machine."""
     monkeypatch.setattr(capture, "GRACE", 60.0)
 
 
@@ -58,13 +58,13 @@ async def test_both_ways_are_kept_in_a_file_of_the_childs_own(tmp_path: Path) ->
     (path,) = directory.iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
     assert directory.stat().st_mode & 0o777 == 0o700
-    told = entries(path)
-    assert told[0]["msg"] == {"argv": list(command.argv), "cwd": "/", "pid": tree.pid}
-    said = [each.get("msg", each.get("line")) for each in told if each["dir"] == ">"]
-    answered = [each.get("msg", each.get("line")) for each in told if each["dir"] == "<"]
+    kept = entries(path)
+    assert kept[0]["msg"] == {"argv": list(command.argv), "cwd": "/", "pid": tree.pid}
+    said = [each.get("msg", each.get("line")) for each in kept if each["dir"] == ">"]
+    answered = [each.get("msg", each.get("line")) for each in kept if each["dir"] == "<"]
     assert said == [{"a": 1}, {"b": 2}]
     assert answered == [{"a": 1}, {"b": 2}, "no newline"]
-    assert [each["line"] for each in told if each["dir"] == "!"] == ["not JSON"]
+    assert [each["line"] for each in kept if each["dir"] == "!"] == ["not JSON"]
     assert Recording.read(path).playbook()
 
 
@@ -74,8 +74,8 @@ async def test_a_child_that_does_not_start_is_noted(tmp_path: Path) -> None:
         with pytest.raises(ProgramNotFound):
             await CaptureLauncher(launcher, tmp_path / "captures").spawn(command)
     (path,) = (tmp_path / "captures").iterdir()
-    (told,) = entries(path)
-    assert "no-such-program-here" in json.dumps(told["msg"])
+    (kept,) = entries(path)
+    assert "no-such-program-here" in json.dumps(kept["msg"])
 
 
 async def test_launchers_that_share_a_directory_keep_files_of_their_own(tmp_path: Path) -> None:
@@ -147,11 +147,11 @@ async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
             kept.record_data("<", b"x" * 200_000 + b"\n")
         kept.close()
         assert not closed.is_set()
-        told = [
+        found = [
             json.loads(line) for line in (await trio.to_thread.run_sync(pipe.read)).splitlines()
         ]
-    assert [each["dir"] for each in told] == ["<", "#"]
-    assert (len(told[0]["line"]), told[1]["msg"]) == (200_000, {"left_out": 2})
+    assert [each["dir"] for each in found] == ["<", "#"]
+    assert (len(found[0]["line"]), found[1]["msg"]) == (200_000, {"left_out": 2})
 
 
 async def test_a_disk_that_is_full_costs_a_file_and_no_run(
@@ -165,7 +165,7 @@ async def test_a_disk_that_is_full_costs_a_file_and_no_run(
     kept.record_data("<", b"one\n")
     kept.record_data("<", b"two\n")
     kept.close()
-    assert caplog.text.count("event=capture_not_kept") == 1
+    assert caplog.text.count("A capture file ended early.") == 1
     assert "No space left on device" in caplog.text
 
 
@@ -187,5 +187,5 @@ async def test_a_system_without_room_for_a_thread_costs_a_file_and_no_run(
         kept.record_data("<", b"two\n")
         kept.close()
     assert closed.is_set()
-    assert caplog.text.count("event=capture_not_kept") == 1
+    assert caplog.text.count("A capture file ended early.") == 1
     assert NO_ROOM in caplog.text

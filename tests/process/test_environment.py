@@ -65,21 +65,21 @@ def test_the_job_wins_over_what_we_have_and_over_its_groups() -> None:
 
 
 @pytest.mark.parametrize("name", NESTING)
-def test_what_tells_of_an_agent_around_us_never_passes(name: str) -> None:
+def test_variables_of_a_surrounding_agent_are_never_passed_on(name: str) -> None:
     greedy = EnvironmentSpec(names=("*", name), when=(ConditionalNames(("PATH",), (name, "*")),))
     source = OURS | {name: "1"}
     assert build_environment(source, greedy) == OURS
-    with pytest.raises(EnvironmentVariableInvalid, match=f"{name}: it tells") as caught:
+    with pytest.raises(EnvironmentVariableInvalid, match=f"{name}: it marks") as caught:
         build_environment(OURS, greedy, {name: "1"})
     assert caught.value.name == name
     assert isinstance(caught.value, ProcessError)
 
 
 def test_our_mark_is_last_and_no_job_sets_it() -> None:
-    mark = {"SESSIONMGR_TREE": "1f"}
-    assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, mark=mark) == OURS | mark
-    with pytest.raises(EnvironmentVariableInvalid, match="marks whose child"):
-        build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, mark=mark)
+    tag = {"SESSIONMGR_TREE": "1f"}
+    assert build_environment({"SESSIONMGR_TREE": "0"} | OURS, tag=tag) == OURS | tag
+    with pytest.raises(EnvironmentVariableInvalid, match="tag of the process tree"):
+        build_environment(OURS, job={"SESSIONMGR_TREE": "0"}, tag=tag)
 
 
 def test_the_sandbox_is_the_users_word_and_never_ours() -> None:

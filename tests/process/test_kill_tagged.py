@@ -1,4 +1,4 @@
-"""How a family of processes is killed: none of it goes on because another one has died."""
+"""Killing the processes of a tree: none of them continues because another one has died."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ with subprocess.Popen([sys.executable, "-I", "-S", "-c", child], stdout=subproce
     process.stdout.readline()
     print(process.pid, flush=True)
 """
-# Between the shell and what it waits for there are so many others that it would have the time.
+# So many other processes are between the shell and its child that it would have the time.
 SHELL = """
 for each in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do sleep 1000 & done
 sleep 1000 &
@@ -32,7 +32,7 @@ wait $!
 echo went on >went-on
 """
 
-MARKED = """
+TAGGED = """
 import resource, sys, time
 resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
 print(flush=True)
@@ -50,7 +50,7 @@ os.execve("/bin/sh", ["sh", "-c", "echo; read x"], {"THREAD": "one"})
 
 @contextmanager
 def family(number: int) -> Generator[tuple[int, int]]:
-    """Run a process with this mark that waits for a child of its own."""
+    """Run a process with this tag that waits for a child of its own."""
     program = [sys.executable, "-I", "-S", "-c", FAMILY, str(number)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, env={}) as parent:
         try:
@@ -61,10 +61,10 @@ def family(number: int) -> Generator[tuple[int, int]]:
 
 
 @contextmanager
-def marked(limit: int, *around: int) -> Generator[subprocess.Popen[bytes]]:
-    """Run a process with this mark by its limit, and those by its environment."""
+def tagged(limit: int, *around: int) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process with this tag in its limit, and those in its environment."""
     value = ":".join(map(tree_tag.format_tag, around))
-    command = [sys.executable, "-I", "-S", "-c", MARKED, str(limit)]
+    command = [sys.executable, "-I", "-S", "-c", TAGGED, str(limit)]
     env = {tree_tag.VARIABLE: value} if around else {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as process:
         try:
@@ -79,20 +79,20 @@ def test_what_a_launcher_inside_a_tree_has_started_is_killed_whatever_else_it_ca
     outer, inner = tree_tag.new_launcher_number(), tree_tag.new_launcher_number()
     tree, own = tree_tag.make_tag(outer, 5), tree_tag.make_tag(inner, 7)
     with (
-        marked(own) as bare,  # started without an environment
-        marked(tree_tag.make_tag(inner, 0), tree) as warden,
+        tagged(own) as bare,  # started without an environment
+        tagged(tree_tag.make_tag(inner, 0), tree) as spawner,
     ):
         assert TaggedProcessKiller(lambda each: each == tree).run(10).clean
-        assert [each.wait(60) for each in (bare, warden)] == [-signal.SIGKILL] * 2
+        assert [each.wait(60) for each in (bare, spawner)] == [-signal.SIGKILL] * 2
 
 
 def test_a_launcher_around_a_tree_is_spared_with_all_that_it_has_started() -> None:
     around, inner = tree_tag.new_launcher_number(), tree_tag.new_launcher_number()
     outer, tree = tree_tag.make_tag(around, 5), tree_tag.make_tag(inner, 7)
     with (
-        marked(tree_tag.make_tag(around, 6)) as other,
-        # Where a limit can not be raised any more, it is still that of the tree around.
-        marked(outer, outer, tree) as inside,
+        tagged(tree_tag.make_tag(around, 6)) as other,
+        # Where a limit cannot be raised any more, it is still that of the surrounding tree.
+        tagged(outer, outer, tree) as inside,
     ):
         assert TaggedProcessKiller(lambda each: each == tree).run(10).clean
         assert inside.wait(60) == -signal.SIGKILL
@@ -137,7 +137,7 @@ def test_a_straggler_that_begins_its_program_just_now_is_looked_at_again(
 
     def look() -> list[int]:
         looks.append(process.pid)
-        if len(looks) == 2:  # as the system has a program's environment only after a moment
+        if len(looks) == 2:  # the system has a program's environment only after a moment
             print(file=process.stdin, flush=True)
             said.readline()
         return pids()

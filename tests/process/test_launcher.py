@@ -1,4 +1,7 @@
-"""What a launcher starts, how it ends, and what is known of it: with a warden, and without."""
+"""Launchers: which programs they start, how these end and what is known of the end.
+
+Most tests run with a spawner and without.
+"""
 
 import contextlib
 import os
@@ -41,13 +44,13 @@ from tests.process.owner_processes import is_alive, until
 
 HASTY = Escalation(polite=0.2, term=0.2, linger=0.2, kill=60.0)
 PATIENT = Escalation(term=60.0)
-EMPTY = {LauncherKind.WARDED: EmptyProof.NO_CHILD, LauncherKind.DIRECT: EmptyProof.GROUP_GONE}
+EMPTY = {LauncherKind.SPAWNER: EmptyProof.NO_CHILD, LauncherKind.DIRECT: EmptyProof.GROUP_GONE}
 BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give what was killed time to end, on a machine that does much else."""
+    """Give killed processes time to end, on a busy machine."""
     for module in (process_group, linux_launcher):
         monkeypatch.setattr(module, "KILL_WITHIN", 60.0)
 
@@ -95,14 +98,14 @@ async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: La
             assert await read_all(tree.stdout) == b"yes"
             assert await read_all(tree.stderr) == b"no\n"
             assert await tree.wait_exit() == ProgramExit(exit_code=3)
-            facts = await tree.wait_empty()
-        assert facts == await tree.wait_empty(), "and it is known after the block, too"
-        assert (facts.exit_code, facts.signal) == (3, None)
-        assert facts.ending is ExitKind.EXITED
-        assert facts.emptied is EMPTY[kind]
-        assert not facts.forced
-        assert not facts.killed_by_os
-        assert facts.left_running == ()
+            report = await tree.wait_empty()
+        assert report == await tree.wait_empty(), "and it is known after the block, too"
+        assert (report.exit_code, report.signal) == (3, None)
+        assert report.ending is ExitKind.EXITED
+        assert report.emptied is EMPTY[kind]
+        assert not report.forced
+        assert not report.killed_by_os
+        assert report.left_running == ()
 
 
 @BOTH
@@ -134,7 +137,7 @@ async def test_a_child_has_its_command_and_nothing_of_ours(
 
 async def test_an_environment_of_two_megabytes_arrives(tmp_path: Path) -> None:
     many = {f"V{number}": "x" * 100_000 for number in range(20)}
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         what = command("sh", "-c", "env | wc -c", env=many)
         assert int(await said(launcher, what)) > 2_000_000
 
@@ -197,18 +200,18 @@ async def test_whatever_lives_on_is_ended_and_named(
     sent: int | None,
 ) -> None:
     async with launching(tmp_path, kind) as launcher:
-        # What ends when it is told to has all the time that it needs.
-        ladder = PATIENT if sent == signal.SIGTERM else HASTY
-        async with open_tree(launcher, shell(script), ladder=ladder) as tree:
+        # A program that ends at SIGTERM gets all the time that it needs.
+        escalation = PATIENT if sent == signal.SIGTERM else HASTY
+        async with open_tree(launcher, shell(script), escalation=escalation) as tree:
             await (tree.stderr if ">&2" in script else tree.stdout).receive_some()
             if code is not None:
                 await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.ending is ending
-        assert (facts.exit_code, facts.signal) == (code, sent)
-        assert facts.forced
-        assert not facts.killed_by_os
-        assert facts.emptied is EMPTY[kind]
+        report = await tree.wait_empty()
+        assert report.ending is ending
+        assert (report.exit_code, report.signal) == (code, sent)
+        assert report.forced
+        assert not report.killed_by_os
+        assert report.emptied is EMPTY[kind]
 
 
 @BOTH
@@ -220,10 +223,10 @@ async def test_a_deadly_signal_that_we_did_not_send_was_the_system(
         async with open_tree(launcher, shell("exec sleep 1000")) as tree:
             os.kill(tree.pid, number)
             await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.killed_by_os
-        assert facts.signal == number
-        assert not facts.forced
+        report = await tree.wait_empty()
+        assert report.killed_by_os
+        assert report.signal == number
+        assert not report.forced
 
 
 @BOTH
@@ -255,7 +258,7 @@ async def test_many_are_started_at_once_and_several_wait_for_each(
             for _ in range(3):
                 nursery.start_soon(wait, tree)
             with trio.move_on_after(0.001):
-                await tree.wait_empty()  # one who gives up disturbs nobody
+                await tree.wait_empty()  # a task that stops waiting does not disturb the others
             assert tree.stdin is not None
             await tree.stdin.aclose()
 
@@ -274,9 +277,9 @@ async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: La
         for step in range(30):
             with trio.move_on_after(step * 0.0002):
                 await launcher.spawn(shell(f"cat /proc/$$/stat >>{notes}; exec sleep 1000"))
-        # Those that came through are ended with the launcher.
+        # Programs that were started before the cancel end with the launcher.
     for stat in notes.read_text().splitlines() if notes.exists() else []:
-        # Its number may be another's by now; the start is not.
+        # Its number may be another process's by now; the start time is not.
         assert not is_alive(int(stat.split()[0]), int(stat.rpartition(")")[2].split()[19]))
 
 
@@ -309,7 +312,7 @@ async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
     with trio.CancelScope() as scope:
         async with (
             launching(tmp_path, kind) as launcher,
-            open_tree(launcher, deaf, ladder=HASTY) as tree,
+            open_tree(launcher, deaf, escalation=HASTY) as tree,
         ):
             trees.append(tree)
             await tree.stdout.receive_some()
@@ -328,26 +331,26 @@ async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: LauncherK
         await until(lambda: not is_alive(tree.pid, started))
 
 
-async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
+async def test_a_stopped_reaper_is_killed_and_its_tree_with_it(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         what = shell("setsid sleep 1000 & echo; sleep 1000")
-        async with open_tree(launcher, what, ladder=Escalation(term=0.2, kill=0.2)) as tree:
+        async with open_tree(launcher, what, escalation=Escalation(term=0.2, kill=0.2)) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.stdout.receive_some()
             os.kill(tree.reaper[0], signal.SIGSTOP)
-        facts = await tree.wait_empty()
-        assert facts.emptied is EmptyProof.SWEPT
-        assert facts.forced
+        report = await tree.wait_empty()
+        assert report.emptied is EmptyProof.SWEPT
+        assert report.forced
 
 
 async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
     tmp_path: Path,
 ) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         first = [await launcher.spawn(shell("read x")) for _ in range(2)]
-        await trio.testing.wait_all_tasks_blocked()  # there is a guard for the next one, too
+        await trio.testing.wait_all_tasks_blocked()  # a reaper for the next one exists, too
         before = open_files()
         trees = [await launcher.spawn(shell("read x")) for _ in range(10)]
         await trio.testing.wait_all_tasks_blocked()
@@ -361,29 +364,29 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
             await tree.aclose()
 
 
-async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
-        guards: list[tuple[int, int]] = []
-        marks: list[str] = []
+async def test_a_reaper_whose_tree_is_empty_gets_the_next_one(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
+        reapers: list[tuple[int, int]] = []
+        tags: list[str] = []
         for each in range(6):
             async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
                 assert isinstance(tree, ReaperTree)
-                guards.append(tree.reaper)
-                marks.append(tree.id)
+                reapers.append(tree.reaper)
+                tags.append(tree.id)
                 assert tag_from_limit(tree.pid) == [tree.tag]
                 assert tree.stdin is not None
                 await tree.stdin.aclose()
-                facts = await tree.wait_empty()
-            assert (facts.exit_code, facts.emptied) == (each, EmptyProof.NO_CHILD)
-            assert not facts.forced
+                report = await tree.wait_empty()
+            assert (report.exit_code, report.emptied) == (each, EmptyProof.NO_CHILD)
+            assert not report.forced
             await trio.testing.wait_all_tasks_blocked()
-        # One was there for the first; the next was asked for then, and may come at any time.
-        assert len(set(guards)) <= 2
-        assert len(set(marks)) == 6
+        # One was ready for the first; the next was requested then, and may come at any time.
+        assert len(set(reapers)) <= 2
+        assert len(set(tags)) == 6
 
 
 async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         await said(launcher, shell("exit"))
         for spare in launcher._spares:  # pyright: ignore[reportPrivateUsage]
@@ -392,19 +395,19 @@ async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_pa
         assert await said(launcher, shell("sleep 0.05; echo on")) == b"on\n"
 
 
-async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_a_reaper_that_had_to_kill_gets_no_other_tree(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.wait_exit()
-        facts = await tree.wait_empty()
-        assert facts.emptied is EmptyProof.NO_CHILD
-        assert facts.forced
+        report = await tree.wait_empty()
+        assert report.emptied is EmptyProof.NO_CHILD
+        assert report.forced
         await until(lambda: not is_alive(*tree.reaper))
 
 
-async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_an_idle_reaper_that_was_killed_is_not_used(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         async with open_tree(launcher, shell("exit")) as tree:
             assert isinstance(tree, ReaperTree)
             await tree.wait_empty()
@@ -413,8 +416,8 @@ async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> Non
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 
-async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+async def test_idle_reapers_go_with_their_spawner(tmp_path: Path) -> None:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         async with open_tree(launcher, shell("exit")) as tree:
             assert isinstance(tree, ReaperTree)
@@ -428,7 +431,7 @@ async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource_shortage, "RETRY_FOR", 1.0)
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         tree = await launcher.spawn(shell("read x; exit 6"))
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 8, hard))
@@ -443,7 +446,7 @@ async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
 
 
 async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell(f"echo ${VARIABLE}; grep locks /proc/self/limits"))
         environment, _, _, _, limit, *_ = (await read_all(tree.stdout)).decode().split()
@@ -452,7 +455,7 @@ async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
         await tree.aclose()
 
 
-async def kill_wardens(launcher: SpawnerLauncher) -> None:
+async def kill_spawners(launcher: SpawnerLauncher) -> None:
     while True:
         if launcher.spawner_pid:
             os.kill(launcher.spawner_pid, signal.SIGKILL)
@@ -463,52 +466,53 @@ async def kill_wardens(launcher: SpawnerLauncher) -> None:
 
 async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= soft
         assert int(await said(launcher, shell("ulimit -n"))) == raised().before
     assert hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-async def test_a_warden_that_does_not_leave_is_killed_and_buried(
+async def test_a_spawner_that_does_not_end_is_killed_and_reaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linux_launcher, "KILL_WITHIN", 0.1)
     before = set(procfs.children(os.getpid()))
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         os.kill(launcher.spawner_pid, signal.SIGSTOP)
     assert set(procfs.children(os.getpid())) <= before
 
 
-async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
+async def test_a_start_outlives_several_spawners(tmp_path: Path) -> None:
     async def start(launcher: Launcher) -> None:
         assert await said(launcher, shell("echo on")) == b"on\n"
 
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher, trio.open_nursery() as nursery:
+    async with (
+        launching(tmp_path, LauncherKind.SPAWNER) as launcher,
+        trio.open_nursery() as nursery,
+    ):
         assert isinstance(launcher, SpawnerLauncher)
         seen = {0}
         for _ in range(3):
             await until(lambda: launcher.spawner_pid not in seen)
-            warden = launcher.spawner_pid
-            seen.add(warden)
-            os.kill(warden, signal.SIGSTOP)  # what it is asked for it does not do
+            spawner = launcher.spawner_pid
+            seen.add(spawner)
+            os.kill(spawner, signal.SIGSTOP)  # it does not answer the request
             nursery.start_soon(start, launcher)
             await trio.testing.wait_all_tasks_blocked()
-            os.kill(warden, signal.SIGKILL)
+            os.kill(spawner, signal.SIGKILL)
 
 
-async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
+async def test_after_repeated_spawner_deaths_the_launcher_fails_and_its_trees_run_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0
-    )  # however slowly they come up
-    async with launching(tmp_path, LauncherKind.WARDED) as launcher:
+    monkeypatch.setattr(linux_launcher, "SPAWNER_DEATHS_WITHIN", 600.0)  # however slowly they start
+    async with launching(tmp_path, LauncherKind.SPAWNER) as launcher:
         assert isinstance(launcher, SpawnerLauncher)
         tree = await launcher.spawn(shell("read x; exit 7"))
-        with pytest.raises(LauncherFailed, match="wardens died"):
-            await kill_wardens(launcher)
-        assert "launcher_failed" in caplog.text
+        with pytest.raises(LauncherFailed, match="spawners died"):
+            await kill_spawners(launcher)
+        assert "The launcher cannot start children any more." in caplog.text
         assert tree.stdin is not None
         await tree.stdin.aclose()
         assert (await tree.wait_empty()).exit_code == 7
@@ -518,11 +522,12 @@ ELSEWHERE = """
 import os, pathlib, signal, sys, trio
 sys.platform = "darwin"
 del os.pidfd_open, os.pipe2, signal.pidfd_send_signal
-from sessionmgr.process import Command, Kind, open_launcher, open_tree
+from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree
 
 async def main(place, *kind):
     state = pathlib.Path(place)
-    async with open_launcher(state_dir=state, kind=Kind(*kind) if kind else Kind.BEST) as launcher:
+    kind = LauncherKind(*kind) if kind else LauncherKind.BEST
+    async with open_launcher(state_dir=state, kind=kind) as launcher:
         sleep = Command(argv=("sleep", "1000"), cwd="/", env={})
         async with open_tree(launcher, sleep) as tree:
             pass
@@ -534,9 +539,9 @@ trio.run(main, *sys.argv[1:])
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("best", "group_gone"), ("direct", "group_gone"), ("warded", "has no subreapers")],
+    [("best", "group_gone"), ("direct", "group_gone"), ("spawner", "has no subreapers")],
 )
-async def test_where_there_are_no_subreapers_process_groups_stand_in(
+async def test_without_subreapers_process_groups_own_the_children(
     tmp_path: Path, kind: str, expected: str
 ) -> None:
     done = await trio.run_process(

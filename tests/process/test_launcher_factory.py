@@ -1,4 +1,4 @@
-"""Opening a launcher and closing it, with something coming in between at each step."""
+"""Opening and closing a launcher, with an interruption at each step."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ async def opened(kind: LauncherKind, directory: Path, number: int) -> bool:
 
 
 class NotInterruptedError(Exception):
-    """It was open before the step came."""
+    """The launcher was open before the step came."""
 
 
 async def interrupted(kind: LauncherKind, directory: Path, number: int) -> None:
@@ -41,7 +41,7 @@ async def interrupted(kind: LauncherKind, directory: Path, number: int) -> None:
             await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize("kind", [LauncherKind.WARDED, LauncherKind.DIRECT])
+@pytest.mark.parametrize("kind", [LauncherKind.SPAWNER, LauncherKind.DIRECT])
 def test_a_cancel_at_any_step_ends_the_opening(kind: LauncherKind, tmp_path: Path) -> None:
     number = 0
     while trio.run(opened, kind, tmp_path, number):
@@ -50,7 +50,7 @@ def test_a_cancel_at_any_step_ends_the_opening(kind: LauncherKind, tmp_path: Pat
     assert number > 3
 
 
-@pytest.mark.parametrize("kind", [LauncherKind.WARDED, LauncherKind.DIRECT])
+@pytest.mark.parametrize("kind", [LauncherKind.SPAWNER, LauncherKind.DIRECT])
 def test_ctrl_c_at_any_step_ends_the_opening(kind: LauncherKind, tmp_path: Path) -> None:
     number = 0
     with suppress(NotInterruptedError):
@@ -75,7 +75,7 @@ async def left(kind: LauncherKind, directory: Path, number: int) -> None:
     await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize("kind", [LauncherKind.WARDED, LauncherKind.DIRECT])
+@pytest.mark.parametrize("kind", [LauncherKind.SPAWNER, LauncherKind.DIRECT])
 def test_ctrl_c_at_any_step_lets_the_closing_end(kind: LauncherKind, tmp_path: Path) -> None:
     number = 0
     with suppress(NotInterruptedError):

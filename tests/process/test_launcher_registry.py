@@ -1,4 +1,4 @@
-"""The roll of launchers: who is taken for dead, what is swept, what is left alone."""
+"""Registry of launchers: which ones count as dead, what is swept, what is left alone."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ from sessionmgr.process.linux.launcher import (
     _kill_exact as kill_if_it_is,  # pyright: ignore[reportPrivateUsage]
 )
 
-MARKED = """
+TAGGED = """
 import resource, subprocess, sys, time
 resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
 print(flush=True)
@@ -28,9 +28,9 @@ time.sleep(1000)
 
 
 @contextmanager
-def marked(number: int) -> Generator[subprocess.Popen[bytes]]:
-    """Run a process with this mark and no other sign."""
-    program = [sys.executable, "-I", "-S", "-c", MARKED, str(number)]
+def tagged(number: int) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process that this tag alone identifies."""
+    program = [sys.executable, "-I", "-S", "-c", TAGGED, str(number)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, env={}) as process:
         try:
             assert process.stdout is not None
@@ -40,17 +40,17 @@ def marked(number: int) -> Generator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def die(signature: launcher_registry.LauncherRegistration) -> None:
-    """Let the lock go, as the kernel does at the owner's death."""
-    signature.keep_for_sweep()
+def die(registration: launcher_registry.LauncherRegistration) -> None:
+    """Release the lock, as the kernel does at the owner's death."""
+    registration.keep_for_sweep()
 
 
 def test_what_a_dead_launcher_left_is_killed_and_its_file_removed(tmp_path: Path) -> None:
     launcher, other = tree_tag.new_launcher_number(), tree_tag.new_launcher_number()
     die(launcher_registry.register_launcher(tmp_path, launcher))
     with (
-        marked(tree_tag.make_tag(launcher, 5)) as ours,
-        marked(tree_tag.make_tag(other, 5)) as foreign,
+        tagged(tree_tag.make_tag(launcher, 5)) as ours,
+        tagged(tree_tag.make_tag(other, 5)) as foreign,
     ):
         report = launcher_registry.sweep_dead_launchers(tmp_path)
         assert report.dead == (f"{launcher:010x}",)
@@ -60,24 +60,24 @@ def test_what_a_dead_launcher_left_is_killed_and_its_file_removed(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stuck_guard_is_killed_too(tmp_path: Path) -> None:
+def test_a_stuck_reaper_is_killed_too(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
     die(launcher_registry.register_launcher(tmp_path, launcher))
-    with marked(tree_tag.make_tag(launcher, 0)) as guard:
+    with tagged(tree_tag.make_tag(launcher, 0)) as reaper:
         assert [each.pid for each in launcher_registry.sweep_dead_launchers(tmp_path).killed] == [
-            guard.pid
+            reaper.pid
         ]
 
 
 def test_a_launcher_that_lives_is_left_in_peace(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
-    signature = launcher_registry.register_launcher(tmp_path, launcher)
-    with marked(tree_tag.make_tag(launcher, 1)) as neighbour:
+    registration = launcher_registry.register_launcher(tmp_path, launcher)
+    with tagged(tree_tag.make_tag(launcher, 1)) as neighbour:
         assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
         assert neighbour.poll() is None
-    assert signature.path.exists()
-    signature.remove()
-    assert not signature.path.exists()
+    assert registration.path.exists()
+    registration.remove()
+    assert not registration.path.exists()
 
 
 def rewrite(path: Path, **fields: object) -> None:
@@ -86,43 +86,43 @@ def rewrite(path: Path, **fields: object) -> None:
 
 def test_a_lock_that_a_forked_copy_holds_saves_no_dead_owner(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
-    signature = launcher_registry.register_launcher(tmp_path, launcher)
-    rewrite(signature.path, started=1)  # our pid, and not our start: the number was reused
-    with marked(tree_tag.make_tag(launcher, 1)) as left:
+    registration = launcher_registry.register_launcher(tmp_path, launcher)
+    rewrite(registration.path, started=1)  # our pid, but another start time: the number was reused
+    with tagged(tree_tag.make_tag(launcher, 1)) as left:
         assert [each.pid for each in launcher_registry.sweep_dead_launchers(tmp_path).killed] == [
             left.pid
         ]
-    # Without its start the owner's number proves nothing.
-    signature = launcher_registry.register_launcher(tmp_path, launcher)
-    rewrite(signature.path, started=0)
+    # Without its start time the owner's number proves nothing.
+    registration = launcher_registry.register_launcher(tmp_path, launcher)
+    rewrite(registration.path, started=0)
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
-    # Where the numbers are another namespace's they prove nothing.
-    signature = launcher_registry.register_launcher(tmp_path, launcher)
-    rewrite(signature.path, started=1, namespace="pid:[1]")
+    # Numbers of another namespace prove nothing.
+    registration = launcher_registry.register_launcher(tmp_path, launcher)
+    rewrite(registration.path, started=1, namespace="pid:[1]")
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
 
 
 def test_the_numbers_of_another_boot_mean_nothing(tmp_path: Path) -> None:
     launcher = tree_tag.new_launcher_number()
-    signature = launcher_registry.register_launcher(tmp_path, launcher)
-    rewrite(signature.path, boot="another")
+    registration = launcher_registry.register_launcher(tmp_path, launcher)
+    rewrite(registration.path, boot="another")
     assert (
         launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
-    )  # on another machine, which shares the HOME
-    die(signature)
-    with marked(tree_tag.make_tag(launcher, 1)) as process:
+    )  # on another machine that shares the home directory
+    die(registration)
+    with tagged(tree_tag.make_tag(launcher, 1)) as process:
         report = launcher_registry.sweep_dead_launchers(tmp_path)
         assert report.dead == (f"{launcher:010x}",)
         assert report.killed == ()
         assert process.poll() is None
-    assert not signature.path.exists()
+    assert not registration.path.exists()
 
 
 def test_a_pid_that_was_reused_is_never_killed(tmp_path: Path) -> None:
-    with marked(1) as innocent:
-        signature = launcher_registry.register_launcher(tmp_path, tree_tag.new_launcher_number())
-        rewrite(signature.path, pid=innocent.pid, started=1)
-        die(signature)
+    with tagged(1) as innocent:
+        registration = launcher_registry.register_launcher(tmp_path, tree_tag.new_launcher_number())
+        rewrite(registration.path, pid=innocent.pid, started=1)
+        die(registration)
         launcher_registry.sweep_dead_launchers(tmp_path)
         kill_if_it_is(innocent.pid, 1)
         assert innocent.poll() is None
@@ -131,7 +131,7 @@ def test_a_pid_that_was_reused_is_never_killed(tmp_path: Path) -> None:
 
 
 def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -> None:
-    # The pidfd is of the first process; by the time its mark is read the number is another's.
+    # The pidfd is of the first process; when its tag is read the number is another's.
     number = tree_tag.make_tag(tree_tag.new_launcher_number(), 1)
     asked: list[int] = []
 
@@ -142,7 +142,7 @@ def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -
             first.wait()
         return each == number
 
-    with marked(number) as first:
+    with tagged(number) as first:
         sweep = TaggedProcessKiller(wanted)
         sweep.scan()
         assert asked == [number]
@@ -151,7 +151,7 @@ def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -
 
 def test_a_sweep_comes_to_its_end_though_the_machine_has_used_up_its_time() -> None:
     number = tree_tag.make_tag(tree_tag.new_launcher_number(), 1)
-    with marked(number) as left:
+    with tagged(number) as left:
         sweep = TaggedProcessKiller(lambda each: each == number).run(0)
         assert left.wait(60) == -9
     assert sweep.clean
@@ -192,13 +192,13 @@ def test_what_is_no_file_is_named_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    signature = launcher_registry.register_launcher(tmp_path, tree_tag.new_launcher_number())
-    rewrite(signature.path, version=2)
-    die(signature)
-    assert launcher_registry.sweep_dead_launchers(tmp_path).strange == (str(signature.path),)
+    registration = launcher_registry.register_launcher(tmp_path, tree_tag.new_launcher_number())
+    rewrite(registration.path, version=2)
+    die(registration)
+    assert launcher_registry.sweep_dead_launchers(tmp_path).strange == (str(registration.path),)
 
 
-def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: Path) -> None:
+def test_a_new_file_is_not_reported_and_an_abandoned_one_is_removed(tmp_path: Path) -> None:
     new = tmp_path / ".ff.launcher.new"
     new.write_text("")
     assert launcher_registry.sweep_dead_launchers(tmp_path) == launcher_registry.BootReport()
@@ -215,7 +215,7 @@ def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: 
 def test_a_file_that_is_being_born_is_not_locked_by_who_looks_at_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its owner does not wait for the lock, and whoever looks may be slow to drop it.
+    # Its owner does not wait for the lock, and another launcher may release it late.
     new = tmp_path / ".ff.launcher.new"
     new.write_text("")
     locked: list[int] = []
@@ -249,7 +249,7 @@ async def test_managers_that_start_at_once_sweep_once_and_spare_each_other(tmp_p
             if cls.count == 4:
                 cls.all_here.set()
 
-    with marked(tree_tag.make_tag(launcher, 1)) as left:
+    with tagged(tree_tag.make_tag(launcher, 1)) as left:
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(manage)

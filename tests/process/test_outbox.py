@@ -40,7 +40,7 @@ async def test_what_is_sent_after_the_end_is_refused_and_counted() -> None:
 
 
 class BlockedSendStream(trio.abc.SendStream):
-    """A pipe that is full, and one day broken."""
+    """Pipe that is full, and later broken."""
 
     def __init__(self) -> None:
         self.broken = trio.Event()
@@ -56,15 +56,15 @@ class BlockedSendStream(trio.abc.SendStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_a_child_that_does_not_read_fills_the_box_which_says_so() -> None:
+async def test_a_child_that_does_not_read_fills_the_outbox_which_refuses_more() -> None:
     box = Outbox(limit=10)
     deaf = BlockedSendStream()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(box.run, deaf)
         assert box.send(b"123456")
         await wait_all_tasks_blocked()
-        assert box.send(b"7890")  # what is being written counts
-        with pytest.raises(InputFull, match="10 bytes wait to be written to it") as caught:
+        assert box.send(b"7890")  # bytes that are being written count
+        with pytest.raises(InputFull, match="10 of at most 10 bytes are waiting") as caught:
             box.send(b"x")
         assert (caught.value.waiting, caught.value.limit) == (10, 10)
         assert isinstance(caught.value, ProcessError)
@@ -112,7 +112,7 @@ async def test_a_flush_says_when_it_will_never_be_written() -> None:
     assert not await box.flush()
 
 
-async def test_a_cancelled_writer_leaves_nobody_waiting() -> None:
+async def test_a_cancelled_writer_leaves_no_task_waiting() -> None:
     box = Outbox()
     deaf = BlockedSendStream()
     box.send(b"a")

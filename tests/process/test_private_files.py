@@ -64,7 +64,7 @@ def test_half_a_surrogate_pair_in_a_text_ends_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "/etc/passwd"])
 def test_a_private_file_stays_in_its_directory(name: str, tmp_path: Path) -> None:
-    with PrivateFiles(tmp_path) as files, pytest.raises(ValueError, match="no plain name"):
+    with PrivateFiles(tmp_path) as files, pytest.raises(ValueError, match="not a plain file name"):
         files.write(name, "x")
 
 
@@ -76,5 +76,5 @@ def test_a_private_file_is_never_one_that_is_there_already(tmp_path: Path) -> No
 
 
 def test_private_files_outside_their_block_are_a_mistake() -> None:
-    with pytest.raises(RuntimeError, match="inside their block"):
+    with pytest.raises(RuntimeError, match="inside the block"):
         PrivateFiles().write("a", "x")

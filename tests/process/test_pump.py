@@ -16,13 +16,13 @@ from sessionmgr.wire.lines import Line, LineDecoder
 from sessionmgr.wire.oversized import OversizedFrame
 
 PATIENCE = 60.0
-"""Seconds after which a test has hung; nothing here takes more than one or two."""
+"""Time limit in seconds of a test; each takes one or two."""
 GONE = PumpResult(held=(), unsent=0)
 HELD = PumpResult(held=("stdout", "stderr"), unsent=0)
 
 
 class ChildOutput:
-    """What came out of a child, read by read."""
+    """Output of a child, read by read."""
 
     def __init__(self) -> None:
         self.batches: list[Sequence[Line]] = []
@@ -39,7 +39,7 @@ class ChildOutput:
 
 @asynccontextmanager
 async def child(script: str) -> AsyncGenerator[trio.Process]:
-    """A shell with three pipes in a session of its own, all of which is gone in the end."""
+    """Shell with three pipes in a session of its own, all of which is killed in the end."""
     process = await trio.lowlevel.open_process(
         ["/bin/sh", "-c", script],
         stdin=subprocess.PIPE,
@@ -69,7 +69,7 @@ async def serve(pump: PipePump, process: trio.Process) -> PumpResult:
     )
 
 
-async def test_a_child_says_what_it_was_told() -> None:
+async def test_a_child_writes_back_what_it_reads() -> None:
     said = ChildOutput()
     pump = PipePump(said.take)
     pump.outbox.send(b"one\ntwo\n")
@@ -104,7 +104,7 @@ async def test_a_child_that_never_reads_does_not_deadlock() -> None:
         pumped = await serve(pump, process)
     assert said.lines == [b"done"]
     assert pumped.held == ()
-    # A pipe that nobody reads took at most what fits into it.
+    # A pipe without a reader took at most what fits into it.
     assert 0 < pumped.unsent <= 1_000_000
 
 
@@ -151,7 +151,7 @@ async def test_a_child_that_closes_stdout_and_stderr_and_lives_on_ends_the_pump(
     assert said.lines == [b"bye"]
 
 
-async def test_the_end_of_stdout_is_told_while_stderr_goes_on() -> None:
+async def test_the_end_of_stdout_is_reported_while_stderr_continues() -> None:
     said = ChildOutput()
     pump = PipePump(said.take)
     script = "echo bye; exec >&-; read line; echo $line >&2"
@@ -228,7 +228,7 @@ async def test_while_there_is_no_room_a_stderr_that_is_taken_waits_too() -> None
 
 
 class ScriptedChild:
-    """A child that a test plays."""
+    """Child that a test controls."""
 
     def __init__(self, pump: PipePump) -> None:
         self.pump = pump
@@ -266,7 +266,7 @@ async def test_the_last_words_are_not_lost_to_a_store_that_is_full(
 
 
 class SlowReceiveStream(trio.abc.ReceiveStream):
-    """A pipe that is full of things, on a machine that stands still whenever it is to be read."""
+    """Full pipe, on a machine that is suspended before each read."""
 
     def __init__(self, clock: MockClock, *pieces: bytes) -> None:
         self._clock = clock
@@ -281,7 +281,7 @@ class SlowReceiveStream(trio.abc.ReceiveStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_the_last_words_are_not_lost_to_a_machine_that_stands_still(
+async def test_the_last_output_is_not_lost_on_a_suspended_machine(
     mock_clock: MockClock,
 ) -> None:
     said = ChildOutput()
@@ -303,7 +303,7 @@ async def test_the_grace_is_for_silence_and_not_for_life(autojump_clock: trio.ab
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(played.serve)
-        await trio.sleep(1000)  # no clock of the pump's while the child lives
+        await trio.sleep(1000)  # the grace does not count while the child lives
         assert played.pumped == []
         played.exited.set()
     assert played.pumped == [HELD]

@@ -25,7 +25,7 @@ FULL = DescriptorsExhausted(100, 90, 8, 32)
 
 
 def caused_by(cause: Exception) -> Exception:
-    error = LauncherFailed("the spawner cannot be started")
+    error = LauncherFailed("the spawner did not start")
     error.__cause__ = cause
     return error
 
@@ -36,13 +36,13 @@ def caused_by(cause: Exception) -> Exception:
         (FULL, True),
         (OSError(errno.EMFILE, "x"), True),
         (OSError(errno.ENFILE, "x"), True),
-        (SpawnFailed("no guard could be made", "", errno.EAGAIN), True),
-        (SpawnFailed("the system refused to start it", "x", errno.ENOMEM), True),
+        (SpawnFailed("cannot create a reaper process", "", errno.EAGAIN), True),
+        (SpawnFailed("the system refused to start the program", "x", errno.ENOMEM), True),
         (caused_by(BlockingIOError(errno.EAGAIN, "x")), True),
         (RuntimeError("can't start new thread"), True),
         (RuntimeError("another"), False),
         (OSError(errno.ENOENT, "x"), False),
-        (ProgramNotFound("there is no such program", "x", errno.ENOENT), False),
+        (ProgramNotFound("program not found", "x", errno.ENOENT), False),
         (SpawnerKilled("x"), False),
         (caused_by(OSError(errno.EROFS, "x")), False),
     ],
@@ -97,8 +97,8 @@ async def test_what_does_not_pass_is_not_waited_for(
 FEW = """
 import resource, sys, trio
 from pathlib import Path
-from sessionmgr.process import Command, Kind, open_launcher, open_tree, shortage
-shortage.ROOM_WITHIN = 200.0  # for all of them together, on a machine that does much else
+from sessionmgr.process import Command, LauncherKind, open_launcher, open_tree, resource_shortage
+resource_shortage.RETRY_FOR = 200.0  # for all of them together, on a machine that does much else
 resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
 count = 0
 async def one(launcher):
@@ -109,7 +109,8 @@ async def one(launcher):
         count += 1
 async def main():
     with trio.fail_after(240):
-        async with open_launcher(state_dir=Path(sys.argv[1]), kind=Kind(sys.argv[2])) as launcher:
+        kind = LauncherKind(sys.argv[2])
+        async with open_launcher(state_dir=Path(sys.argv[1]), kind=kind) as launcher:
             async with trio.open_nursery() as nursery:
                 for _ in range(30):
                     nursery.start_soon(one, launcher)
@@ -118,7 +119,7 @@ assert count == 30
 """
 
 
-@pytest.mark.parametrize("kind", ["warded", "direct"])
+@pytest.mark.parametrize("kind", ["spawner", "direct"])
 def test_more_children_at_once_than_there_are_descriptors_for_are_all_started(
     tmp_path_factory: pytest.TempPathFactory, kind: str
 ) -> None:
@@ -161,14 +162,13 @@ def test_a_launcher_waits_for_descriptors_and_makes_do_with_nothing_weaker(
 ) -> None:
     command = [sys.executable, "-c", NONE_LEFT, str(tmp_path / "state")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "well\n WardedLauncher\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "well\n SpawnerLauncher\n"), done.stderr
 
 
 FEW_LEFT = """
 import os, resource, subprocess, sys
 from pathlib import Path
-from sessionmgr.errors import LauncherFailed
-from sessionmgr.process import is_passing, mark, roll
+from sessionmgr.process import LauncherFailed, is_transient_shortage, launcher_registry, tree_tag
 def swept(place, left):
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     taken = []
@@ -180,16 +180,16 @@ def swept(place, left):
     for _ in range(left):
         os.close(taken.pop())
     try:
-        return roll.call(place)
+        return launcher_registry.sweep_dead_launchers(place)
     except LauncherFailed as error:
-        assert is_passing(error), error
+        assert is_transient_shortage(error), error
     for each in taken:
         os.close(each)
-    return roll.call(place)
-place, launcher = Path(sys.argv[1]), mark.new_launcher()
-roll.sign(place, launcher).leave()
-marked = lambda: mark.bear(mark.mark_of(launcher, 5))
-with subprocess.Popen(["sleep", "1000"], preexec_fn=marked) as orphan:
+    return launcher_registry.sweep_dead_launchers(place)
+place, launcher = Path(sys.argv[1]), tree_tag.new_launcher_number()
+launcher_registry.register_launcher(place, launcher).keep_for_sweep()
+tagged = lambda: tree_tag.set_tag(tree_tag.make_tag(launcher, 5))
+with subprocess.Popen(["sleep", "1000"], preexec_fn=tagged) as orphan:
     try:
         report = swept(place, int(sys.argv[2]))
     finally:
@@ -200,7 +200,7 @@ assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", range(10))
-def test_a_sweep_without_descriptors_takes_nobody_for_gone(tmp_path: Path, left: int) -> None:
+def test_a_sweep_without_descriptors_takes_no_process_for_gone(tmp_path: Path, left: int) -> None:
     command = [sys.executable, "-c", FEW_LEFT, str(tmp_path / "state"), str(left)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

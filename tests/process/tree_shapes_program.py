@@ -1,7 +1,7 @@
-"""The shapes that a tree of processes can take: run by a bare interpreter, `shapes.py NOTES NAME…`.
+"""Shapes of process trees, for a bare interpreter: `tree_shapes_program.py NOTES NAME…`.
 
-Each process that is to be found dead later notes its own number and start in the file NOTES.
-Those that fork without end do not: they are found by what the kernel tells of them.
+Each process whose end a test checks writes its number and start time to the file NOTES. Processes
+that fork without end do not: the test finds them by their tags.
 """
 
 import os
@@ -43,7 +43,7 @@ def own_group() -> None:
 
 
 def daemon() -> None:
-    """Double-forked, its parents gone."""
+    """Fork twice, so that the parents are gone."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -64,7 +64,7 @@ def deaf() -> None:
 
 
 def deep() -> None:
-    """Each the child of the one before, each in a session of its own."""
+    """Make ten generations, each in a session of its own."""
     for _ in range(10):
         if os.fork():
             stay()
@@ -73,7 +73,7 @@ def deep() -> None:
 
 
 def namespaced() -> None:
-    """The first process of a PID namespace, and one below it, both in sessions of their own."""
+    """Run the first process of a PID namespace and one below it, in sessions of their own."""
     flags = ["-pf"] if os.getuid() == 0 else ["-Urpf"]
     inner = "setsid sleep 1000 & exec sleep 1000"
     note()
@@ -81,7 +81,7 @@ def namespaced() -> None:
 
 
 def nested() -> None:
-    """An owner of trees itself."""
+    """Run an owner of trees."""
     note()
     os.chdir(__file__.rpartition("/tests/")[0])
     shapes = ["own_session,daemon", "bare_environment,plain"]
@@ -97,20 +97,20 @@ def nested() -> None:
 
 
 def another_user() -> None:
-    """Becomes root, by a program of root's that is set up for it."""
+    """Become root, by a setuid program."""
     become = NOTES.rpartition("/")[0] + "/become"
     os.execv(become, [become, "--reuid=0", "--regid=0", "--clear-groups", "sleep", "1000"])
 
 
 def forking() -> None:
-    """Forks and leaves, without end."""
+    """Fork and exit, without end."""
     while True:
         if os.fork():
             os._exit(0)
 
 
 def forking_sessions() -> None:
-    """Forks, sets up a session and leaves, without end."""
+    """Fork, create a session and exit, without end."""
     while True:
         if os.fork():
             os._exit(0)
@@ -118,7 +118,7 @@ def forking_sessions() -> None:
 
 
 def brood() -> None:
-    """Begets children without end, which beget one each and leave it behind."""
+    """Start children without end, each of which leaves one child behind."""
     while True:
         if not os.fork():
             os.setsid()

@@ -1,7 +1,7 @@
-"""Many processes that open one store at the same moment and write into it.
+"""Concurrent opening: many processes open one store at the same moment and write into it.
 
-`racing.py PATH PROCESSES BATCHES`: each writes its own session and all of them a shared one. What
-goes wrong in any of them is printed, and the exit status is 1.
+`concurrent_open.py PATH PROCESSES BATCHES`: each writes its own session and all of them a shared
+one. The program prints each failure, and then exits with 1.
 """
 
 import os
@@ -58,14 +58,14 @@ async def race(path: str, who: int, batches: int) -> None:
 
 
 def main(path: str, processes: int, batches: int) -> int:
-    """Let all of them go at once; return 1 if one failed."""
+    """Start all of them at once; return 1 if one failed."""
     starting, start = os.pipe()
     pids: list[int] = []
     for who in range(processes):
         pid = os.fork()
         if not pid:
             os.close(start)
-            os.read(starting, 1)  # end of file: go
+            os.read(starting, 1)  # waits for the end of the pipe: the start signal
             raced = outcome.capture(trio.run, partial(race, path, who, batches))
             if isinstance(raced, outcome.Error):
                 traceback.print_exception(raced.error)

@@ -1,4 +1,4 @@
-"""What holds for all tests of stores."""
+"""Fixtures for all tests of stores."""
 
 from collections.abc import Generator
 
@@ -9,9 +9,9 @@ from sessionmgr.store.sqlite import store
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> Generator[None]:
-    """Let closing wait for a disk that is slow, on a machine that does much else.
+    """Let closing wait for a slow disk, on a busy machine.
 
-    A store that is left before its log is in the file goes on with that in a thread, and tests
+    A store that is closed before its log is in the file continues that in a thread, and tests
     read and measure the file.
     """
     with pytest.MonkeyPatch.context() as patch:

@@ -1,8 +1,8 @@
-"""A writer that is killed again and again, and what is found afterwards.
+"""Writer that is killed repeatedly, and an examination of the file after each kill.
 
-`killing.py PATH KILLS SEED` prints one JSON object of figures, and exits with 1 at the first law
-that is broken: every acknowledged event is there, as it was sent; no gap, no double; a run has one
-terminal event at most, and has ended exactly if it has one.
+`kill_writer.py PATH KILLS SEED` prints one JSON object of figures, and exits with 1 at the first
+violation of a law: every acknowledged event is there, as it was sent; no gap, no duplicate; a run
+has one terminal event at most, and has ended exactly if it has one.
 """
 
 import json
@@ -36,7 +36,7 @@ def body(session_id: str, seq: int) -> bytes:
 
 
 class SessionWriter:
-    """Writes one session: run after run, in batches of any size."""
+    """Writer of one session: run after run, in batches of any size."""
 
     def __init__(self, store: SqliteStore, session_id: str, chance: random.Random) -> None:
         self.store = store
@@ -45,8 +45,8 @@ class SessionWriter:
         self.fence = 0
         self.last = 0
 
-    async def keep(self) -> None:
-        """Take over, end what the one before left running, then go on for ever."""
+    async def write_for_ever(self) -> None:
+        """Acquire the lease, end the runs of the writer before, then write for ever."""
         new = NewSession(session_id=self.session_id, provider="p", at=1, body=b"")
         await self.store.create_session(new)
         me = LeaseOwner("boot", os.getpid(), 1, self.session_id)
@@ -73,7 +73,7 @@ class SessionWriter:
             await self.store.prune(before=3, session_id=self.session_id)
 
     async def append(self, run_id: str, status: str, types: list[str]) -> None:
-        """Append a batch, and say so when it is acknowledged."""
+        """Append a batch, and report its acknowledgement."""
         first = self.last + 1
         rows = tuple(
             EventRow(seq, run_id, kind, body(self.session_id, seq))
@@ -95,26 +95,26 @@ class SessionWriter:
 
 
 async def write(path: str, seed: int) -> None:
-    """Keep all sessions until the end, which comes from outside."""
+    """Write all sessions until the process is killed."""
     chance = random.Random(seed)
     async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         for n in range(SESSIONS):
-            keeper = SessionWriter(store, f"ses_{n}", random.Random(chance.random()))
-            nursery.start_soon(keeper.keep)
+            writer = SessionWriter(store, f"ses_{n}", random.Random(chance.random()))
+            nursery.start_soon(writer.write_for_ever)
 
 
 def kill_once(path: str, chance: random.Random) -> dict[str, int]:
-    """Let it write for a while, kill it, and return what was acknowledged."""
-    out, told = os.pipe()
+    """Let the writer run for a while, kill it, and return what was acknowledged."""
+    out, report = os.pipe()
     seed = chance.getrandbits(32)
     pid = os.fork()
     if not pid:
-        os.dup2(told, 1)
+        os.dup2(report, 1)
         os.close(out)
-        os.close(told)
+        os.close(report)
         trio.run(write, path, seed)
         os._exit(1)
-    os.close(told)
+    os.close(report)
     said = bytearray()
     acknowledgements = chance.choice([0, 1, 5, 20, 60])
     while said.count(b"\n") < acknowledgements:
@@ -136,7 +136,7 @@ def kill_once(path: str, chance: random.Random) -> dict[str, int]:
 
 
 class StoreExaminer:
-    """Looks at the file after each kill, and remembers what it has seen in order."""
+    """Examiner that reads the file after each kill, and remembers what it has seen."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -144,7 +144,7 @@ class StoreExaminer:
         self.acknowledged: dict[str, int] = {}
 
     def examine(self, acknowledged: dict[str, int]) -> None:
-        """Hold what is stored against the laws."""
+        """Check the stored data against the laws."""
         self.acknowledged.update(acknowledged)
         with closing(sqlite3.connect(self.path)) as reader:
             if not reader.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -197,7 +197,7 @@ class StoreExaminer:
 
 
 def main(path: str, kills: int, seed: int) -> None:
-    """Kill, examine, and again."""
+    """Kill and examine, repeatedly."""
     chance = random.Random(seed)
     examiner = StoreExaminer(path)
     unheard = 0

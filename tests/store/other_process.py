@@ -1,4 +1,4 @@
-"""Another process on the same store: for each line it reads it appends an event, and says when."""
+"""Another process on the same store: for each line read it appends an event, and reports when."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
+"""Other processes' changes are polled while a task waits, by one task for all."""
 
 import sqlite3
 import threading
@@ -25,15 +25,15 @@ OTHER: ChangeKey = ("session", "b")
 
 
 class SharedFile:
-    """A file in which others write, and those who wait for it."""
+    """File in which other processes write, and the tasks that wait for it."""
 
     def __init__(self, interval: float | None = 1.0) -> None:
-        self.bells = ChangeNotifier()
+        self.notifier = ChangeNotifier()
         self.written: dict[ChangeKey, int] = {}
         self.looks: list[float] = []
         self.woken: list[tuple[str, float]] = []
         self.fails = False
-        self.watch = ChangePoller(self.bells, self.look, interval)
+        self.poller = ChangePoller(self.notifier, self.look, interval)
 
     async def look(self, awaited: Mapping[ChangeKey, int]) -> Sequence[tuple[ChangeKey, int]]:
         await trio.lowlevel.checkpoint()
@@ -44,12 +44,12 @@ class SharedFile:
         return [(key, self.written[key]) for key in awaited if key in self.written]
 
     async def wait(self, name: str, key: ChangeKey = KEY, after: int = 0) -> None:
-        with self.bells.subscribe(key, after) as waiter:
-            await self.watch.wait(waiter)
+        with self.notifier.subscribe(key, after) as waiter:
+            await self.poller.wait(waiter)
         self.woken.append((name, trio.current_time()))
 
 
-async def test_nothing_is_looked_at_while_nobody_waits(
+async def test_there_is_no_polling_while_no_task_waits(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     world = SharedFile()
@@ -57,7 +57,7 @@ async def test_nothing_is_looked_at_while_nobody_waits(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.wait, "a")
         await trio.testing.wait_all_tasks_blocked()
-        world.bells.notify(KEY, 1)
+        world.notifier.notify(KEY, 1)
     await trio.sleep(100)
     assert world.looks == []
 
@@ -92,7 +92,7 @@ async def test_who_waits_for_something_else_sleeps_on(
     assert len(world.looks) == 6
 
 
-async def test_when_the_one_who_looks_goes_another_takes_over(
+async def test_when_the_polling_task_leaves_another_continues(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     world = SharedFile()
@@ -125,7 +125,7 @@ async def test_all_leave_at_once(
             nursery.start_soon(world.wait, str(n))
         await trio.sleep(1.5)
         nursery.cancel_scope.cancel()
-    assert len(world.bells) == 0
+    assert len(world.notifier) == 0
     await trio.sleep(50)
     assert len(world.looks) == 1
 
@@ -161,7 +161,7 @@ async def test_without_an_interval_only_our_own_writing_wakes(
         nursery.start_soon(partial(world.wait, "a"))
         await trio.sleep(1000)
         assert world.woken == []
-        world.bells.notify(KEY, 1)
+        world.notifier.notify(KEY, 1)
     assert world.looks == []
 
 
@@ -185,7 +185,7 @@ async def test_who_begins_to_wait_is_looked_for_though_the_file_is_as_it_was(
         assert last in glance.find_changes(connection, {last[0]: 0})
 
 
-def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
+def test_a_group_reports_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
     options, group, numbers = SqliteOptions(path=tmp_path / "s.db"), GroupWriter(), count(1)
 
     def append(connection: sqlite3.Connection) -> None:
@@ -196,7 +196,7 @@ def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path
     with closing(open_writer(options)) as ours, closing(open_writer(options)) as other:
         create_session(ours, NewSession(session_id=SESSION, provider="echo", at=1, body=b"{}"))
         append(ours)
-        assert not group.saw_no_other_commits()  # before the first group anybody may have written
+        assert not group.saw_no_other_commits()  # another process may have written before
         assert not group.saw_no_other_commits()  # there was no group since
         append(ours)
         append(ours)

@@ -1,4 +1,4 @@
-"""Both stores do what every store does."""
+"""Both stores fulfil the contract."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Data that the store is asked to forget is no longer in its file."""
+"""Data that the store has erased is no longer in its file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The example of the conformance suite runs, for a store that somebody else has written."""
+"""The example of the conformance suite runs, for a store from outside of this library."""
 
 import subprocess
 import sys

@@ -42,7 +42,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
     def as_before(_: sqlite3.Connection) -> None:
         pass
 
-    monkeypatch.setattr(opening, "_be_ready_to_give_back", as_before)
+    monkeypatch.setattr(opening, "_enable_incremental_vacuum", as_before)
 
 
 @pytest.mark.parametrize("how", ["prune", "remove"])

@@ -1,4 +1,4 @@
-"""However long the log is, reading and appending cost the same; pruning takes its own time."""
+"""The costs of reading and appending do not grow with the log; pruning takes its own time."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def effort(connection: sqlite3.Connection, read: Callable[[], object]) -> int:
-    """Return how many hundred steps SQLite's machine makes: the same on any computer."""
+    """Return how many hundred steps SQLite's virtual machine makes: the same on any computer."""
     steps: list[None] = []
     connection.set_progress_handler(lambda: steps.append(None), 100)
     read()

@@ -1,4 +1,4 @@
-"""Memory and SQLite give equal answers, whatever they are asked in whatever order."""
+"""Memory and SQLite stores give equal answers to any sequence of calls."""
 
 import tempfile
 from pathlib import Path
@@ -100,12 +100,12 @@ others = st.one_of(
     st.tuples(st.just("put_meta"), st.sampled_from("ab"), st.none() | st.binary(max_size=3)),
     st.tuples(st.just("put_backoff"), st.sampled_from("ab"), st.none() | st.binary(max_size=3)),
 )
-# Most of what happens are appends, or else the rest had nothing to work on.
+# Most steps are appends: otherwise the others would have no data.
 steps = st.integers(0, 2).flatmap(lambda n: appends if n else others)
 
 
 async def answer(store: Store, step: Step, last: Last) -> object:
-    """Return what the store answers, errors included; `last` is how the session stands."""
+    """Return the store's answer, errors included; `last` is the state of the session."""
     try:
         return await carry_out(store, step, last)
     except StoreError as error:
@@ -251,7 +251,7 @@ async def carry_out_the_rest(store: Store, step: Step) -> object:
 
 
 async def last_of(store: Store, step: Step) -> Last:
-    """Return the last number and the fence of the session that is appended to."""
+    """Return the last number and the fence of the session of an append."""
     if step[0] not in {"append", "close"}:
         return 0, 0
     try:
@@ -262,7 +262,7 @@ async def last_of(store: Store, step: Step) -> Last:
 
 
 async def compare(directory: str, asked: list[Step]) -> int:
-    """Ask both; return how many appends were stored."""
+    """Compare both stores; return how many appends were stored."""
     memory = MemoryStore()
     stored = 0
     path = Path(directory) / "s.db"

@@ -13,7 +13,7 @@ ME = LeaseOwner("boot", 1, 2, "me", "pid:[3]")
 
 
 async def an_older_file(path: Path) -> None:
-    """Make the file without the added columns, with a lease and a request that is taken."""
+    """Make the file without the added columns, with a lease and a claimed request."""
     async with open_sqlite_store(path) as store:
         await store.submit(Request(request_id="req_1", kind="cancel", target="run_1", at=0))
     with sqlite3.connect(path) as connection:

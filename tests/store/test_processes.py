@@ -1,4 +1,4 @@
-"""Several processes on one file: nobody is locked out, nobody sleeps through what others write."""
+"""Several processes use one file: none is locked out, and none misses the others' changes."""
 
 import sqlite3
 import subprocess
@@ -31,7 +31,7 @@ def test_eight_processes_make_one_store_at_once_and_write_into_it(tmp_path: Path
         lasts = reader.execute("SELECT session_id, last FROM sessions ORDER BY 1").fetchall()
         assert lasts == [*((f"ses_{n}", 30) for n in range(8)), ("ses_shared", 240)]
         assert reader.execute("SELECT count(*) FROM events").fetchone() == (480,)
-        # Each batch stands whole: its three events are of one writer.
+        # Each batch is complete: its three events are of one writer.
         torn = reader.execute(
             "SELECT session, (seq - 1) / 3, count(DISTINCT substr(body, 1, 2)) AS writers"
             " FROM events GROUP BY 1, 2 HAVING writers > 1"
@@ -65,8 +65,8 @@ async def test_a_subscriber_wakes_within_a_quarter_second_of_another_processs_ap
             woken = time.monotonic()
             late.append(woken - float(await lines.next()))
         await neighbour.stdin.aclose()
-    # What the machine adds is not ours: how long it is looked away shows when it adds least. Each
-    # append comes right after a look, so none is early by chance.
+    # The test measures the store and not the machine: the shortest delay shows the polling
+    # interval. Each append comes right after a look, so none is early by chance.
     assert min(late) <= 0.25
 
 
@@ -81,7 +81,7 @@ with closing(sqlite3.connect(sys.argv[1], timeout=60)) as connection:
 async def test_a_store_that_is_opened_twice_here_keeps_its_log_from_other_processes(
     tmp_path: Path,
 ) -> None:
-    # Whoever believes to be the last to close the file removes the log.
+    # The process that believes to be the last to close the file removes the log.
     path = tmp_path / "s.db"
 
     async def seen() -> bytes:
@@ -98,7 +98,7 @@ async def test_a_store_that_is_opened_twice_here_keeps_its_log_from_other_proces
 
 
 class _Lines:
-    """Reads a stream by the line."""
+    """Reader of a stream by the line."""
 
     def __init__(self, stream: trio.abc.ReceiveStream) -> None:
         self.stream = stream

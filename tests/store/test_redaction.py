@@ -43,7 +43,7 @@ def stored(text: str, secrets: list[str] = SECRETS) -> str:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_well_known_key_is_redacted_without_being_told_of(key: str) -> None:
+def test_a_well_known_key_is_redacted_without_being_declared(key: str) -> None:
     assert stored(f"before {key}", []) == f"before {REDACTED}"
     if "cut" not in key:
         assert stored(f"line\n{key}\nafter, {key}.", []) == f"line\n{REDACTED}\nafter, {REDACTED}."

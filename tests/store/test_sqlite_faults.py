@@ -1,4 +1,4 @@
-"""A file that cannot serve is named, with what to do; and nothing is overwritten."""
+"""An unusable file is named with a remedy; and nothing is overwritten."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ async def filled(path: Path, events: int = 50) -> None:
 
 
 async def refuses(path: Path, expected: type[StoreUnusable], *words: str) -> None:
-    """Expect that opening fails, says all that is needed, and changes nothing."""
+    """Expect that opening fails, names all these words, and changes nothing."""
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(expected) as caught:
         await opened(path, patience=0.2)
@@ -83,7 +83,7 @@ async def test_a_path_below_a_file(tmp_path: Path) -> None:
 async def test_a_path_that_is_a_pipe(path: Path) -> None:
     os.mkfifo(path)
     with trio.fail_after(60):
-        await refuses(path, StorePathInvalid, "no regular file")
+        await refuses(path, StorePathInvalid, "not a regular file")
 
 
 @pytest.mark.parametrize("size", [1, 15, 100, 5000, 200_000])
@@ -120,7 +120,7 @@ async def test_a_truncated_file(path: Path) -> None:
 async def test_a_file_with_garbage_in_it_is_damaged_when_it_is_read(path: Path) -> None:
     await filled(path)
     whole = path.read_bytes()
-    # The schema is left as it is; all that comes after it is not.
+    # The schema is left intact; all that comes after it is not.
     (root,) = _roots(path, "events")
     damaged = whole[: (root - 1) * 4096] + os.urandom(len(whole) - (root - 1) * 4096)
     path.write_bytes(damaged)
@@ -145,7 +145,7 @@ async def test_another_process_that_writes_for_too_long(path: Path) -> None:
             with pytest.raises(StoreBusy, match="try again") as caught:
                 await store.append(batch(2, "a"))
             assert caught.value.path == str(path)
-            assert numbers(await store.events(SESSION)) == [1]  # reading goes on
+            assert numbers(await store.events(SESSION)) == [1]  # reads still work
             other.execute("ROLLBACK")
             await store.append(batch(2, "a"))
             assert numbers(await store.events(SESSION)) == [1, 2]
@@ -161,7 +161,7 @@ async def test_another_process_that_makes_the_store_for_too_long(path: Path) -> 
         await opened(path)
 
 
-async def test_a_full_store_says_so_and_goes_on_when_there_is_room(path: Path) -> None:
+async def test_a_full_store_raises_and_continues_when_there_is_room(path: Path) -> None:
     refused: list[str] = []
     stored = 0
     async with open_sqlite_store(path, max_bytes=400_000) as store:
@@ -212,7 +212,7 @@ def test_a_file_that_is_nowhere_cannot_be_read(path: Path) -> None:
     assert "missing" in str(caught.value)
 
 
-def test_what_the_system_says_is_told_apart() -> None:
+def test_errors_of_the_system_are_distinguished() -> None:
     path = Path("/nowhere/s.db")
     for code, expected in (
         (sqlite3.SQLITE_BUSY, StoreBusy),
@@ -233,7 +233,7 @@ def test_what_the_system_says_is_told_apart() -> None:
     assert type(translate_error(path, sqlite3.ProgrammingError("said"))) is StoreFailed
 
 
-async def test_a_closed_store_says_that_it_is_closed(path: Path) -> None:
+async def test_a_closed_store_raises(path: Path) -> None:
     async with open_sqlite_store(path) as store:
         await new_session(store)
     with pytest.raises(StoreClosed):
@@ -248,12 +248,12 @@ async def test_an_exception_of_the_block_leaves_it_bare(path: Path) -> None:
             raise KeyError("mine")
 
 
-# --- as somebody who may not do everything -----------------------------------------------------
+# --- as a user without permissions -------------------------------------------------------------
 
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A directory that any user can reach, as pytest's own are not."""
+    """Directory that any user can reach, as pytest's own are not."""
     directory = Path(tempfile.mkdtemp(prefix="sessionmgr-test-"))
     directory.chmod(0o777)
     try:
@@ -304,7 +304,7 @@ def test_a_new_file_in_a_read_only_directory(shared: Path) -> None:
     assert list(shared.iterdir()) == []
 
 
-def test_a_file_in_a_directory_that_nobody_may_enter(shared: Path) -> None:
+def test_a_file_in_a_directory_that_may_not_be_entered(shared: Path) -> None:
     closed = shared / "closed"
     closed.mkdir(mode=0o700)
     owner_is_other = os.geteuid() == 0
@@ -321,5 +321,5 @@ async def test_a_limit_on_the_size_of_files_is_a_full_disk(shared: Path) -> None
     assert acknowledged > 10
     async with open_sqlite_store(path) as store:
         page = await store.events("ses_a")
-        # The one that was refused may not be there; all that were acknowledged are.
+        # The refused one may be missing; all that were acknowledged are there.
         assert numbers(page) == list(range(1, acknowledged + 1))

@@ -1,4 +1,4 @@
-"""How the SQLite store writes: in groups, in bounds, and never in the way of a cancel."""
+"""The SQLite store writes in groups, within limits, and never in the way of a cancel."""
 
 import sqlite3
 import threading
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def held(path: Path) -> Generator[sqlite3.Connection]:
-    """Let nobody write, as a disk that hangs would."""
+    """Block all writes, as a disk that hangs does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         try:
@@ -54,7 +54,7 @@ def held(path: Path) -> Generator[sqlite3.Connection]:
 
 
 async def stalled(store: SqliteStore) -> None:
-    """Wait until every task sleeps, though a thread still works."""
+    """Wait until every task is parked, though a thread still works."""
     assert store.path.exists()
     await trio.testing.wait_all_tasks_blocked(0.05)
 
@@ -151,9 +151,9 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
     rested = trio.Event()
 
     class Resting(WriteWorker):
-        def rest(self) -> bool:
+        def run_idle_work(self) -> bool:
             more = super().run_idle_work()
-            if path.stat().st_size > 50_000:  # it may rest before there is anything to be done
+            if path.stat().st_size > 50_000:  # idle work may run before there is any
                 trio.from_thread.run_sync(rested.set, trio_token=token)
             return more
 
@@ -250,9 +250,9 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: WriteWorker) -> 
     assert last_seq(writer) == 2
 
 
-async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
+async def test_a_bug_in_a_worker_is_raised_in_the_waiting_tasks(path: Path) -> None:
     class Mistaken(WriteWorker):
-        def work(self, jobs: Sequence[DatabaseJob]) -> None:
+        def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
             raise ZeroDivisionError
 
     executor = ThreadExecutor("writer", [Mistaken(SqliteOptions(path=path))], lambda _: None)
@@ -386,7 +386,7 @@ async def test_what_is_larger_than_all_room_goes_in_alone(
 # --- durable before visible ----------------------------------------------------------------------
 
 
-async def test_nobody_sees_or_hears_of_what_is_not_committed(path: Path) -> None:
+async def test_uncommitted_data_is_invisible_and_notifies_no_task(path: Path) -> None:
     woken: list[int] = []
 
     async def wait(store: SqliteStore) -> None:
@@ -407,7 +407,7 @@ async def test_nobody_sees_or_hears_of_what_is_not_committed(path: Path) -> None
     assert woken == [2]
 
 
-async def test_a_failed_group_wakes_nobody(path: Path) -> None:
+async def test_a_failed_group_wakes_no_task(path: Path) -> None:
     async with open_sqlite_store(path, patience=0.05) as store:
         await new_session(store)
         with trio.move_on_after(10) as scope:

@@ -1,4 +1,4 @@
-"""Inline, the real SQL runs in virtual time, and one seed gives one log."""
+"""Inline, the SQL runs in virtual time, and one seed gives one log."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A child that opens a store as a user who may not do everything: `unprivileged.py PATH [LIMIT]`.
+"""Child that opens a store as an unprivileged user: `unprivileged_program.py PATH [LIMIT]`.
 
-Prints the class and the text of what is raised. With a limit, no file of it may grow beyond.
+It prints the class and the text of the error. With a limit, none of its files may grow beyond.
 """
 
 import os
@@ -16,7 +16,7 @@ NOBODY = 65534
 
 
 async def fill(path: str) -> None:
-    """Append until something is raised."""
+    """Append until an error is raised."""
     async with open_sqlite_store(path) as store:
         await store.create_session(NewSession(session_id="ses_a", provider="p", at=1, body=b""))
         number = 0
@@ -31,7 +31,7 @@ async def fill(path: str) -> None:
 
 
 def main(path: str, limit: int | None) -> None:
-    """Give up all privileges, and try."""
+    """Drop all privileges, and append."""
     Path("/").as_uri()  # Python 3.13 imports a module for it, which an ordinary user may not read
     if os.geteuid() == 0:
         os.setgid(NOBODY)

@@ -196,7 +196,7 @@ class ChildRun:
         tree: ChildTree | None = None
         facts: ExitReport | None = None
         try:
-            async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
+            async with open_tree(self.run.launcher, command, escalation=self._cut) as tree:
                 self._step(ChildStep.START)
                 self.on_started()
                 await self._serve(tree, text, limit)

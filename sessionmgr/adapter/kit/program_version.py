@@ -79,7 +79,7 @@ async def read_version(launcher: Launcher, program: Sequence[str], like: Command
 
     command = Command(argv=(*program, "--version"), cwd=like.cwd, env=like.env, stdin=False)
     pump = PipePump(take)
-    async with open_tree(launcher, command, ladder=_LADDER) as tree:
+    async with open_tree(launcher, command, escalation=_LADDER) as tree:
         with trio.move_on_after(VERSION_TIMEOUT):
             await pump.run(
                 stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit

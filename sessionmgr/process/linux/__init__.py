@@ -1,1 +1,1 @@
-"""Owners of process trees on Linux: the spawner, its reapers and their launcher."""
+"""Process trees on Linux: the spawner, its reapers and the launcher that uses them."""

@@ -1,15 +1,16 @@
-"""How a subreaper kills what it has.
+"""Killing the children of a subreaper, generation by generation.
 
-The strategy: it kills by pid only its own children: until it reaps them, their numbers are
-nobody else's. Orphans come up to it, so each round reaches one generation deeper, and a
-process group, which dies at one stroke however fast it forks, is killed if its session is not
-the hunter's: then it was made inside the tree, for nobody joins a session from outside.
+The strategy: a subreaper kills by number only its own children, because until it reaps them the
+system cannot assign their numbers again. Orphans become its children, so each round reaches one
+generation deeper. A process group dies at once however fast it forks; it is killed if its session
+is not the subreaper's: such a group was created inside the tree, because no process can join a
+session from outside.
 
-A process that forks, sets up a session of its own and exits, again and again, is faster than
-a look through /proc. But its child is mostly the next number after its own, and asking the
-kernel whether a number is our child takes a microsecond.
+A process that forks, creates a session and exits, again and again, is faster than a scan of /proc.
+But its child usually has the next number after its own, and asking the kernel whether a number is
+our child takes a microsecond.
 
-Runs in the warden: the standard library, and little of it.
+Runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _NEAR: Final = 24
 
 
 class ChildKiller:
-    """Kills the children of this process, but not those to be spared, in rounds."""
+    """Killer of this process's children, except those to be spared."""
 
     def __init__(self, spare: Container[int] = ()) -> None:
         self._spare = spare
         self._own_session = os.getsid(0)
         self.refused: set[int] = set()
-        """Children that we may not kill: they run as somebody else."""
+        """Children that we may not kill: they run as another user."""
 
     def kill_children(self, reaped: int = 0) -> int:
-        """Kill the children of now and return how many; `reaped` is the last one that died."""
-        struck = self._kill_near(reaped) if reaped else 0
-        return struck or self._kill_all()
+        """Kill the present children and return their number; `reaped` is the last one that died."""
+        killed = self._kill_near(reaped) if reaped else 0
+        return killed or self._kill_all()
 
     def kill(self, child: int) -> bool:
-        """Kill one child, which was not yet reaped, and its group; False if we may not."""
+        """Kill one child that was not yet reaped, and its group; return False if we may not."""
         try:
             os.kill(child, signal.SIGKILL)
         except PermissionError:
@@ -56,9 +57,9 @@ class ChildKiller:
         return True
 
     def _kill_group(self, child: int) -> None:
-        # It is being killed, so it changes its group no more, and its number stays taken. What
-        # came in from outside of our PID namespace has group 0, which would mean our own.
-        # It may be dead already, and some of the group may be somebody else's.
+        # The child is being killed, so it cannot change its group, and its number stays assigned. A
+        # process from outside of our PID namespace has group 0, which as an argument would mean our
+        # own group. The child may be dead already, and members may belong to another user.
         with contextlib.suppress(OSError):
             group = os.getpgid(child)
             if group > 1 and os.getsid(child) not in (0, self._own_session):

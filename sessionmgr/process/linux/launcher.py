@@ -1,10 +1,10 @@
-"""The launcher with a warden: Linux.
+"""Launcher for Linux, which owns trees through a spawner and its reapers.
 
-The strategy: one warden, replaced when it dies, for all trees; guards ahead of the need, as
-making one takes longer than starting a program: a new one, or those whose trees are empty; one
-task that reads the lines of all guards; a sweep, in a thread, for the trees whose guards were
-killed. All of it is shielded: a cancel ends the body of the block first, and the trees in it,
-and this after them.
+The strategy: one spawner serves all trees, and is replaced when it dies. Reapers are prepared in
+advance, because making one takes longer than starting a program: a new one, or those whose trees
+are empty. One task reads the sockets of all reapers. A search in a thread kills the trees whose
+reapers were killed. All of these are shielded: a cancel first ends the body of the block and the
+trees in it, and these tasks after them.
 """
 
 from __future__ import annotations
@@ -43,39 +43,39 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.process")
 
 MAX_STARTS: Final = 32
-"""How many children may be in the making; the descriptors on their way are counted by Linux."""
+"""Maximum number of concurrent starts; Linux limits the descriptors in flight on sockets."""
 MAX_SPARES: Final = 16
-"""So many guards without a tree are kept, when theirs is empty."""
+"""Maximum number of reapers that are kept after their trees have become empty."""
 ATTEMPTS: Final = 5
-"""How often a guard is asked for, if wardens die before they make one."""
+"""Number of attempts to get a reaper if spawners die before they make one."""
 MAX_SPAWNER_DEATHS: Final = 10
-"""How many wardens may die within `WARDENS_WITHIN` seconds, before the launcher gives up."""
+"""So many spawners may die within `SPAWNER_DEATHS_WITHIN` seconds before the launcher fails."""
 SPAWNER_DEATHS_WITHIN: Final = 10.0
 KILL_WITHIN: Final = 5.0
-"""Seconds for the trees that are left when the block ends."""
+"""Seconds for killing the remaining trees when the block ends."""
 REAP_WITHIN: Final = 30.0
-"""Seconds for the kernel to end a warden that was killed."""
+"""Seconds for the kernel to end a spawner that was killed."""
 SWEEP_FOR: Final = 5.0
 
 
 class SpawnerLauncher:
-    """Starts children as trees with guards. It fits `Launcher`."""
+    """Launcher that starts children as trees with reapers. It fits `Launcher`."""
 
     needs_registry: Final = False
     """The spawner ends the trees when their owner is killed."""
 
     def __init__(self, number: int, boot: BootReport, open_files: int) -> None:
         self.number = number
-        """The part of their marks that all its trees have in common."""
+        """Launcher number, the part that the tags of all its trees have in common."""
         self.boot = boot
         self.proved = False
-        """Whether all trees were seen to be empty when it closed."""
+        """Whether all trees were known to be empty when it closed."""
         self._open_files = open_files
         self._descriptors = DescriptorBudget()
         self.dispatcher = SocketDispatcher()
         self._spawner: SpawnerProcess | None = None
         self._spawner_replaced = trio.lowlevel.ParkingLot()
-        self._room = trio.CapacityLimiter(MAX_STARTS)
+        self._start_limit = trio.CapacityLimiter(MAX_STARTS)
         self._numbers = itertools.cycle(range(1, tree_tag.TREES))
         self._trees: dict[int, ReaperTree] = {}
         self._orphaned: list[ReaperTree] = []
@@ -88,11 +88,11 @@ class SpawnerLauncher:
 
     @property
     def spawner_pid(self) -> int:
-        """The process of the present warden; 0 if there is none."""
+        """Process id of the present spawner; 0 if there is none."""
         gone = self._spawner is None or self._spawner.exited.is_set()
         return self._spawner.pid if self._spawner is not None and not gone else 0
 
-    # Starting.
+    # --- starting ----------------------------------------------------------------------------
 
     async def spawn(self, command: Command) -> ReaperTree:
         """Start a child; see `Launcher`."""
@@ -101,7 +101,7 @@ class SpawnerLauncher:
         return tree
 
     async def _spawn(self, command: Command) -> ReaperTree:
-        async with self._room:
+        async with self._start_limit:
             try:
                 with self._descriptors.reserve():
                     tree = await self._tree_with_reaper()
@@ -128,38 +128,38 @@ class SpawnerLauncher:
                 return
             await tree.wait_empty()
             if tree.crash:
-                log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
+                log.error("A reaper crashed. tree=%s\n%s", tree.id, tree.crash)
             raise tree.failure or SpawnerKilled(command.argv[0])
         except BaseException:
             await self._discard(tree)  # shielded and bounded  # noqa: ASYNC102
             raise
 
     async def _tree_with_reaper(self) -> ReaperTree:
-        """Return a tree that has a guard, and nothing to guard yet."""
+        """Return a tree that has a reaper and no program yet."""
         while self._spares and self._failure is None and not self._closing.is_set():
             spare = self._spares.pop()
             if spare.is_ready:
                 return spare
-            spare.close()  # somebody killed it meanwhile
+            spare.close()  # its reaper was killed meanwhile
         for _ in range(ATTEMPTS):
             tree = await self._request_reaper()
             if tree is not None:
                 return tree
-        raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
+        raise LauncherFailed(f"{ATTEMPTS} spawners or reapers in a row were killed")
 
     async def _request_reaper(self) -> ReaperTree | None:
-        """Have a guard made; None if it, or the warden that was asked, died over that."""
-        warden = await self._current_spawner()
+        """Request a new reaper; return None if it or the spawner was killed before it was ready."""
+        spawner = await self._current_spawner()
         near, far = socket.socketpair()
         with far:
             near.setblocking(False)
-            tree = self._new_tree(near, warden.pid)
+            tree = self._new_tree(near, spawner.pid)
             try:
-                while not await warden.request_reaper(far.fileno()):
-                    # It was dead before: that costs no attempt, the next one is asked.
-                    await warden.exited.wait()
-                    warden = await self._current_spawner()
-                    tree.spawner_pid = warden.pid
+                while not await spawner.request_reaper(far.fileno()):
+                    # The spawner was dead already: that costs no attempt, the next one is asked.
+                    await spawner.exited.wait()
+                    spawner = await self._current_spawner()
+                    tree.spawner_pid = spawner.pid
                 far.close()
                 if await tree.wait_ready():
                     return tree
@@ -171,15 +171,15 @@ class SpawnerLauncher:
             raise tree.failure
         return None
 
-    def _new_tree(self, line: socket.socket, warden: int) -> ReaperTree:
-        """Make a tree that nobody has asked its guard for yet."""
+    def _new_tree(self, line: socket.socket, spawner: int) -> ReaperTree:
+        """Create a tree whose reaper is not yet requested."""
         number = next(each for each in self._numbers if each not in self._trees)
-        tree = ReaperTree(tree_tag.make_tag(self.number, number), line, self, warden)
+        tree = ReaperTree(tree_tag.make_tag(self.number, number), line, self, spawner)
         self._trees[number] = tree
         return tree
 
     def _ensure_spare(self) -> None:
-        """Have a guard at hand for the next child."""
+        """Prepare a reaper for the next child."""
         if not self._spares and not self._making_spare and self._nursery is not None:
             self._making_spare = True
             self._nursery.start_soon(self._make_spare)
@@ -189,7 +189,7 @@ class SpawnerLauncher:
         try:
             spare = await self._request_reaper()
         except (ProcessError, OSError):
-            return  # whoever needs one will meet the same, and say so
+            return  # the next start meets the same error and raises it
         finally:
             self._making_spare = False
         if spare is not None:
@@ -197,7 +197,7 @@ class SpawnerLauncher:
 
     @enable_ki_protection
     async def _discard(self, tree: ReaperTree) -> None:
-        """End what may have begun, though we are cancelled."""
+        """End an unfinished start, also when cancelled."""
         with trio.CancelScope(shield=True):
             tree.kill()
             with trio.move_on_after(KILL_WITHIN):
@@ -216,29 +216,29 @@ class SpawnerLauncher:
                 return self._spawner
             await self._spawner_replaced.park()
 
-    # Looking after them: what `GuardedTree` asks of its keeper.
+    # --- required by `ReaperTree` --------------------------------------------------------------
 
     def reaper_killed(self, tree: ReaperTree) -> None:
-        """Have the tree of a killed guard swept."""
+        """Start the search for the processes of a tree whose reaper was killed."""
         self._orphaned.append(tree)
         if not self._sweeping and self._nursery is not None:
             self._sweeping = True
             self._nursery.start_soon(self._kill_orphaned)
 
     async def kill_tree(self, tree: ReaperTree) -> None:
-        """Sweep a tree with a guard that is stuck, and kill that too."""
+        """Kill the stuck reaper of a tree, and search for the tree's processes."""
         pid, started = tree.reaper
         await trio.to_thread.run_sync(_kill_exact, pid, started)
         await self._kill_trees([tree])
 
     def remove_tree(self, tree: ReaperTree) -> None:
-        """Take note that a tree is given up."""
+        """Forget a closed tree."""
         self._trees.pop(tree_tag.tree_number(tree.tag), None)
 
     def reuse_reaper(self, tree: ReaperTree, line: socket.socket) -> bool:
-        """Keep a guard that has nothing to guard, for the next child.
+        """Keep a reaper without a tree for the next child; return False if it is not needed.
 
-        One whose warden is dead is let go: nobody would stand in for it.
+        A reaper whose spawner is dead is not kept: if it were killed, no spawner would replace it.
         """
         wanted = not self._closing.is_set() and tree.spawner_pid == self.spawner_pid
         if not wanted or len(self._spares) >= MAX_SPARES:
@@ -257,22 +257,22 @@ class SpawnerLauncher:
             self._sweeping = False
 
     async def _kill_trees(self, trees: list[ReaperTree]) -> None:
-        marks = {tree.tag for tree in trees}
-        sweep = await trio.to_thread.run_sync(
-            TaggedProcessKiller(marks.__contains__).run, SWEEP_FOR
+        tags = {tree.tag for tree in trees}
+        search = await trio.to_thread.run_sync(
+            TaggedProcessKiller(tags.__contains__).run, SWEEP_FOR
         )
-        for tree in [tree for tree in trees if tree.tag in marks]:
+        for tree in [tree for tree in trees if tree.tag in tags]:
             trees.remove(tree)
-            tree.set_swept(clean=sweep.clean, left=_left_running(tree.tag, sweep))
+            tree.set_swept(clean=search.clean, left=_left_running(tree.tag, search))
 
-    # The block.
+    # --- the block -----------------------------------------------------------------------------
 
     @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there for trees, until `close`.
+        """Serve trees until `close`.
 
         Raises:
-            LauncherFailed: the first warden did not come up.
+            LauncherFailed: The first spawner did not start.
         """
         try:
             self._spawner = await retry_on_shortage(self._start_spawner)
@@ -299,7 +299,7 @@ class SpawnerLauncher:
 
     @enable_ki_protection
     async def _replace_spawners(self) -> None:
-        """Have a warden, until `close`; after too many of them have died, none."""
+        """Replace spawners that die until `close`, or until too many of them have died."""
         assert self._spawner is not None
         deaths: list[float] = []
         while True:
@@ -309,32 +309,32 @@ class SpawnerLauncher:
                 return
             now = trio.current_time()
             deaths = [*(each for each in deaths if each > now - SPAWNER_DEATHS_WITHIN), now]
-            log.warning("warden_died pid=%d", self._spawner.pid)
+            log.warning("The spawner died. pid=%d", self._spawner.pid)
             while self._spares:
                 self._spares.pop().close()
             try:
                 if len(deaths) > MAX_SPAWNER_DEATHS:
                     raise LauncherFailed(
-                        f"{len(deaths)} wardens died in {SPAWNER_DEATHS_WITHIN:g} s"
+                        f"{len(deaths)} spawners died in {SPAWNER_DEATHS_WITHIN:g} s"
                     )
                 self._spawner = await retry_on_shortage(self._start_spawner)
                 if self._closing.is_set() and self._nursery is not None:
                     self._nursery.start_soon(_shut_down, self._spawner)
             except LauncherFailed as error:
-                # Trees that live go on: they need guards, and no warden.
-                log.exception("launcher_failed")
+                # Living trees continue: they need their reapers, and no spawner.
+                log.exception("The launcher cannot start children any more.")
                 self._failure = error
             self._spawner_replaced.unpark_all()
             if self._failure is not None:
                 return
 
     def close(self) -> None:
-        """Begin to close; `run` ends when all is over."""
+        """Begin to close; `run` ends when all trees have ended."""
         self._closing.set()
         self._spawner_replaced.unpark_all()
 
     async def _end_all(self) -> None:
-        """Kill all trees that are left, dismiss the warden."""
+        """Kill all remaining trees and shut down the spawner."""
         trees = list(self._trees.values())
         for tree in trees:
             tree.kill()
@@ -345,8 +345,8 @@ class SpawnerLauncher:
         for tree in trees:
             if not tree.is_over:
                 await tree.abandon()
-            facts = await tree.wait_empty()
-            proved = proved and not facts.left_running
+            report = await tree.wait_empty()
+            proved = proved and not report.left_running
             tree.close()
         self._spares.clear()
         if self._spawner is not None:
@@ -354,16 +354,16 @@ class SpawnerLauncher:
         self.proved = proved
 
 
-async def _shut_down(warden: SpawnerProcess) -> None:
-    """Let a warden end itself, or end it."""
-    if not warden.exited.is_set():
-        warden.shut_down()
+async def _shut_down(spawner: SpawnerProcess) -> None:
+    """Shut down a spawner, or kill it after a time limit."""
+    if not spawner.exited.is_set():
+        spawner.shut_down()
         with trio.move_on_after(KILL_WITHIN):
-            await warden.exited.wait()
-    if not warden.exited.is_set():
-        warden.kill()
+            await spawner.exited.wait()
+    if not spawner.exited.is_set():
+        spawner.kill()
         with trio.move_on_after(REAP_WITHIN):
-            await warden.exited.wait()
+            await spawner.exited.wait()
 
 
 def _request(command: Command, number: int, around: str) -> bytes:
@@ -377,16 +377,16 @@ def _request(command: Command, number: int, around: str) -> bytes:
     )
 
 
-def _left_running(mark_of_tree: int, sweep: TaggedProcessKiller) -> tuple[LeftRunning, ...]:
+def _left_running(tag: int, search: TaggedProcessKiller) -> tuple[LeftRunning, ...]:
     return tuple(
         LeftRunning(pid=pid, name=name, uid=procfs.owner_uid(pid))
-        for pid, name in sweep.left.items()
-        if mark_of_tree in tree_tag.process_tags(pid)
+        for pid, name in search.left.items()
+        if tag in tree_tag.process_tags(pid)
     )
 
 
 def _kill_exact(pid: int, started: int) -> None:
-    """Kill a process if it still is the one that began then."""
+    """Kill a process if it is still the one that started then."""
     try:
         held = os.pidfd_open(pid)
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""How owner and guard talk: packets of fields, a length before each.
+"""Packets between owner and reaper: lists of fields, each with its length in front.
 
-No field holds a NUL, as nothing in a command can. Runs in the warden too.
+No field contains a NUL, because no part of a command can. Also used by the spawner.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def pack(*fields: bytes) -> bytes:
 
 
 class Unpacker:
-    """Is fed what came, yields the packets that are whole."""
+    """Decoder that yields complete packets from received bytes."""
 
     __slots__ = ("_held",)
 

@@ -1,12 +1,12 @@
-"""The guard: the process that owns one tree, and when that is empty maybe another.
+"""Reaper: the process that owns one tree, and after that tree is empty possibly another one.
 
-The strategy: it is a subreaper, so whatever the tree does with forks, sessions and
-namespaces, an orphan becomes its child. It says what happens on its line to the owner, relays
-signals, and when the line or the owner ends it kills all that it has. A tree is over when waitpid
-knows no child any more (ECHILD): nothing is left, and nothing can come. So a guard that did not
-have to kill is as good as a new one, and may be asked for the next tree.
+The strategy: the reaper is a subreaper, so an orphan of the tree becomes its child, whatever the
+tree does with forks, sessions and namespaces. It reports events on its socket to the owner, relays
+signals, and kills all its children when the socket or the owner ends. A tree is over when waitpid
+finds no child any more (ECHILD): no process is left, and none can appear. A reaper that did not
+have to kill is therefore as good as a new one, and can own the next tree.
 
-Forked from the warden: the standard library, and little of it.
+Forked from the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -33,40 +33,43 @@ if TYPE_CHECKING:
     from typing import Final
 
 REFUSED_FOR: Final = 0.1
-"""How long, in seconds, nothing is left but what we may not kill, before that is believed."""
+"""Seconds during which only processes that we may not kill are left, before they are reported."""
 CHILD_ROUNDS: Final = 10
-"""After how many rounds of killing children the marked are killed as well, wherever they are."""
+"""Number of rounds after which the tagged processes are killed too, wherever they are."""
 MAX_LEFT_NAMED: Final = 64
-"""How many of those left running are named."""
+"""Maximum number of remaining processes that are reported."""
 
 
-def run_reaper(at_rest: int, line: socket.socket, owner: int) -> int:
-    """Be the guard of one tree after the other, until nobody asks any more; return the exit code.
+def run_reaper(idle_tag: int, line: socket.socket, owner: int) -> int:
+    """Own one tree after the other until the owner closes the socket; return the exit code.
 
-    `at_rest` is the mark that guards carry themselves, `owner` a pidfd.
+    Args:
+        idle_tag: The tag of the reaper itself while it has no tree.
+        line: The socket to the owner.
+        owner: A pidfd of the owner.
     """
     subreaper.become_subreaper()
-    alarm = Wakeup(line.fileno(), owner)
-    orders = Unpacker()
+    wakeup = Wakeup(line.fileno(), owner)
+    unpacker = Unpacker()
     code: int | None = None
     with contextlib.suppress(ConnectionError):
         line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % procfs.start_time(os.getpid())))
         while code is None:
-            request, stdio = _read_request(alarm, line, owner, orders)
+            request, stdio = _read_request(wakeup, line, owner, unpacker)
             if request is None:
                 line.sendall(pack(b"empty"))
                 return 0
-            code = _Reaper(at_rest, alarm, line, owner, orders).run(request, stdio)
+            code = _Reaper(idle_tag, wakeup, line, owner, unpacker).run(request, stdio)
     return code or 0
 
 
 def _read_request(
-    alarm: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
+    wakeup: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
 ) -> tuple[list[bytes] | None, Sequence[int]]:
-    """Read what is to be started, and on which descriptors; None if nothing is, any more."""
+    """Read a request and its descriptors; return None if no request will follow."""
     stdio = array("i")
     while True:
-        ready = alarm.wait()
+        ready = wakeup.wait()
         if owner in ready:
             return None, ()
         if line.fileno() not in ready:
@@ -80,7 +83,7 @@ def _read_request(
             stdio.frombytes(each)
         for packet in unpacker.feed(data):
             if len(packet) == 1:
-                continue  # a signal for a program that had ended already
+                continue  # a signal for a program that had already ended
             if len(stdio) != 3:
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             return packet, stdio
@@ -92,20 +95,20 @@ def _ignored_signals() -> list[int]:
 
 class _Reaper:
     def __init__(
-        self, at_rest: int, alarm: Wakeup, line: socket.socket, owner: int, orders: Unpacker
+        self, idle_tag: int, wakeup: Wakeup, line: socket.socket, owner: int, unpacker: Unpacker
     ) -> None:
         self._tree = 0
-        self._idle_tag = at_rest
-        self._wakeup = alarm
+        self._idle_tag = idle_tag
+        self._wakeup = wakeup
         self._line = line
         self._owner = owner
         self._leader = 0
         self._sent: set[int] = set()
         self._reaped = 0
-        self._orders = orders
+        self._unpacker = unpacker
 
     def run(self, request: Sequence[bytes], stdio: Sequence[int]) -> int | None:
-        """Start a tree and see it to its end; return the exit code, None if more may be asked."""
+        """Start a tree and wait for its end; return the exit code, None if a tree may follow."""
         try:
             self._leader = self._start(request, stdio)
         except program.NotStartedError as error:
@@ -142,7 +145,7 @@ class _Reaper:
             resource.setrlimit(tree_tag.RLIMIT_LOCKS, limit)
 
     def _reap(self) -> bool:
-        """Bury the dead, tell of the leader's end; True if no child is left."""
+        """Reap dead children and report the leader's end; return True if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -157,13 +160,13 @@ class _Reaper:
                 self._send(b"exit", b"%d" % code, b"%d" % (-code in self._sent))
 
     def _handle_signals(self) -> bool:
-        """Do what the line says; False if it ended."""
+        """Relay the signals that the owner sent; return False if the socket has ended."""
         try:
             data = self._line.recv(4096)
         except ConnectionError:
             return False
-        for order in self._orders.feed(data):
-            self._signal(int(order[0]))
+        for packet in self._unpacker.feed(data):
+            self._signal(int(packet[0]))
         return bool(data)
 
     def _signal(self, number: int) -> None:
@@ -178,24 +181,24 @@ class _Reaper:
     def _kill_all(self) -> int:
         self._wakeup.unregister(self._line.fileno())
         self._wakeup.unregister(self._owner)
-        hunt = ChildKiller()
-        marked = TaggedProcessKiller(self._is_ours)
+        killer = ChildKiller()
+        tagged = TaggedProcessKiller(self._is_ours)
         self._sent.add(signal.SIGKILL)
         if self._leader:
-            hunt.kill(self._leader)  # mostly all that there is: no look through /proc
+            killer.kill(self._leader)  # usually the only process: no scan of /proc
         rounds = 0
-        struck_at = time.monotonic()
+        killed_at = time.monotonic()
         pause = 0.001
         while not self._reap():
-            if hunt.kill_children(self._reaped):
-                struck_at = time.monotonic()
+            if killer.kill_children(self._reaped):
+                killed_at = time.monotonic()
                 pause = 0.001
-            elif hunt.refused and time.monotonic() - struck_at > REFUSED_FOR:
-                return self._report_left(hunt.refused)
+            elif killer.refused and time.monotonic() - killed_at > REFUSED_FOR:
+                return self._report_left(killer.refused)
             rounds += 1
             if rounds % CHILD_ROUNDS == 0:
-                marked.kill_newest()
-                marked.scan()
+                tagged.kill_newest()
+                tagged.scan()
             self._reaped = 0
             self._wakeup.wait(pause)
             pause = min(pause * 2, 0.05)
@@ -215,6 +218,6 @@ class _Reaper:
         return 1
 
     def _send(self, *fields: bytes) -> None:
-        # The owner may be gone: the tree is killed for that, not for the silence.
+        # The owner may be gone: then the main loop kills the tree, and a lost report is no error.
         with contextlib.suppress(OSError):
             self._line.sendall(pack(*fields))

@@ -1,11 +1,11 @@
-"""The warden: the process that makes guards, and stands in for one that is killed.
+"""Spawner: the process that forks reapers, and kills the tree of a reaper that was killed.
 
-The strategy: a single thread and a small interpreter, so that it can fork safely and a guard
-is cheap. It is a subreaper: the tree of a dead guard comes up to it, and it kills whatever is
-its child and no living guard. Should the owner die it sees that the guards end their trees,
-ends those of the stuck ones, and looks for marked processes which no guard has any more.
+The strategy: a single thread and a small interpreter, so that a fork is safe and a reaper is cheap.
+The spawner is a subreaper: the tree of a dead reaper becomes its children, and it kills every child
+that is not a living reaper. When the owner dies, it waits for the reapers to end their trees, then
+kills stuck reapers and their trees, and searches for tagged processes without a reaper.
 
-Run by `standalone`: the standard library, and little of it.
+Run by `spawner_main`: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 REAPERS_END_WITHIN: Final = 0.3
-"""How many seconds guards have to end their trees after the owner's death, until we do it."""
+"""Seconds that reapers have to end their trees after the owner's death, before they are killed."""
 SWEEP_FOR: Final = 5.0
 _IGNORED: Final = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
@@ -41,21 +41,22 @@ _IGNORED: Final = (
 
 
 def run_spawner(launcher: int, control: socket.socket, owner: int, open_files: int) -> None:
-    """Be the warden of a launcher until its owner is gone and everything with it.
+    """Serve a launcher until its owner is gone, then kill everything that it started.
 
-    `owner` is a pidfd, `open_files` the soft limit that children are to have.
+    `owner` is a pidfd of the owner, `open_files` the soft limit that children get.
     """
     for each in _IGNORED:
         signal.signal(each, signal.SIG_IGN)
     subreaper.become_subreaper()
     tree_tag.set_tag(tree_tag.make_tag(launcher, 0))
     control.sendall(pack(b"ready"))
-    # Our own is the owner's, which may be raised; children would walk through all there could be.
+    # Our limit is the owner's, which may be raised, and some children walk through all possible
+    # descriptors.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, hard))
     gc.collect()
-    gc.freeze()  # a collection would copy every page into every guard
+    gc.freeze()  # a collection would copy every page into every reaper
     gc.disable()
     _Spawner(launcher, control, owner).run()
 
@@ -69,7 +70,7 @@ class _Spawner:
         self._reapers: set[int] = set()
         self._killer = ChildKiller(self._reapers)
         self._empty_rounds = 2
-        """How many looks in a row found nothing to kill, since a guard was killed."""
+        """Number of consecutive rounds without a kill, since a reaper was killed."""
         self._reaped = 0
 
     def run(self) -> None:
@@ -87,7 +88,7 @@ class _Spawner:
         self._kill_remaining()
 
     def _handle_request(self) -> bool:
-        """Make a guard, if one is wanted; False if the owner is gone."""
+        """Fork a reaper if one is requested; return False if the owner is gone."""
         try:
             data, ancillary, _, _ = self._control.recvmsg(
                 64, socket.CMSG_SPACE(16), socket.MSG_CMSG_CLOEXEC
@@ -116,17 +117,17 @@ class _Spawner:
         try:
             self._wakeup.close()
             self._control.close()
-            at_rest = tree_tag.make_tag(self._launcher, 0)
-            code = run_reaper(at_rest, socket.socket(fileno=line), self._owner)
+            idle_tag = tree_tag.make_tag(self._launcher, 0)
+            code = run_reaper(idle_tag, socket.socket(fileno=line), self._owner)
         except BaseException:  # noqa: ASYNC103, BLE001  # a process ends here, and says why
-            import traceback  # it is large, and of use only here
+            import traceback  # large, and needed only here
 
             _send_crashed(line, traceback.format_exc())
         finally:
             os._exit(code)
 
     def _reap(self) -> bool:
-        """Bury the dead, note which guards left something; True if no child is left."""
+        """Reap dead children and note reapers that failed; return True if no child is left."""
         self._reaped = 0
         while True:
             try:
@@ -143,7 +144,7 @@ class _Spawner:
                 self._reaped = pid
 
     def _kill_remaining(self) -> None:
-        """See everything dead: the guards do it, or we."""
+        """Wait until the reapers have ended their trees, or kill both."""
         self._wakeup.unregister(self._control.fileno())
         self._wakeup.unregister(self._owner)
         self._control.close()
@@ -151,13 +152,13 @@ class _Spawner:
         refused_since = 0.0
         while not self._reap():
             if time.monotonic() > patience:
-                self._reapers.clear()  # they are our children: killed like any other
-            struck = self._killer.kill_children(self._reaped)
-            if self._reapers or struck or not self._killer.refused:
+                self._reapers.clear()  # now they are killed like any other child
+            killed = self._killer.kill_children(self._reaped)
+            if self._reapers or killed or not self._killer.refused:
                 refused_since = time.monotonic()
             elif time.monotonic() - refused_since > 0.2:
                 break
-            self._wakeup.wait(0.002 if struck else 0.02)
+            self._wakeup.wait(0.002 if killed else 0.02)
         TaggedProcessKiller(self._is_ours).run(SWEEP_FOR)
 
     def _is_ours(self, each: int) -> bool:
@@ -165,7 +166,7 @@ class _Spawner:
 
 
 def _send_failed(descriptor: int, error: OSError) -> None:
-    """Tell the owner that there is no guard."""
+    """Report to the owner that the reaper could not be made."""
     _send(descriptor, pack(b"failed", b"guard", b"", b"%d" % (error.errno or 0)))
 
 

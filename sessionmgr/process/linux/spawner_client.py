@@ -1,4 +1,4 @@
-"""A warden that was appointed: its process, and the way to ask it for guards."""
+"""Owner's side of a spawner: its process, and the socket that requests reapers from it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from sessionmgr.process.linux import spawner_main
 from sessionmgr.process.tree_tag import VARIABLE
 
 READY_WITHIN: Final = 30.0
-"""Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
+"""Seconds that a bare interpreter may take to start; on an idle machine it takes 0.1."""
 TRIES: Final = 5
-"""How often a warden is started that a signal from the terminal has struck as it was born."""
+"""How often a spawner is started anew if a signal from the terminal kills it during its start."""
 _FROM_TERMINALS: Final = {-signal.SIGINT, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTERM}
 _PROGRAM: Final = Path(spawner_main.__file__).absolute()
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
-"""What the warden sees of our environment: what its interpreter may need, and whose we are."""
+"""What the spawner gets of our environment: what its interpreter may need, and our own tags."""
 
 
 class SpawnerProcess:
-    """A warden's process and our end of its control socket."""
+    """Process of a spawner and our end of its control socket."""
 
     def __init__(self, process: trio.Process, control: socket.socket) -> None:
         self._process = process
         self._control = control
-        self._turn = trio.Lock()
+        self._sending = trio.Lock()
         self.exited = trio.Event()
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """Process id of the spawner."""
         return self._process.pid
 
     async def request_reaper(self, line: int) -> bool:
-        """Ask for a guard at the end of this line; False if this warden is dead or dying."""
-        async with self._turn:
+        """Request a reaper at the end of this socket; return False if the spawner has ended."""
+        async with self._sending:
             while not self.exited.is_set():
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
                 try:
@@ -60,10 +60,10 @@ class SpawnerProcess:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether it has died of a signal that was meant for who is at the terminal.
+        """Return whether it died of a signal that was meant for the terminal's foreground program.
 
-        A process is one of its parent's group until it has a session of its own, and heeds what
-        comes for that group until then.
+        A process belongs to its parent's group until it has a session of its own, and receives the
+        signals for that group until then.
         """
         return self._process.returncode in _FROM_TERMINALS
 
@@ -73,48 +73,48 @@ class SpawnerProcess:
         self.exited.set()
 
     def shut_down(self) -> None:
-        """Let it end itself, when it has seen its guards off."""
+        """Ask it to end after its reapers have ended."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         self._process.send_signal(signal.SIGKILL)
 
     async def kill_and_wait(self) -> None:
-        """Kill it and bury it."""
+        """Kill and reap it."""
         self.kill()
         with trio.CancelScope(shield=True):
             await self.wait()
         self.close()
 
     def close(self) -> None:
-        """Give up the socket."""
+        """Close the socket."""
         self._control.close()
 
 
 async def start_spawner(launcher: int, open_files: int) -> SpawnerProcess:
-    """Start a warden, and wait until it has taken office.
+    """Start the spawner and wait for its ready message.
 
-    `open_files` is the soft limit that children are to have.
+    `open_files` is the soft limit that children get.
 
     Raises:
-        LauncherFailed: it did not come up.
+        LauncherFailed: It did not start.
     """
     if not sys.executable:
-        raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
+        raise LauncherFailed("sys.executable is empty: there is no Python to run the spawner with")
     for _ in range(TRIES):
         try:
-            warden = await _try_start(launcher, open_files)
+            spawner = await _try_start(launcher, open_files)
         except OSError as error:
-            raise LauncherFailed(f"the spawner cannot be started: {error}") from error
-        if warden is not None:
-            return warden
-    raise LauncherFailed("the warden did not come up: signals strike it again and again")
+            raise LauncherFailed(f"the spawner did not start: {error}") from error
+        if spawner is not None:
+            return spawner
+    raise LauncherFailed(f"the spawner did not start: signals killed it {TRIES} times")
 
 
 async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
-    """Start a warden; None if it was struck before it could do anything about it."""
+    """Start a spawner; return None if a signal killed it before it could ignore signals."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         ours.setblocking(False)
@@ -126,21 +126,21 @@ async def _try_start(launcher: int, open_files: int) -> SpawnerProcess | None:
             raise
         finally:
             os.close(owner)
-    warden = SpawnerProcess(process, ours)
+    spawner = SpawnerProcess(process, ours)
     try:
         with trio.fail_after(READY_WITHIN):
             await trio.lowlevel.wait_readable(ours)
         if not ours.recv(64):
             raise ConnectionResetError
     except (ConnectionError, trio.TooSlowError) as error:
-        await warden.kill_and_wait()  # shielded  # noqa: ASYNC120
-        if warden.was_interrupted:
+        await spawner.kill_and_wait()  # shielded  # noqa: ASYNC120
+        if spawner.was_interrupted:
             return None
-        raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+        raise LauncherFailed(f"the spawner did not start ({error!r})") from error
     except BaseException:
-        await warden.kill_and_wait()  # shielded, and a kill is quick  # noqa: ASYNC102
+        await spawner.kill_and_wait()  # shielded, and a kill is quick  # noqa: ASYNC102
         raise
-    return warden
+    return spawner
 
 
 async def _start(*numbers: int) -> trio.Process:
@@ -161,11 +161,11 @@ async def _start(*numbers: int) -> trio.Process:
 
 
 def _program() -> tuple[str, ...]:
-    """Return the interpreter's program: a file, or its text if our package is a zip."""
+    """Return the arguments that run `spawner_main`: a file, or its text if our package is a zip."""
     if _PROGRAM.is_file():
         return (str(_PROGRAM),)
     try:
         return ("-c", inspect.getsource(spawner_main))
     except OSError as error:
-        why = f"{_PROGRAM} is missing: it starts the spawner of children"
+        why = f"the program of the spawner is missing: {_PROGRAM}"
         raise LauncherFailed(why) from error

@@ -1,11 +1,11 @@
-"""Where the warden begins: this file is run by a bare interpreter, not imported.
+"""Entry point of the spawner: a bare interpreter runs this file, no module imports it.
 
-    python -I -S -E standalone.py ROOT LAUNCHER CONTROL OWNER FILES
+    python -I -S -E spawner_main.py ROOT LAUNCHER CONTROL OWNER FILES
 
-ROOT is the directory, or the zip, that our packages are in.
+ROOT is the directory, or the zip, that contains our packages.
 
-It must not import our packages as everybody does, for their first lines import trio and more.
-So they are empty boxes here, with the right path; the modules in them are the real ones.
+A normal import of our packages would import trio and more, so this program replaces the packages
+by empty modules with the right path; the modules inside them are the real ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import ModuleType
 
 
 def create_stub_packages(root: str) -> None:
-    """Let `sessionmgr.process.x` be imported without `sessionmgr` and `sessionmgr.process`."""
+    """Let `sessionmgr.process.x` be imported without running the packages' `__init__` modules."""
     for name in ("sessionmgr", "sessionmgr.process", "sessionmgr.process.linux"):
         box = ModuleType(name)
         box.__path__ = [os.path.join(root, *name.split("."))]
@@ -24,7 +24,7 @@ def create_stub_packages(root: str) -> None:
 
 
 def main(launcher: str, control: str, owner: str, open_files: str) -> None:
-    """Be the warden."""
+    """Run the spawner."""
     import socket
 
     from sessionmgr.process.linux.spawner import run_spawner

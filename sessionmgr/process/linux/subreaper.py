@@ -1,6 +1,6 @@
-"""Becoming the process that orphans below come up to.
+"""Becoming a subreaper: the process that adopts the orphans among its descendants.
 
-Runs in the warden: the standard library, and little of it.
+Runs in the spawner: it imports little of the standard library and nothing else.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from typing import Final
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
-# Loaded once, in the warden: each guard would have its own copy.
+# Loaded once, in the spawner: otherwise each reaper would have its own copy.
 _LIBRARY: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Make this process a subreaper. A forked child is none until it says so itself.
+    """Make this process a subreaper. A forked child does not inherit it.
 
     Raises:
-        OSError: the system has no such thing.
+        OSError: The system does not support it.
     """
     if _LIBRARY.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         number = ctypes.get_errno()

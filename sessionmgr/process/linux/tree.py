@@ -1,8 +1,9 @@
-"""A child tree as its owner sees it: three pipes, and the line to the guard.
+"""Child tree on the owner's side: three pipes, and the socket to the reaper.
 
-The strategy: no task and no timer for a tree. The switchboard reads the line and writes what it
-says in here; whoever waits is parked until something was written. The end of the line without
-the word that the tree is empty means that the guard was killed, and then its keeper sweeps.
+The strategy: a tree needs no task and no timer. The dispatcher reads the socket and records the
+reaper's reports here; waiting tasks are parked until there is one. The end of the socket without
+the report that the tree is empty means that the reaper was killed; then the owner searches for
+the tree's processes.
 """
 
 from __future__ import annotations
@@ -34,43 +35,43 @@ _DEADLY: Final = (9, 15)
 
 
 class StartStage(Enum):
-    """How far the start of a tree has come."""
+    """Stage of a tree's start."""
 
     PLANNED = "planned"
     READY = "ready"
-    """It has a guard, which waits to hear what to start."""
+    """A reaper exists and waits for a request."""
     ASKED = "asked"
     STARTED = "started"
     FAILED = "failed"
 
 
 class TreeOwner(Protocol):
-    """Whoever looks after trees whose guards cannot."""
+    """Owner of trees, which acts when a reaper cannot."""
 
     @property
     def dispatcher(self) -> SocketDispatcher:
-        """Where their lines come together."""
+        """Dispatcher of the sockets to all reapers."""
         ...
 
     def reaper_killed(self, tree: ReaperTree) -> None:
-        """Take note that a guard was killed; `tree.swept` is to be called in the end."""
+        """Begin to kill a tree whose reaper was killed, and call `tree.set_swept` afterwards."""
         ...
 
     async def kill_tree(self, tree: ReaperTree) -> None:
-        """Kill what there is of a tree, its guard too, and call `tree.swept`."""
+        """Kill the reaper of a tree and all that is found of it, and call `tree.set_swept`."""
         ...
 
     def remove_tree(self, tree: ReaperTree) -> None:
-        """Take note that the tree is given up."""
+        """Forget a closed tree."""
         ...
 
     def reuse_reaper(self, tree: ReaperTree, line: socket.socket) -> bool:
-        """Keep the line to a guard that has no tree any more; False if it is not wanted."""
+        """Keep the socket to a reaper without a tree; return False if it is not needed."""
         ...
 
 
 class ReaperTree:
-    """A tree with a guard of its own, which proves its end. It fits `ChildTree`."""
+    """Tree with a reaper, which proves the tree's end. It fits `ChildTree`."""
 
     __slots__ = (
         "_exit_state",
@@ -90,72 +91,72 @@ class ReaperTree:
         "tag",
     )  # fmt: skip
 
-    def __init__(self, mark: int, line: socket.socket, keeper: TreeOwner, warden: int) -> None:
-        self.tag = mark
-        self.spawner_pid = warden
-        """The pid of the warden that made its guard."""
+    def __init__(self, tag: int, line: socket.socket, owner: TreeOwner, spawner: int) -> None:
+        self.tag = tag
+        self.spawner_pid = spawner
+        """Process id of the spawner that forked its reaper."""
         self.pid = 0
         self.started = 0
-        """When the program's process began, in ticks since the boot."""
+        """Start time of the program's process, in ticks since the boot."""
         self.reaper = (0, 0)
-        """The pid and the start of the guard."""
+        """Process id and start time of the reaper."""
         self.stage = StartStage.PLANNED
         self.failure: SpawnFailed | None = None
         self.crash = ""
-        """What a guard said that broke by itself, which none should."""
+        """Traceback of a reaper that crashed, which is a bug."""
         self._pipes: list[trio.lowlevel.FdStream | None] = []
         self._line: socket.socket | None = line
         self._is_killed = False
-        self._owner = keeper
+        self._owner = owner
         self._unpacker = Unpacker()
         self._left: list[LeftRunning] = []
         self._exit_state = ExitState()
-        keeper.dispatcher.add(line.fileno(), self._read_line)
+        owner.dispatcher.add(line.fileno(), self._read_line)
 
     def __repr__(self) -> str:
-        return f"<GuardedTree {self.id}: pid {self.pid}, {self.stage.value}>"
+        return f"<ReaperTree {self.id}: pid {self.pid}, {self.stage.value}>"
 
     @property
     def id(self) -> str:
-        """What its processes are marked with."""
+        """Id of the tree, which its processes carry as their tag."""
         return format_tag(self.tag)
 
     @property
     def stdin(self) -> trio.lowlevel.FdStream | None:
-        """Where to write to it; None if it reads /dev/null."""
+        """Stream to its stdin; None if its stdin is /dev/null."""
         return self._pipes[0]
 
     @property
     def stdout(self) -> trio.lowlevel.FdStream:
-        """What it writes."""
+        """Stream from its stdout."""
         return _not_none(self._pipes[1])
 
     @property
     def stderr(self) -> trio.lowlevel.FdStream:
-        """What it complains."""
+        """Stream from its stderr."""
         return _not_none(self._pipes[2])
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a guard with nothing to guard yet, as far as we have heard."""
+        """Whether it has a reaper and no program yet, as far as is known."""
         self._read_line()
         return self.stage is StartStage.READY and not self.is_over
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether the tree is known to be over."""
         return self._exit_state.is_over
 
-    # What its owner wants.
+    # --- called by the owner -------------------------------------------------------------------
 
     async def start(self, request: bytes, pipes: StandardPipes) -> None:
-        """Tell the guard what to start on which pipes, and wait until it has, or could not."""
+        """Send the request and the pipes to the reaper, and wait for its start or failure."""
         self.stage = StartStage.ASKED
         self._pipes = [
             each if each is None else trio.lowlevel.FdStream(each) for each in pipes.near
         ]
         try:
-            await self._send(request, pipes.theirs)
+            await self._send(request, pipes.far)
         finally:
             pipes.close_child_ends()
         await self._exit_state.wait_until(
@@ -168,32 +169,32 @@ class ReaperTree:
         while view and self._line is not None:
             try:
                 view = view[self._line.sendmsg([view], rights) :]
-                rights.clear()  # they went with the first bytes
+                rights.clear()  # the descriptors were sent with the first bytes
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._line)
             except ConnectionError:
-                break  # it could not start it, or was killed: we shall hear
+                break  # the reaper failed: its report or the end follows
 
     async def wait_ready(self) -> bool:
-        """Wait until there is a guard; False if there will be none."""
+        """Wait until the reaper is ready; return False if it will never be."""
         await self._exit_state.wait_until(
             lambda: self.stage is not StartStage.PLANNED or self.is_over
         )
         return self.stage is not StartStage.PLANNED
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing if it has ended."""
+        """Send a signal to the program alone; do nothing if it has ended."""
         self._read_line()
         if self._line is None or self._exit_state.exit is not None:
             return
         if number in _DEADLY:
             self._exit_state.set_forced(self._stdout_number())
-        # Only a guard that somebody stopped lets so much pile up; there is `kill` for it.
+        # The buffer is full only if the reaper was stopped by a signal; `kill` works even then.
         with contextlib.suppress(BlockingIOError, ConnectionError):
             self._line.send(pack(b"%d" % number))
 
     def kill(self) -> None:
-        """Begin to kill the whole tree: the end of its line is what a guard kills for."""
+        """Begin to kill the whole tree: its reaper does that at the end of the socket."""
         self._read_line()
         if self._line is None or self.is_over:
             return
@@ -210,23 +211,23 @@ class ReaperTree:
         return await self._exit_state.wait_exit()
 
     async def wait_empty(self) -> ExitReport:
-        """Wait until nothing of the tree is left but what cannot be reached."""
+        """Wait until the tree is empty, except for processes that cannot be killed."""
         return await self._exit_state.wait_over()
 
     async def abandon(self) -> ExitReport:
-        """Give up waiting for the guard: have killed what is found, and say what is left."""
+        """Stop waiting for the reaper: kill what a search finds, and report what is left."""
         if not self.is_over:
             self.kill()
             await self._owner.kill_tree(self)
         return self._exit_state.report()
 
     async def aclose(self) -> None:
-        """Give up the pipes and the line, which kills what still lives."""
+        """Close the pipes and the socket, which kills what still lives."""
         self.close()
         await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Do so at once."""
+        """Do the same at once; keep the reaper for another tree if it killed nothing."""
         is_free = self.is_over and self.stage is StartStage.STARTED and not self._is_killed
         if is_free and self._line is not None and self._owner.reuse_reaper(self, self._line):
             self._line = None
@@ -237,10 +238,10 @@ class ReaperTree:
         self._exit_state.set_over(EmptyProof.UNPROVED)
         self._owner.remove_tree(self)
 
-    # What happens.
+    # --- called for the reaper -----------------------------------------------------------------
 
     def set_swept(self, *, clean: bool, left: tuple[LeftRunning, ...]) -> None:
-        """Note what a sweep has found instead of the guard."""
+        """Record the result of a search that replaces the reaper's report."""
         self._exit_state.set_over(
             EmptyProof.SWEPT if clean and not left else EmptyProof.UNPROVED, left
         )
@@ -250,7 +251,7 @@ class ReaperTree:
         line, self._line = self._line, None
         if line is not None:
             self._owner.dispatcher.remove(line.fileno())
-            # A forked copy of us may hold it open: this ends it for all.
+            # A forked copy of this process may hold the socket open; `shutdown` ends it there too.
             with contextlib.suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
             line.close()
@@ -274,7 +275,7 @@ class ReaperTree:
         if self.is_over:
             return
         if self.stage in (StartStage.PLANNED, StartStage.READY, StartStage.FAILED):
-            self._exit_state.set_over(EmptyProof.NO_CHILD)  # nothing was ever started
+            self._exit_state.set_over(EmptyProof.NO_CHILD)  # no program was started
         else:
             self._owner.reaper_killed(self)
 

@@ -1,4 +1,4 @@
-"""The store that forgets: everything in dictionaries, for tests and for what needs no record."""
+"""Store in memory: for tests and for programs that need no record."""
 
 from sessionmgr.store.memory.store import (
     MemoryStore as MemoryStore,

@@ -48,10 +48,10 @@ T = TypeVar("T")
 
 
 class MemoryJournal:
-    """The part of the memory store that keeps sessions, runs and events."""
+    """Journal part of the memory store: sessions, runs and events."""
 
     def __init__(self) -> None:
-        self._bells = ChangeNotifier()
+        self._notifier = ChangeNotifier()
         self._sessions: dict[str, MemorySession] = {}
         self._runs: dict[str, MemoryRun] = {}
         self._snapshots: dict[str, SnapshotRow] = {}
@@ -66,7 +66,7 @@ class MemoryJournal:
             raise UnknownId("session", session_id) from None
 
     async def create_session(self, session: NewSession) -> None:
-        """Store a new session, unless the very same is there."""
+        """Store a new session, unless the same one is stored."""
         await checkpoint()
         self._sessions[session.session_id] = self._find_or_create(session)
 
@@ -80,7 +80,7 @@ class MemoryJournal:
         return found
 
     async def session(self, session_id: str) -> StoredSession:
-        """Return the session as it stands."""
+        """Return the stored session."""
         await checkpoint()
         return self._find(session_id).stored()
 
@@ -106,7 +106,7 @@ class MemoryJournal:
         return _page(wanted, limit, cursor)
 
     async def run(self, run_id: str) -> StoredRun:
-        """Return the run as it stands."""
+        """Return the stored run."""
         await checkpoint()
         try:
             return self._runs[run_id].stored()
@@ -151,7 +151,7 @@ class MemoryJournal:
         return append_result(outcome)
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
-        """Store batches, each of them or not."""
+        """Store batches, each one independently."""
         await checkpoint()
         return [self._outcome(append) for append in appends]
 
@@ -171,13 +171,13 @@ class MemoryJournal:
         begun = session.batches.get(append.first)
         if is_duplicate(append, len(session.events), begun):
             return AppendResult(append.rows[-1].seq, duplicate=True)
-        facts = {
+        known_runs = {
             run_id: KnownRun(run.session.new.session_id, run.status)
             for run_id in append_runs(append)
             for run in [self._runs.get(run_id)]
             if run is not None
         }
-        check_runs(append, ends, facts)
+        check_runs(append, ends, known_runs)
         for snapshot in append.snapshots:
             if self._snapshots.get(snapshot.snapshot_id, snapshot) != snapshot:
                 raise IdTaken("snapshot", snapshot.snapshot_id)
@@ -196,7 +196,7 @@ class MemoryJournal:
             session.closed = None
         if append.closes and session.closed is None:
             session.closed = append.at
-        self._bells.notify(("session", append.session_id), len(session.events))
+        self._notifier.notify(("session", append.session_id), len(session.events))
         return AppendResult(len(session.events))
 
     def _update_runs(self, append: Append, session: MemorySession, ends: Mapping[str, int]) -> None:
@@ -245,7 +245,7 @@ class MemoryJournal:
         """Wait until the session has an event above `after`."""
         await checkpoint()
         last = len(self._find(session_id).events)
-        return last if last > after else await self._bells.wait(("session", session_id), after)
+        return last if last > after else await self._notifier.wait(("session", session_id), after)
 
     async def prune(self, *, before: int, session_id: str | None = None) -> PruneResult:
         """Drop streamed deltas of runs that ended before then."""

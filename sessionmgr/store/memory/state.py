@@ -1,4 +1,4 @@
-"""What the memory store remembers of sessions and runs."""
+"""State of the sessions and runs in a memory store."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sessionmgr.store.rows import EventRow, NewSession, StoredRun, StoredSession
 
 
 class PrunedEvent(Struct, frozen=True, gc=False):
-    """Stands where an event was pruned."""
+    """Placeholder of a pruned event."""
 
     run_id: str | None
     type: str
 
 
 class MemorySession(Struct):
-    """A session with its events; the one with number n is the (n - 1)th."""
+    """Session with its events; the event with number n has the index n - 1."""
 
     key: int
     new: NewSession
@@ -26,7 +26,7 @@ class MemorySession(Struct):
     batches: dict[int, str] = field(default_factory=dict[int, str])
 
     def stored(self) -> StoredSession:
-        """Return it as others see it."""
+        """Return it as the store's callers see it."""
         return StoredSession(
             session_id=self.new.session_id,
             provider=self.new.provider,
@@ -40,7 +40,7 @@ class MemorySession(Struct):
 
 
 class MemoryRun(Struct):
-    """A run of a session."""
+    """Run of a session."""
 
     key: int
     run_id: str
@@ -53,7 +53,7 @@ class MemoryRun(Struct):
     ended: int | None = None
 
     def stored(self) -> StoredRun:
-        """Return it as others see it."""
+        """Return it as the store's callers see it."""
         return StoredRun(
             run_id=self.run_id,
             session_id=self.session.new.session_id,

@@ -1,4 +1,4 @@
-"""The memory store, whole: the journal, and what else is kept."""
+"""Memory store: the journal, and all other parts of the contract."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStore(MemoryJournal):
-    """A store that lasts as long as the object does, for one `trio.run`."""
+    """Store that exists as long as this object, for one `trio.run`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,10 +38,10 @@ class MemoryStore(MemoryJournal):
         self._leases: dict[str, Lease] = {}
         self._requests: dict[str, StoredRequest] = {}
 
-    # --- the shelf ---------------------------------------------------------------------------
+    # --- blobs, snapshots, back-offs, metadata -----------------------------------------------
 
     async def blob(self, sha256: str) -> bytes:
-        """Return the bytes."""
+        """Return the bytes of a blob."""
         await checkpoint()
         try:
             return self._blobs[sha256]
@@ -63,7 +63,7 @@ class MemoryStore(MemoryJournal):
         return [each for each in self._snapshots.values() if each.session_id == session_id]
 
     async def put_backoff(self, key: str, body: bytes | None) -> None:
-        """Set the state of a back-off, or with None forget it."""
+        """Set the state of a back-off; None removes it."""
         await checkpoint()
         _put(self._backoffs, key, body)
 
@@ -73,17 +73,17 @@ class MemoryStore(MemoryJournal):
         return dict(self._backoffs)
 
     async def put_meta(self, key: str, body: bytes | None) -> None:
-        """Set a note, or with None forget it."""
+        """Set an entry of the store's metadata; None removes it."""
         await checkpoint()
         _put(self._meta, key, body)
 
     async def meta(self, key: str) -> bytes | None:
-        """Return a note."""
+        """Return an entry of the store's metadata."""
         await checkpoint()
         return self._meta.get(key)
 
     async def costs(self, ids: Collection[str]) -> Mapping[str, CostTotals]:
-        """Return the sums for these ids; unknown ones are left out."""
+        """Return the totals for these ids; unknown ones are left out."""
         await checkpoint()
         sums: dict[str, CostTotals] = {}
         for each in ids:
@@ -99,7 +99,7 @@ class MemoryStore(MemoryJournal):
     # --- leases ------------------------------------------------------------------------------
 
     async def _check_leases_reachable(self) -> None:
-        """Get to where the leases are kept; a store with faults may not."""
+        """Check that leases are reachable; a store with faults may override this."""
         await checkpoint()
 
     async def acquire(
@@ -112,7 +112,7 @@ class MemoryStore(MemoryJournal):
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
         alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
-        """Take the lease, with a higher fence than any before."""
+        """Acquire the lease, with a higher fence than any before."""
         await self._check_leases_reachable()
         held = self._leases.get(name)
         if held and held.owner != owner and is_lease_held(held, now, gone, alive):
@@ -126,7 +126,7 @@ class MemoryStore(MemoryJournal):
         return lease
 
     async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
-        """Hold the lease until `now + ttl`."""
+        """Extend the lease until `now + ttl`."""
         await checkpoint()
         held = self._leases.get(name)
         if held is None or held.fence != fence:
@@ -137,7 +137,7 @@ class MemoryStore(MemoryJournal):
         return lease
 
     async def release(self, name: str, fence: int) -> None:
-        """Give the lease back, if it is still this one."""
+        """Release the lease, if it is still this one."""
         await checkpoint()
         held = self._leases.get(name)
         if held is not None and held.fence == fence:
@@ -169,19 +169,19 @@ class MemoryStore(MemoryJournal):
             raise UnknownId("request", request_id) from None
 
     async def submit(self, request: Request) -> int:
-        """Store a request, unless the very same is there; return its number."""
+        """Store a request, unless the same one is stored; return its number."""
         await checkpoint()
         found = self._requests.get(request.request_id)
         if found is None:
             found = StoredRequest(number=len(self._requests) + 1, request=request)
             self._requests[request.request_id] = found
-            self._bells.notify(("requests", ""), found.number)
+            self._notifier.notify(("requests", ""), found.number)
         elif found.request != (request if found.result is None else without_body(request)):
             raise IdTaken("request", request.request_id)
         return found.number
 
     async def requests(self, *, after: int = 0, limit: int = 100) -> Sequence[StoredRequest]:
-        """Return requests that nobody has completed, with numbers above `after`."""
+        """Return requests that are not completed, with numbers above `after`."""
         await checkpoint()
         found = [each for each in self._requests.values() if each.result is None]
         return [each for each in found if each.number > after][:limit]
@@ -190,7 +190,7 @@ class MemoryStore(MemoryJournal):
         """Wait until there is a request with a number above `after`."""
         await checkpoint()
         last = len(self._requests)
-        return last if last > after else await self._bells.wait(("requests", ""), after)
+        return last if last > after else await self._notifier.wait(("requests", ""), after)
 
     async def claim_request(
         self,
@@ -199,7 +199,7 @@ class MemoryStore(MemoryJournal):
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Say whether the request is now this owner's to carry out."""
+        """Return whether the request is now assigned to this owner alone."""
         await checkpoint()
         found = self._request(request_id)
         taken = found.owner is not None and found.owner != owner and not gone(found.owner)
@@ -211,7 +211,7 @@ class MemoryStore(MemoryJournal):
         return True
 
     async def complete(self, request_id: str, result: bytes) -> None:
-        """Note what came of the request, if nothing has come of it yet."""
+        """Record the request's outcome, if it has none yet."""
         await checkpoint()
         found = self._request(request_id)
         if found.result is None:
@@ -221,23 +221,23 @@ class MemoryStore(MemoryJournal):
                 owner=found.owner,
                 result=result,
             )
-            self._bells.notify(("result", request_id), 1)
+            self._notifier.notify(("result", request_id), 1)
 
     async def wait_result(self, request_id: str) -> bytes:
-        """Wait until the request is completed; return what came of it."""
+        """Wait until the request is completed; return its result."""
         await checkpoint()
         if self._request(request_id).result is None:
-            await self._bells.wait(("result", request_id), 0)
+            await self._notifier.wait(("result", request_id), 0)
         result = self._request(request_id).result
         assert result is not None
         return result
 
 
-def _put(shelf: dict[str, bytes], key: str, body: bytes | None) -> None:
+def _put(entries: dict[str, bytes], key: str, body: bytes | None) -> None:
     if body is None:
-        shelf.pop(key, None)
+        entries.pop(key, None)
     else:
-        shelf[key] = body
+        entries[key] = body
 
 
 def _sum(rows: Sequence[LedgerRow]) -> CostTotals:
@@ -255,6 +255,6 @@ def _sum(rows: Sequence[LedgerRow]) -> CostTotals:
 
 @asynccontextmanager
 async def open_memory_store() -> AsyncGenerator[MemoryStore]:
-    """Open a store that is empty, and gone at the end of the block."""
+    """Open an empty store, which is discarded at the end of the block."""
     await checkpoint()
     yield MemoryStore()

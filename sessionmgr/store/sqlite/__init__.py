@@ -1,8 +1,8 @@
-"""The store in one SQLite file, which several processes may share.
+"""Store in one SQLite file, which several processes may share.
 
-The file lies on a disk of this machine: SQLite's shared memory does not work over a network.
-Beside it, while it is open, lie `-wal` and `-shm`; a copy is taken when no process has it open,
-or with SQLite's own backup.
+The file must be on a local disk: SQLite's shared memory does not work over a network. While the
+store is open, two files with the suffixes `-wal` and `-shm` are beside it. Copy the file when no
+process has it open, or with SQLite's own backup.
 """
 
 from sessionmgr.store.sqlite.lock_probe import is_locked as is_locked

@@ -1,4 +1,4 @@
-"""Blobs, snapshots, back-offs, notes and sums of the ledger."""
+"""Statements for blobs, snapshots, back-offs, metadata and cost totals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def put_blob(connection: Connection, sha256: str, data: bytes) -> None:
 
 
 def blob(connection: Connection, sha256: str) -> bytes:
-    """Return the bytes."""
+    """Return the bytes of a blob."""
     found = connection.execute("SELECT body FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
     if found is None:
         raise UnknownId("blob", sha256)
@@ -28,7 +28,7 @@ def blob(connection: Connection, sha256: str) -> bytes:
 
 
 def put_snapshot(connection: Connection, snapshot: SnapshotRow) -> None:
-    """Store a snapshot, unless the very same is there."""
+    """Store a snapshot, unless the same one is stored."""
     find_session(connection, snapshot.session_id)
     found = _snapshots(connection, "snapshot_id", snapshot.snapshot_id)
     if not found:
@@ -74,7 +74,7 @@ def _snapshots(connection: Connection, column: str, value: str) -> list[Snapshot
 
 
 def put_backoff(connection: Connection, key: str, body: bytes | None) -> None:
-    """Set the state of a back-off, or with None forget it."""
+    """Set the state of a back-off; None removes it."""
     _put(connection, "backoffs", key, body)
 
 
@@ -84,12 +84,12 @@ def backoffs(connection: Connection) -> dict[str, bytes]:
 
 
 def put_meta(connection: Connection, key: str, body: bytes | None) -> None:
-    """Set a note about the store itself, or with None forget it."""
+    """Set an entry of the store's metadata; None removes it."""
     _put(connection, "meta", key, body)
 
 
 def meta(connection: Connection, key: str) -> bytes | None:
-    """Return a note about the store itself."""
+    """Return an entry of the store's metadata."""
     found = connection.execute("SELECT body FROM meta WHERE key = ?", (key,)).fetchone()
     return None if found is None else bytes(found[0])
 
@@ -104,7 +104,7 @@ def _put(
 
 
 def costs(connection: Connection, ids: Collection[str]) -> dict[str, CostTotals]:
-    """Return the sums for these ids; unknown ones are left out."""
+    """Return the totals for these ids; unknown ones are left out."""
     sums: dict[str, CostTotals] = {}
     for each in ids:
         row = connection.execute(

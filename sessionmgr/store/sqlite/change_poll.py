@@ -1,8 +1,7 @@
-"""Noticing what other processes have written, while somebody waits for it.
+"""Polling for changes by other processes, while tasks wait for them.
 
-One of those who wait looks now and then whether the file has changed, and rings for all; when it
-goes, another takes over. So there is no task of ours that nobody waits for, and when nobody waits
-nothing is looked at.
+One of the waiting tasks polls the file and notifies all others; when its wait ends, another one
+continues. So polling needs no task of its own, and there is none while no task waits.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class ChangePoller:
-    """Rings the bells for what others wrote."""
+    """Poller that notifies waiting tasks of other processes' commits."""
 
     def __init__(
         self,
-        bells: ChangeNotifier,
+        notifier: ChangeNotifier,
         look: Callable[[Mapping[ChangeKey, int]], Awaitable[Sequence[tuple[ChangeKey, int]]]],
         interval: float | None,
     ) -> None:
-        self._notifier = bells
+        self._notifier = notifier
         self._look = look
         self._interval = interval
         self._polling_waiter: ChangeWaiter | None = None
 
     async def wait(self, waiter: ChangeWaiter) -> int:
-        """Sleep until the waiter's number passes; return how far it is then."""
+        """Wait until the waiter's number passes; return the number then."""
         while not waiter.has_passed:
             if self._polling_waiter is not None or self._interval is None:
                 await waiter.wait()
@@ -63,7 +62,7 @@ class ChangePoller:
 
 
 class ChangeDetector:
-    """What one reading connection has seen of the file."""
+    """Detector of changes since a reading connection's last look at the file."""
 
     def __init__(self) -> None:
         self._versions: dict[int, tuple[int, Mapping[ChangeKey, int]]] = {}
@@ -72,7 +71,7 @@ class ChangeDetector:
     def find_changes(
         self, connection: Connection, awaited: Mapping[ChangeKey, int]
     ) -> list[tuple[ChangeKey, int]]:
-        """Return what has been passed, if anything has changed since this connection looked."""
+        """Return keys whose numbers have passed, if the file has changed since the last look."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._is_known(self._versions.get(id(connection)), version, awaited):
             return []
@@ -109,6 +108,6 @@ class ChangeDetector:
         """Return whether the last look covers all that this one could find."""
         if last is None or last[0] != version:
             return False
-        # A waiter that arrived during the look may have read before the state that it saw.
+        # A waiter that was added during the look may have read an older state than the look did.
         asked = last[1]
         return all(key in asked and asked[key] <= after for key, after in awaited.items())

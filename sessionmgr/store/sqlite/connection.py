@@ -1,4 +1,4 @@
-"""Connections to the file: one that writes, and those that only read."""
+"""Connections to the file: one that writes, and others that only read."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from sessionmgr.store.sqlite.error_translation import BUSY, check_path, error_co
 from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
 
 Durability: TypeAlias = Literal["process", "power"]
-"""What an acknowledged append survives: the end of our process, or a power failure too."""
+"""What an acknowledged append survives: the end of this process, or a power failure too."""
 
 CHECKPOINT_PAGES: Final = 16_384
-"""So many pages of log make a commit pay for a checkpoint, if no idle moment came before."""
+"""Log pages after which a commit runs a checkpoint, if no idle moment came before."""
 LOG_BYTES: Final = 64 * 1024 * 1024
 
 
 class SqliteOptions(Struct, frozen=True, kw_only=True):
-    """How the file is used."""
+    """Options of the file."""
 
     path: Path
     durability: Durability = "process"
     patience: float = 30.0
     """Seconds to wait for another process's lock."""
     max_bytes: int | None = None
-    """The file may not grow beyond that."""
+    """Maximum size of the file."""
 
 
 def connect(options: SqliteOptions) -> sqlite3.Connection:
@@ -40,7 +40,7 @@ def connect(options: SqliteOptions) -> sqlite3.Connection:
     return sqlite3.connect(
         options.path.absolute().as_uri(),
         timeout=options.patience,
-        isolation_level=None,  # transactions are ours
+        isolation_level=None,  # this module begins transactions itself
         check_same_thread=False,
         cached_statements=256,
         uri=True,
@@ -48,10 +48,10 @@ def connect(options: SqliteOptions) -> sqlite3.Connection:
 
 
 def open_writer(options: SqliteOptions) -> sqlite3.Connection:
-    """Open the file for writing; make it a store if it is none yet.
+    """Open the file for writing; make it a store if it is new.
 
     Raises:
-        StoreUnusable: It cannot be one; nothing was changed.
+        StoreUnusable: It cannot be a store; nothing was changed.
     """
     path = options.path
     check_path(path)
@@ -92,7 +92,7 @@ def _enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
 
 
 def open_reader(options: SqliteOptions) -> sqlite3.Connection:
-    """Open the file for reading; it is a store already."""
+    """Open an existing store for reading."""
     try:
         connection = connect(options)
         connection.execute("PRAGMA query_only=ON")
@@ -102,9 +102,9 @@ def open_reader(options: SqliteOptions) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, options: SqliteOptions) -> None:
-    """Make it a store, however many others try the same at once.
+    """Make the file a store, even if several processes try the same at once.
 
-    Setting up the log does not wait for others' locks as statements do, so it is tried again.
+    The change to a write-ahead log does not wait for locks as statements do, so it is retried.
     """
     deadline = time.monotonic() + options.patience
     while True:
@@ -123,7 +123,7 @@ def _prepare(connection: sqlite3.Connection, options: SqliteOptions) -> None:
 
 
 def _is_store_already(connection: sqlite3.Connection, options: SqliteOptions) -> bool:
-    # One state of the file: somebody else may be making it a store at this moment.
+    # Read one state of the file: another process may be making it a store at this moment.
     connection.execute("BEGIN")
     try:
         return _is_store(connection, options)
@@ -137,7 +137,9 @@ def _is_store(connection: sqlite3.Connection, options: SqliteOptions) -> bool:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     path = str(options.path)
     if application_id == APPLICATION_ID and version > SCHEMA_VERSION:
-        raise StoreTooNew(path, f"its schema is {version}, ours {SCHEMA_VERSION}")
+        raise StoreTooNew(
+            path, f"its schema version is {version}; this version supports {SCHEMA_VERSION}"
+        )
     if application_id == APPLICATION_ID and version == SCHEMA_VERSION:
         return True
     if tables or application_id:
@@ -158,14 +160,14 @@ def _enable_wal(connection: sqlite3.Connection, options: SqliteOptions) -> None:
         with closing(connection.execute("PRAGMA journal_mode=WAL")) as answer:
             (mode,) = answer.fetchone()
     if mode != "wal":
-        why = f"its file system knows no write-ahead log, only {mode}: a network's, perhaps"
+        why = f"its file system supports no write-ahead log, only {mode}; use a local disk"
         raise StoreFailed(str(options.path), why)
 
 
 def _create(connection: sqlite3.Connection, options: SqliteOptions) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _is_store(connection, options):  # nobody was faster
+        if not _is_store(connection, options):  # unless another process was faster
             for statement in TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")

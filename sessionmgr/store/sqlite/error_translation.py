@@ -1,4 +1,4 @@
-"""What SQLite and the system say of a file, as errors that say what to do."""
+"""Translation of SQLite's and the system's errors into errors of the store, which name a remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sessionmgr.store.errors import (
 )
 
 BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-"""Another one is at it; the same again may succeed."""
+"""Another connection holds the lock; a retry may succeed."""
 
 FATAL: Final = frozenset(
     {
@@ -33,9 +33,9 @@ FATAL: Final = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
-"""After these a transaction is not to be gone on with."""
+"""After these a transaction must be rolled back."""
 
-# What the system answers when a file may not grow comes as one of these, unless it is ENOSPC.
+# The system's refusal to let a file grow is reported as one of these, unless it is ENOSPC.
 _NOT_WRITTEN: Final = frozenset(
     {
         sqlite3.SQLITE_IOERR_WRITE,
@@ -49,12 +49,12 @@ _HARDLY_ANYTHING: Final = 1 << 20  # bytes: with less, a disk is full
 
 
 def error_code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary code, or 0 where the error is of its Python side."""
+    """Return SQLite's primary code, or 0 if the error is from its Python module."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def translate_error(path: Path, error: sqlite3.Error) -> StoreError:
-    """Return what the error means to somebody who has only the path."""
+    """Return the store's error for an error of SQLite."""
     code, name = error_code(error), str(path)
     if code in BUSY:
         return StoreBusy(name, error)
@@ -94,7 +94,7 @@ def _size_limit() -> float:
 
 
 def read_only_error(path: Path) -> StoreReadOnly | None:
-    """Say whether it is permission that is lacking, and for what."""
+    """Return the error for a missing write permission, if one is missing."""
     if os.access(path, os.F_OK) and not os.access(path, os.W_OK):
         return StoreReadOnly(str(path), "the file is read-only")
     if os.access(path.parent, os.F_OK) and not os.access(path.parent, os.W_OK | os.X_OK):
@@ -109,17 +109,17 @@ def check_path(path: Path) -> None:
     connection of this process has on it.
 
     Raises:
-        StorePathInvalid: It is a directory, or in none.
+        StorePathInvalid: It is a directory, or its directory does not exist.
         StoreReadOnly: The file or its directory may not be written.
     """
     try:
         if path.is_dir():
             raise StorePathInvalid(str(path), "it is a directory")
         if not path.parent.is_dir():
-            raise StorePathInvalid(str(path), f"there is no directory {path.parent}")
+            raise StorePathInvalid(str(path), f"no such directory: {path.parent}")
         if path.exists() and not path.is_file():
-            raise StorePathInvalid(str(path), "it is no regular file")
-        # SQLite would take a file of a single byte for an empty one, and write over it.
+            raise StorePathInvalid(str(path), "it is not a regular file")
+        # SQLite would treat a file of a single byte as an empty database, and overwrite it.
         if path.exists() and 0 < path.stat().st_size < _HEADER:
             raise NotAStore(str(path), "it is too short")
         if lacking := read_only_error(path):

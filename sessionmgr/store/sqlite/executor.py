@@ -1,8 +1,8 @@
-"""Where work on a connection is done: in a thread of its own, or inline.
+"""Executors of database work: in a thread for each connection, or inline.
 
-Work is handed over as jobs, and a task that awaits one may be cancelled at any time: a disk that
-hangs then holds up a thread, and no task. Inline, the same work is done in the caller's task: for
-virtual time, in which one seed makes one schedule.
+Work is passed as jobs, and a task that awaits one may be cancelled at any time: a disk that hangs
+then blocks a thread, and no task. Inline, the same work runs in the caller's task: for virtual
+time, in which one seed makes one schedule.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     Done: TypeAlias = Callable[[Sequence["DatabaseJob"]], None]
 
 IDLE: Final = 0.2
-"""Seconds without work after which there is time for what can wait."""
+"""Seconds without a job after which idle work runs."""
 GROUP_ROWS: Final = 4096
 """Maximum number of rows that are committed together."""
 
 
 class DatabaseJob:
-    """Some work on a connection, how much it is, and the task that waits for it."""
+    """Job: some work on a connection, its size, and the task that waits for it."""
 
-    __slots__ = ("abandoned", "outcome", "rings", "rows", "size", "task", "work")
+    __slots__ = ("abandoned", "notifications", "outcome", "rows", "size", "task", "work")
 
     def __init__(
         self,
         work: Callable[[sqlite3.Connection], object],
         rows: int = 1,
         size: int = 0,
-        rings: Iterable[tuple[tuple[str, str], int]] = (),
+        notifications: Iterable[tuple[tuple[str, str], int]] = (),
     ) -> None:
         self.work = work
         self.rows = rows
         self.size = size
-        self.rings = rings
-        """Which waiters are to be told which number, once the work is done."""
+        self.notifications = notifications
+        """Notifications of waiters that are due once the work is done."""
         self.task: Task | None = None
         self.outcome: outcome.Outcome[object] | None = None
         self.abandoned = False
 
 
-# --- the owners of connections -------------------------------------------------------------------
+# --- workers, which own the connections ----------------------------------------------------------
 
 
 class ConnectionWorker:
-    """One connection's owner. All but `rows` runs in the executor's thread."""
+    """Owner of one connection. All but `rows` runs in the executor's thread."""
 
     rows: int = 1
-    """How many rows of jobs are taken together."""
+    """Maximum number of rows of jobs that run together."""
 
     def __init__(self, options: SqliteOptions) -> None:
         self.options: Final = options
@@ -87,11 +87,11 @@ class ConnectionWorker:
         raise NotImplementedError
 
     def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
-        """Do the jobs and note their outcomes; what it raises is the outcome of all of them."""
+        """Run the jobs and set their outcomes; an exception raised here is the outcome of all."""
         raise NotImplementedError
 
     def run_idle_work(self) -> bool:
-        """Do something that can wait; return whether more of it is left."""
+        """Do some work that can wait; return whether more of it is left."""
         return False
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class ConnectionWorker:
         self.connection.close()
 
     def error(self, error: BaseException) -> outcome.Error:
-        """Return the outcome of a job that raised this."""
+        """Return the outcome of a job that raised this error."""
         if isinstance(error, sqlite3.Error):
             translated = translate_error(self.options.path, error)
             translated.__cause__ = error
@@ -113,11 +113,10 @@ class ConnectionWorker:
 
 
 class WriteWorker(ConnectionWorker):
-    """Commits jobs in groups: one transaction for all that is there.
+    """Worker that commits jobs in groups: one transaction for all waiting jobs.
 
-    A job that is refused leaves the others of its group alone: then all of them are done once more,
-    each behind a savepoint of its own. When the disk refuses, all of them fail, and none is half
-    done.
+    A refused job does not affect the others of its group: all of them are run once more, each
+    within a savepoint of its own. If the disk refuses, all of them fail, and none is partly stored.
     """
 
     rows = GROUP_ROWS
@@ -127,15 +126,15 @@ class WriteWorker(ConnectionWorker):
     ) -> None:
         super().__init__(options)
         self._rolled_back: Final = rolled_back
-        """Called when what was written is not stored."""
+        """Called when written data was not committed."""
         self._dirty = False
 
     def open(self) -> None:
-        """Open the file, or make it."""
+        """Open or create the file."""
         self._connection = open_writer(self.options)
 
     def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
-        """Commit what the jobs do."""
+        """Run the jobs and commit."""
         wanted = [job for job in jobs if not job.abandoned]
         committed = outcome.capture(self._commit, wanted)
         self._dirty = True
@@ -146,7 +145,7 @@ class WriteWorker(ConnectionWorker):
                 job.outcome = self.error(committed.error)
 
     def _commit(self, jobs: Sequence[DatabaseJob]) -> None:
-        # Refusals are rare, and savepoints are a third of all statements otherwise.
+        # Refusals are rare, and otherwise savepoints would be a third of all statements.
         execute = self.connection.execute
         execute("BEGIN IMMEDIATE")
         if all(self._run_job(job) for job in jobs):
@@ -166,7 +165,7 @@ class WriteWorker(ConnectionWorker):
         execute("COMMIT")
 
     def _run_job(self, job: DatabaseJob) -> bool:
-        """Do a job; False if it was refused."""
+        """Run a job; return False if it was refused."""
         job.outcome = outcome.capture(job.work, self.connection)
         if isinstance(job.outcome, outcome.Value):
             return True
@@ -177,28 +176,28 @@ class WriteWorker(ConnectionWorker):
         return False
 
     def run_idle_work(self) -> bool:
-        """Move what was written from the log into the file, so that no commit has to."""
+        """Checkpoint the log into the file, so that no commit has to."""
         if self._dirty:
             self._dirty = False
             outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(PASSIVE)")
         return False
 
     def close(self) -> None:
-        """Move the log into the file, if no other process uses it, and close the connection."""
+        """Checkpoint the log, if no other process uses the file, and close the connection."""
         outcome.capture(self.connection.execute, "PRAGMA busy_timeout=100")
         outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
         super().close()
 
 
 class ReadWorker(ConnectionWorker):
-    """Does one job after the other, each on one state of the file."""
+    """Worker that runs one job after the other, each on one state of the file."""
 
     def open(self) -> None:
         """Open the file."""
         self._connection = open_reader(self.options)
 
     def run_jobs(self, jobs: Sequence[DatabaseJob]) -> None:
-        """Read what the jobs want."""
+        """Run the jobs."""
         for job in jobs:
             if not job.abandoned:
                 job.outcome = outcome.capture(self._read, job)
@@ -213,7 +212,7 @@ class ReadWorker(ConnectionWorker):
 
 def _work(worker: ConnectionWorker, jobs: Sequence[DatabaseJob]) -> None:
     worked = outcome.capture(worker.run_jobs, jobs)
-    if isinstance(worked, outcome.Error):  # a mistake of ours: no task is to wait for ever
+    if isinstance(worked, outcome.Error):  # a bug: the waiting tasks must not wait forever
         for job in jobs:
             job.outcome = outcome.Error(worked.error)
 
@@ -222,7 +221,7 @@ def _work(worker: ConnectionWorker, jobs: Sequence[DatabaseJob]) -> None:
 
 
 class InlineExecutor:
-    """Does each job at once, in the task that wants it."""
+    """Executor that runs each job at once, in the calling task."""
 
     def __init__(self, worker: ConnectionWorker, done: Done) -> None:
         self._worker: Final = worker
@@ -230,28 +229,33 @@ class InlineExecutor:
         self._is_open = False
 
     async def start(self) -> None:
-        """Open what is worked on."""
+        """Open the connections."""
         await checkpoint_if_cancelled()
         self._worker.open()
         self._is_open = True
 
     async def do(self, job: DatabaseJob) -> object:
-        """Do the job."""
+        """Run the job."""
         _work(self._worker, [job])
         self._done([job])
-        await cancel_shielded_checkpoint()  # what is stored is to be known
+        await cancel_shielded_checkpoint()  # a caller must learn that its data is stored
         assert job.outcome is not None
         return job.outcome.unwrap()
 
     async def close(self) -> None:
-        """Close what was worked on."""
+        """Close the connections."""
         if self._is_open:
             self._worker.close()
         await cancel_shielded_checkpoint()
 
 
 class ThreadExecutor:
-    """Does jobs in one thread per worker, in the order they came."""
+    """Executor with one thread for each worker; jobs run in the order of their submission.
+
+    Threads and tasks share no lock. Only trio's thread sets `task` and resumes tasks; only a
+    worker's thread sets `outcome`, before it posts the job back. A cancelled task sets `abandoned`
+    and leaves: the thread skips the job, or its outcome is dropped if the work has begun.
+    """
 
     def __init__(self, name: str, workers: Sequence[ConnectionWorker], done: Done) -> None:
         self._name: Final = name
@@ -263,13 +267,13 @@ class ThreadExecutor:
         self._ended: Final = trio.Event()
 
     async def start(self) -> None:
-        """Start the threads, and open what they work on."""
+        """Start the threads, and open their connections."""
         self._token = current_trio_token()
         opening: list[DatabaseJob] = []
         for worker in self._workers:
             job = DatabaseJob(lambda _: None)
             opening.append(job)
-            # A daemon: a disk that hangs must not keep the program from ending.
+            # A daemon thread: a disk that hangs must not keep the program from ending.
             target = threading.Thread(
                 target=self._serve, args=(worker, job), name=self._name, daemon=True
             )
@@ -284,7 +288,7 @@ class ThreadExecutor:
     async def do(self, job: DatabaseJob) -> object:
         """Return what the job's work returns, or raise what it raises.
 
-        If this is cancelled, the work may have been done, or may yet be.
+        If this is cancelled, the work may have been done, or may be done later.
         """
         self._queue.put(job)
         return await self._sleep(job)
@@ -299,7 +303,7 @@ class ThreadExecutor:
         return await wait_task_rescheduled(abort)
 
     async def close(self) -> None:
-        """Finish what was handed over, and wait until the threads have ended."""
+        """Finish all jobs, and wait until the threads have ended."""
         for _ in self._workers:
             self._queue.put(None)
         if self._running:
@@ -321,7 +325,7 @@ class ThreadExecutor:
         self._post_outcomes(self._end)
 
     def _next_jobs(self, worker: ConnectionWorker) -> tuple[list[DatabaseJob], bool]:
-        """Wait for a job; return it with those that came meanwhile."""
+        """Wait for a job; return it with all jobs that are queued, and whether more will follow."""
         job = self._next(worker)
         jobs: list[DatabaseJob] = []
         rows = 0
@@ -347,7 +351,7 @@ class ThreadExecutor:
 
     def _post_outcomes(self, sync: Callable[..., object], *args: object) -> None:
         assert self._token is not None
-        with suppress(trio.RunFinishedError):  # no task is left to be told
+        with suppress(trio.RunFinishedError):  # no task waits any more
             self._token.run_sync_soon(sync, *args)
 
     # --- back in trio ----------------------------------------------------------------------------

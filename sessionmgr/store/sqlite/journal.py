@@ -1,10 +1,9 @@
-"""Writing sessions, runs and events: the appends of many sessions by few statements.
+"""Writing sessions, runs and events: the appends of many sessions with few statements.
 
-Each statement is a turn at the interpreter's lock, for which the writer's thread waits while the
-main thread is busy. So nearly all appends, which only add events to runs that are stored already,
-are written together, and what is stored of their sessions and runs is remembered from one group to
-the next. That is forgotten as soon as anything else has written to the file or a transaction was
-rolled back.
+After each statement the writer's thread waits for the interpreter's lock while the main thread is
+busy. So nearly all appends, which only add events to runs that are stored already, are written
+together, and the stored state of their sessions and runs is cached from one group to the next. The
+cache is cleared as soon as anything else has written to the file or a transaction was rolled back.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
 TOGETHER: Final = 64
 """Maximum number of rows that one statement inserts."""
 REMEMBERED: Final = 20_000
-"""Maximum number of sessions that are remembered."""
+"""Maximum number of sessions in the cache."""
 
 
 class GroupWriter:
-    """Writes groups of appends, in the writer's thread and within its transaction."""
+    """Writer of groups of appends, in the writer's thread and within its transaction."""
 
     def __init__(self) -> None:
         self._known: dict[str, StoredState] = {}
@@ -50,15 +49,15 @@ class GroupWriter:
         self._has_looked = False
 
     def clear_cache(self) -> None:
-        """Remember nothing: a transaction was rolled back."""
+        """Clear the cache: a transaction was rolled back."""
         self._known.clear()
         self._version = None
 
     def saw_no_other_commits(self) -> bool:
-        """Return whether a group was written since this was last asked, and no other's commit seen.
+        """Return whether a group was written since the last call without seeing others' commits.
 
-        Then whoever looks for what others have written need not look. A commit that came after the
-        group is seen by the next one, or looked for by whoever asks when there was none.
+        If so, the poller need not look for other processes' commits. A commit after the group is
+        seen by the next group, or by the poller if there is none.
         """
         has_looked, self._has_looked = self._has_looked, False
         if self._others_wrote:
@@ -67,14 +66,14 @@ class GroupWriter:
         return has_looked
 
     def mark_unseen_commits(self) -> None:
-        """Have the next who asks look: what others have written was not passed on."""
+        """Let the next call return False: the poller must look for other processes' commits."""
         self._others_wrote = True
 
     def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[AppendResult]:
         """Store all of these batches.
 
         Raises:
-            AppendRefused: One of them is refused: then the transaction is to be rolled back.
+            AppendRefused: One of them is refused: the transaction must be rolled back.
         """
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         self._others_wrote |= self._seen != version
@@ -103,17 +102,15 @@ class GroupWriter:
         return outcomes
 
     def _add(self, plain: _PlainBatches, append: Append) -> bool:
-        """Add a plain batch; False if it is to be looked at more closely."""
+        """Add a plain batch; return False if it needs the complete checks."""
         known = self._known.get(append.session_id)
         if known is not None and plain.add(append, known):
             return True
-        plain.write()  # what is looked up is to be there
+        plain.write()  # the lookup must find these rows
         known = find_stored(
             plain.connection, append.session_id, {row.run_id for row in append.rows}
         )
-        if known is None or any(
-            facts.session_id != append.session_id for facts in known.facts.values()
-        ):
+        if known is None or any(run.session_id != append.session_id for run in known.runs.values()):
             return False
         self._known[append.session_id] = known
         return plain.add(append, known)
@@ -136,18 +133,18 @@ def _is_plain(append: Append) -> bool:
 class _PlainBatches:
     """Events of several sessions, until they are written.
 
-    The values of all rows are in one list, and no row is a tuple: several hundred of these at a
-    time would have the garbage collector run once a group, for longer than all that is done here.
+    The values of all rows are in one list, and no row is a tuple: several hundred tuples at a time
+    would start the garbage collector once a group, which takes longer than the rest of this class.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
         self._events: list[object] = []
         self._sessions: dict[int, int] = {}
-        self._runs: dict[int, int] = {}
-        """The last number of each run, and"""
-        self._begun: dict[int, int] = {}
-        """its first one in here."""
+        self._lasts: dict[int, int] = {}
+        """Last number of each run."""
+        self._firsts: dict[int, int] = {}
+        """First number of each run among these events."""
 
     def add(self, append: Append, stored: StoredState) -> bool:
         """Add the events of a batch if they follow what is stored, and end no run."""
@@ -164,31 +161,31 @@ class _PlainBatches:
             key = keys[row.run_id]
             events += (session, batch, row.seq, key, row.type, row.body)
             if key is not None:
-                self._runs[key] = row.seq
-                self._begun.setdefault(key, row.seq)
+                self._lasts[key] = row.seq
+                self._firsts.setdefault(key, row.seq)
             batch = None
         self._sessions[session] = stored.last = seq - 1
         return True
 
     def write(self) -> None:
-        """Write what was added."""
+        """Write the added events."""
         if not self._events:
             return
         self._execute(_insert_events, self._events, 6)
         runs: list[object] = []
-        for key, last in self._runs.items():
-            runs += (self._begun[key], last, key)
+        for key, last in self._lasts.items():
+            runs += (self._firsts[key], last, key)
         self._execute(_update_runs, runs, 3)
         sessions: list[object] = []
         for key, last in self._sessions.items():
             sessions += (last, key)
         self._execute(_update_sessions, sessions, 2)
-        self._events, self._sessions, self._runs, self._begun = [], {}, {}, {}
+        self._events, self._sessions, self._lasts, self._firsts = [], {}, {}, {}
 
     def _execute(self, statement: Callable[[int], str], values: list[object], columns: int) -> None:
         at, together = 0, TOGETHER
         while at < len(values):
-            while together * columns > len(values) - at:  # few lengths: they are prepared once
+            while together * columns > len(values) - at:  # few lengths: statements are reused
                 together //= 2
             end = at + together * columns
             self.connection.execute(statement(together), values[at:end])
@@ -196,7 +193,7 @@ class _PlainBatches:
 
 
 def create_session(connection: Connection, session: NewSession) -> None:
-    """Store a new session, unless the very same is there."""
+    """Store a new session, unless the same one is stored."""
     made = connection.execute(
         "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
         " (?, ?, ?, coalesce((SELECT fence FROM leases WHERE name = ?), 0), 0, ?)"
@@ -225,7 +222,7 @@ def append_one(connection: Connection, append: Append) -> AppendResult:
     check_fence(append, stored.fence)
     if is_duplicate(append, last, _batch_starting_at(connection, session, append.first, last)):
         return AppendResult(append.rows[-1].seq, duplicate=True)
-    check_runs(append, ends, stored.facts)
+    check_runs(append, ends, stored.runs)
     for data in append.blobs:
         put_blob(connection, hashlib.sha256(data).hexdigest(), data)
     for snapshot in append.snapshots:
@@ -246,7 +243,7 @@ def append_one(connection: Connection, append: Append) -> AppendResult:
 
 
 def _batch_starting_at(connection: Connection, session: int, first: int, last: int) -> str | None:
-    """Return the identity of the batch that begins with a number, if one does."""
+    """Return the identity of the batch that begins with a number, if there is one."""
     if first > last:
         return None
     found = connection.execute(
@@ -256,23 +253,23 @@ def _batch_starting_at(connection: Connection, session: int, first: int, last: i
 
 
 class StoredState:
-    """What is stored of an append's session, and of the runs that it names."""
+    """Stored state of an append's session, and of the runs that it names."""
 
-    __slots__ = ("facts", "fence", "keys", "last", "session")
+    __slots__ = ("fence", "keys", "last", "runs", "session")
 
     def __init__(self, session: int, fence: int, last: int) -> None:
         self.session: Final = session
         self.fence: Final = fence
         self.last = last
         self.keys: Final[dict[str | None, int | None]] = {None: None}
-        self.facts: Final[dict[str, KnownRun]] = {}
+        self.runs: Final[dict[str, KnownRun]] = {}
 
 
 def find_stored(
     connection: Connection, session_id: str, named: Collection[str | None]
 ) -> StoredState | None:
-    """Look for a session, and for the runs that its append names."""
-    # Most appends name one run: it takes the same statement as the session.
+    """Return the stored state of a session, and of the runs that its append names."""
+    # Most appends name one run, which the same statement reads with the session.
     run_ids = [each for each in named if each is not None]
     usual = run_ids.pop() if run_ids else None
     found = connection.execute(
@@ -296,7 +293,7 @@ def find_stored(
                 "SELECT session_id FROM sessions WHERE key = ?", (owner,)
             ).fetchone()
         stored.keys[run_id] = key
-        stored.facts[run_id] = KnownRun(owned_by, status)
+        stored.runs[run_id] = KnownRun(owned_by, status)
     return stored
 
 
@@ -349,7 +346,7 @@ def _write_events(
 def _seq_ranges(append: Append) -> dict[str, tuple[int, int]]:
     """Return the first and the last number of each run's events in the batch."""
     run_ids = {row.run_id for row in append.rows}
-    if len(run_ids) == 1:  # as most batches have it
+    if len(run_ids) == 1:  # the usual case
         (run_id,) = run_ids
         return {} if run_id is None else {run_id: (append.first, append.rows[-1].seq)}
     last = {row.run_id: row.seq for row in append.rows}
@@ -379,7 +376,7 @@ def _insert_events(count: int) -> str:
 
 @cache
 def _update_runs(count: int) -> str:
-    if count == 1:  # a lone session
+    if count == 1:  # a single session
         return "UPDATE runs SET first = coalesce(first, ?), last = ? WHERE key = ?"
     places = ", ".join(["(?, ?, ?)"] * count)
     return (

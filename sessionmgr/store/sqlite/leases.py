@@ -1,4 +1,4 @@
-"""Leases, and requests from other processes."""
+"""Statements for leases, and for requests of other processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _columns(owner: LeaseOwner) -> tuple[str, int, int, str, str]:
 
 
 def _owner(columns: list[Any]) -> LeaseOwner:
-    """Read an owner; an earlier version stored no namespace."""
+    """Decode an owner; an earlier version stored no namespace."""
     boot_id, pid, start, name, namespace = columns
     return LeaseOwner(boot_id, pid, start, name, namespace or "")
 
@@ -32,7 +32,7 @@ def acquire(
     ttl: int,
     over: Lease | None = None,
 ) -> Lease:
-    """Take the lease, unless an owner other than `over` holds one: then return that one."""
+    """Acquire the lease, unless an owner other than `over` holds one: then return that one."""
     known, last, expires, *held_by = connection.execute(
         "SELECT (SELECT fence FROM sessions WHERE session_id = :name),"
         f" fence, expires, {OWNER}"
@@ -54,7 +54,7 @@ def acquire(
 
 
 def renew(connection: Connection, name: str, fence: int, *, now: int, ttl: int) -> Lease:
-    """Hold the lease until `now + ttl`."""
+    """Extend the lease until `now + ttl`."""
     found = connection.execute(
         f"SELECT fence, expires, {OWNER} FROM leases WHERE name = ?", (name,)
     ).fetchone()
@@ -66,7 +66,7 @@ def renew(connection: Connection, name: str, fence: int, *, now: int, ttl: int) 
 
 
 def release(connection: Connection, name: str, fence: int) -> None:
-    """Give the lease back, if it is still this one; its fence stays known."""
+    """Release the lease, if it is still this one; its fence remains stored."""
     connection.execute(
         "UPDATE leases SET expires = NULL WHERE name = ? AND fence = ?", (name, fence)
     )
@@ -89,7 +89,7 @@ REQUEST: Final = f"SELECT number, request_id, kind, target, at, body, result, {O
 
 
 def submit(connection: Connection, request: Request) -> int:
-    """Store a request, unless the very same is there; return its number."""
+    """Store a request, unless the same one is stored; return its number."""
     found = find_request(connection, request.request_id)
     if found is None:
         number = connection.execute(
@@ -113,7 +113,7 @@ def request(connection: Connection, request_id: str) -> StoredRequest:
     """Return the request.
 
     Raises:
-        UnknownId: There is none.
+        UnknownId: There is no such request.
     """
     found = find_request(connection, request_id)
     if found is None:
@@ -122,7 +122,7 @@ def request(connection: Connection, request_id: str) -> StoredRequest:
 
 
 def requests(connection: Connection, *, after: int = 0, limit: int = 100) -> list[StoredRequest]:
-    """Return requests that nobody has completed, with numbers above `after`."""
+    """Return requests that are not completed, with numbers above `after`."""
     condition = " WHERE result IS NULL AND number > ? ORDER BY number LIMIT ?"
     return _requests(connection, condition, after, limit)
 
@@ -137,9 +137,9 @@ def last_request(connection: Connection) -> int:
 def claim_request(
     connection: Connection, request_id: str, owner: LeaseOwner, over: LeaseOwner | None
 ) -> LeaseOwner | None:
-    """Give the request to this owner, also out of the hands of `over`; return who has it then.
+    """Assign the request to this owner, also if `over` has it; return its owner then.
 
-    Nobody has a request that is completed.
+    A completed request has no owner.
     """
     found = request(connection, request_id)
     if found.result is not None:

@@ -1,4 +1,4 @@
-"""Probes whether another connection holds a store's write lock."""
+"""Probe: whether another connection holds a store's write lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading sessions, runs and events."""
+"""Queries of sessions, runs and events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUN: Final = (
 
 
 class WhereClause:
-    """Conditions that all must hold, and what they compare with."""
+    """Conditions joined by AND, and their parameters."""
 
     def __init__(self) -> None:
         self._conditions: list[str] = []
@@ -50,7 +50,7 @@ def find_session(connection: Connection, session_id: str) -> tuple[int, int]:
     """Return the session's key and last number.
 
     Raises:
-        UnknownId: There is none.
+        UnknownId: There is no such session.
     """
     found = connection.execute(
         "SELECT key, last FROM sessions WHERE session_id = ?", (session_id,)
@@ -62,7 +62,7 @@ def find_session(connection: Connection, session_id: str) -> tuple[int, int]:
 
 
 def session(connection: Connection, session_id: str) -> StoredSession:
-    """Return the session as it stands."""
+    """Return the stored session."""
     row = connection.execute(f"{SESSION} WHERE session_id = ?", (session_id,)).fetchone()
     if row is None:
         raise UnknownId("session", session_id)
@@ -95,7 +95,7 @@ def sessions(
 
 
 def run(connection: Connection, run_id: str) -> StoredRun:
-    """Return the run as it stands."""
+    """Return the stored run."""
     row = connection.execute(f"{RUN} WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
         raise UnknownId("run", run_id)
@@ -121,7 +121,7 @@ def runs(
         where.add("provider = ?", provider)
     if statuses is not None:
         where.add_in("status", statuses)
-        if set(statuses) <= {"pending", "running"}:  # few of many: the index has them all
+        if set(statuses) <= {"pending", "running"}:  # few of many: an index contains all of them
             where.add("status IN ('pending', 'running')")
     rows = connection.execute(
         f"{RUN}{where} ORDER BY runs.key DESC LIMIT ?", (*where.values, limit + 1)
@@ -197,7 +197,7 @@ def events(
         ).fetchone()
         if found is None or found[1] is None:
             return EventPage((), max(after, end), more=False)
-        # A run's events lie between its first and its last.
+        # A run's events are between its first and its last number.
         low, high = max(low, found[1] - 1), min(high, found[2])
         wanted.add("run = ?", found[0])
     if types is not None:
@@ -233,7 +233,7 @@ def _pruned_ranges(
     connection: Connection, key: int, low: int, high: int, wanted: WhereClause
 ) -> Iterator[PrunedRange]:
     conditions = str(wanted).replace(" WHERE ", " AND ", 1)
-    # Holes do not overlap, so only the last that begins before the range can reach into it.
+    # Pruned ranges do not overlap, so only the last that begins before the page can reach into it.
     cursor = connection.execute(
         "SELECT first, last FROM holes WHERE session = ? AND first <= ? AND last > ?"
         " AND first >= coalesce((SELECT max(first) FROM holes WHERE session = ?"

@@ -1,9 +1,8 @@
-"""Drops streamed deltas, removes whole sessions, and returns free pages of the file to the disk.
+"""Retention: drops streamed deltas, removes sessions, and returns free pages to the disk.
 
-All of it is done in steps, so that appends go in between. One transaction removes a session with
-all its rows. Its images are removed if no remaining event
-names them. An image is stored a moment before the event that names it, so this happens only while
-no lease is held.
+All of it runs in steps, so that appends run in between. One transaction removes a session with all
+its rows. Its images are removed if no remaining event names them. An image is stored a moment
+before the event that names it, so this happens only while no lease is held.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _OLD: Final = """
 
 
 class WriteFunction(Protocol):
-    """Has something written in a transaction: the store's `write`."""
+    """Function that runs work in a write transaction: the store's `write`."""
 
     def __call__(self, work: Callable[[sqlite3.Connection], T], *, rows: int = 1) -> Awaitable[T]:
         """Return what `work` returns, once it is committed."""
@@ -102,7 +101,7 @@ async def _limit_wal(write: WriteFunction) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        # Bounded by the patience for others' locks; a closed file has no log any more.
+        # The wait is bounded by the time limit for locks; a closed file has no log any more.
         with trio.CancelScope(shield=True), suppress(StoreError):
             await write(partial(_restore_wal, pages=CHECKPOINT_PAGES))
 
@@ -169,7 +168,7 @@ def _remove_one(
 ) -> tuple[int, RemovalResult, set[str]] | None:
     """Remove the next session above a key; return its key, the totals, and the images it named.
 
-    None: there is no further one.
+    The result is None if there is no further session.
     """
     found = connection.execute(_OLD, (after, before, session_id, session_id, before)).fetchone()
     if found is None:
@@ -213,12 +212,12 @@ def _remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Rem
 
 
 def _remove_requests(connection: sqlite3.Connection, before: int) -> None:
-    """Remove requests older than that: no program waits for their answers any more."""
+    """Remove requests older than that: no program waits for their results any more."""
     connection.execute("DELETE FROM requests WHERE at < ?", (before,))
 
 
 def _restore_wal(connection: sqlite3.Connection, pages: int) -> None:
-    """Checkpoint the log into the file whenever it has so many pages."""
+    """Restore the automatic checkpoint whenever the log has so many pages."""
     connection.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
 
 
@@ -242,7 +241,7 @@ class RewriteResult(Struct, frozen=True):
 def rewrite_file(path: Path) -> RewriteResult:
     """Rewrite a file of an earlier version without its free pages.
 
-    A file of a later version returns them without that.
+    A file of a later version returns its free pages and needs no rewriting.
 
     Raises:
         StoreUnusable: The file is unusable.
@@ -266,7 +265,7 @@ def _rewrite(connection: sqlite3.Connection, path: Path) -> RewriteResult:
     needed = ROOM_TO_REWRITE * (pages - free) * page_size
     if shutil.disk_usage(path.parent).free < needed:
         megabytes = needed / 1_000_000
-        return RewriteResult(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
+        return RewriteResult(why_not=f"rewriting it needs {megabytes:.0f} MB of free disk space")
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
     connection.execute("VACUUM").close()
     with suppress(sqlite3.Error):  # otherwise the last connection does it at its close

@@ -1,10 +1,10 @@
-"""What stands in the file: tables, and the marks by which a store is known.
+"""Schema: the tables, and the application id and version that identify a store.
 
-Sessions and runs have integer keys, and an event is a row at the end of one table, found by one
-index: rows of many sessions come in turn, and a table in their order would be torn apart by them.
-The identity of a batch stands in its first event alone. Blobs lie in the file as well: it stays
-one file to copy, a blob is stored for good when the transaction is, nothing is left lying about
-after a crash, and the images that agents send are of the size that SQLite reads as fast as files.
+Sessions and runs have integer keys, and events are appended to one table with one index: the rows
+of many sessions arrive interleaved, and a table in the order of sessions would be fragmented. Only
+the first event of a batch has the batch's identity. Blobs are in the same file: so the store
+remains one file to copy, a blob is durable when its transaction is, and a crash leaves nothing
+behind. The images that agents send have sizes that SQLite reads as fast as files.
 """
 
 from typing import Final

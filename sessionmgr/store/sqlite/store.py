@@ -1,4 +1,9 @@
-"""The SQLite store, whole: what it writes, what it reads, and who is told of a commit."""
+"""SQLite store: its connections, its transactions, and the notification of commits.
+
+Two laws hold. Data is durable before it is visible: a task is notified only after the commit, so no
+reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so no
+commit can fall between its look and its wait.
+"""
 
 from __future__ import annotations
 
@@ -57,14 +62,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Executor: TypeAlias = Literal["thread", "inline"]
-"""Where SQL runs: in threads of its own, or in the task that wants it, for virtual time."""
+"""Where SQL runs: in threads of its own, or inline in the calling task, for virtual time."""
 
 READERS: Final = 2
 PENDING_ROWS: Final = 16_384
 PENDING_BYTES: Final = 64 * 1024 * 1024
-"""So much may wait to be written; who has more waits for room."""
+"""Maximum number of bytes that wait to be written; further writes wait."""
 GRACE: Final = 5.0
-"""Seconds that closing waits for a disk."""
+"""Seconds that closing waits for the disk."""
 
 
 def _size(appends: Sequence[Append]) -> int:
@@ -78,13 +83,13 @@ def _notify(append: Append) -> tuple[ChangeKey, int]:
 
 
 def _no_notification(jobs: Sequence[DatabaseJob]) -> None:
-    """Nobody but the reader wants to know that something was read."""
+    """Do nothing: a read changes nothing that a task could wait for."""
 
 
 def reads(
     query: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
-    """Make a method of a query: with its parameters, but for the connection."""
+    """Return a method that runs a query; it takes the query's parameters but for the connection."""
 
     async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda connection: query(connection, *args, **kwargs))
@@ -96,7 +101,7 @@ def reads(
 def writes(
     change: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
-    """Make a method of a change, likewise."""
+    """Return a method that runs a change, likewise."""
 
     async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda connection: change(connection, *args, **kwargs))
@@ -106,19 +111,19 @@ def writes(
 
 
 class SqliteStore:
-    """A store in a file; `open_sqlite_store` opens it. One connection writes, some read."""
+    """Store in a file; `open_sqlite_store` opens it. One connection writes, the others read."""
 
     def __init__(self, options: SqliteOptions, executor: Executor, poll: float | None) -> None:
         self._options = options
-        self._bells = ChangeNotifier()
-        self._room = WriteQuota(PENDING_ROWS, PENDING_BYTES)
-        self._glance = ChangeDetector()
-        self._watch = ChangePoller(self._bells, self._find_changes, poll)
+        self._notifier = ChangeNotifier()
+        self._quota = WriteQuota(PENDING_ROWS, PENDING_BYTES)
+        self._detector = ChangeDetector()
+        self._poller = ChangePoller(self._notifier, self._find_changes, poll)
         self._closed = False
         self.commits = 0
-        """How many transactions have been written, or refused by the disk."""
-        self._group = journal.GroupWriter()
-        writer = WriteWorker(options, self._group.clear_cache)
+        """Number of transactions that were written, or refused by the disk."""
+        self._group_writer = journal.GroupWriter()
+        writer = WriteWorker(options, self._group_writer.clear_cache)
         readers = [ReadWorker(options) for _ in range(READERS)]
         self._writing: InlineExecutor | ThreadExecutor
         self._reading: InlineExecutor | ThreadExecutor
@@ -131,21 +136,21 @@ class SqliteStore:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         return self._options.path
 
     @property
     def pending(self) -> tuple[int, int, int]:
-        """Rows and bytes that are handed over and not written yet, and how many wait for room."""
-        return self._room.rows, self._room.size, self._room.waiting
+        """Rows and bytes that are not written yet, and the number of tasks that wait for room."""
+        return self._quota.rows, self._quota.size, self._quota.waiting
 
     async def start(self) -> None:
-        """Open the file, or make it."""
+        """Open or create the file."""
         await self._writing.start()
         await self._reading.start()
 
     async def aclose(self) -> None:
-        """Store what was handed over, and close; a disk that hangs is waited for in bounds."""
+        """Finish all writes and close; the wait for a disk that hangs is bounded."""
         self._closed = True
         with trio.move_on_after(GRACE, shield=True):
             await self._reading.close()
@@ -161,52 +166,51 @@ class SqliteStore:
         *,
         rows: int = 1,
         size: int = 0,
-        rings: Iterable[tuple[ChangeKey, int]] = (),
+        notifications: Iterable[tuple[ChangeKey, int]] = (),
     ) -> T:
-        """Have something written, with what else is to be written now, in one transaction."""
+        """Run a write, in one transaction with other waiting writes."""
         self._check_open()
-        await self._room.acquire(rows, size)
+        await self._quota.acquire(rows, size)
         if self._closed:
-            self._room.release(rows, size)
+            self._quota.release(rows, size)
             self._check_open()
-        return cast("T", await self._writing.do(DatabaseJob(work, rows, size, rings)))
+        return cast("T", await self._writing.do(DatabaseJob(work, rows, size, notifications)))
 
     def _notify_committed(self, jobs: Sequence[DatabaseJob]) -> None:
-        """Tell those who wait for it what is committed now, and not before."""
+        """Notify the tasks that wait for these commits, after the commit."""
         self.commits += 1
         for job in jobs:
-            self._room.release(job.rows, job.size)
-            if self._bells and isinstance(job.outcome, outcome.Value):
-                for key, number in job.rings:
-                    self._bells.notify(key, number)
+            self._quota.release(job.rows, job.size)
+            if self._notifier and isinstance(job.outcome, outcome.Value):
+                for key, number in job.notifications:
+                    self._notifier.notify(key, number)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Have something read, on one state of the file."""
+        """Run a read, on one state of the file."""
         self._check_open()
         return cast("T", await self._reading.do(DatabaseJob(work)))
 
     async def _find_changes(
         self, awaited: Mapping[ChangeKey, int]
     ) -> Sequence[tuple[ChangeKey, int]]:
-        if (
-            self._group.saw_no_other_commits()
-        ):  # a job wakes a thread, which costs more than its work
+        # A job wakes a thread, which costs more than its work.
+        if self._group_writer.saw_no_other_commits():
             await trio.lowlevel.checkpoint_if_cancelled()
             return ()
-        glance = self._glance
+        detector = self._detector
         try:
-            return await self.read(lambda connection: glance.find_changes(connection, awaited))
-        except BaseException:  # what it has found, or finds yet, reaches no waiter
-            self._glance = ChangeDetector()
-            self._group.mark_unseen_commits()
+            return await self.read(lambda connection: detector.find_changes(connection, awaited))
+        except BaseException:  # its result, present or future, reaches no task
+            self._detector = ChangeDetector()
+            self._group_writer.mark_unseen_commits()
             raise
 
     async def _wait(self, key: ChangeKey, after: int, read: Callable[[Connection], int]) -> int:
-        """Wait until `key` passes `after`; `read` says how far it is."""
-        # Listen first: what is committed while we read rings already.
-        with self._bells.subscribe(key, after) as waiter:
+        """Wait until `key` exceeds `after`; `read` returns the present number."""
+        # Subscribe first: a commit during the read must notify this task.
+        with self._notifier.subscribe(key, after) as waiter:
             waiter.advance(await self.read(read))
-            return await self._watch.wait(waiter)
+            return await self._poller.wait(waiter)
 
     # --- the journal -------------------------------------------------------------------------
 
@@ -229,7 +233,7 @@ class SqliteStore:
             try:
                 return await self._append_all(appends)
             except StoreFailed:
-                pass  # one may be too large, say
+                pass  # one may be too large, for example
             except (StoreClosed, StoreUnusable):
                 raise
             except Exception:  # noqa: BLE001  # its own outcome says which one is refused
@@ -244,10 +248,10 @@ class SqliteStore:
 
     async def _append_all(self, appends: Sequence[Append]) -> list[AppendResult]:
         return await self.write(
-            lambda connection: self._group.append_all(connection, appends),
+            lambda connection: self._group_writer.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
             size=_size(appends),
-            rings=map(_notify, appends),
+            notifications=map(_notify, appends),
         )
 
     async def wait(self, session_id: str, *, after: int) -> int:
@@ -266,7 +270,7 @@ class SqliteStore:
         """Remove sessions all of whose runs ended before then, one at a time."""
         return await retention.remove(self.write, before, session_id)
 
-    # --- the shelf ---------------------------------------------------------------------------
+    # --- blobs, snapshots, back-offs, metadata -----------------------------------------------
 
     blob = reads(blobs.blob)
     snapshot = reads(blobs.snapshot)
@@ -289,9 +293,9 @@ class SqliteStore:
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
         alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
-        """Take the lease, with a higher fence than any before."""
+        """Acquire the lease, with a higher fence than any before."""
         # This checks outside the transaction whether the holder is gone or alive; the transaction
-        # takes the lease over only if it is still the one that was checked (not renewed, say).
+        # replaces the lease only if it is still the one that was checked (and not renewed).
         lease = await self._acquire(name, owner, now, ttl)
         while lease.owner != owner:
             if is_lease_held(lease, now, gone, alive):
@@ -307,9 +311,9 @@ class SqliteStore:
     # --- requests ----------------------------------------------------------------------------
 
     async def submit(self, request: Request) -> int:
-        """Store a request, unless the very same is there; return its number."""
+        """Store a request, unless the same one is stored; return its number."""
         number = await self.write(lambda connection: lease_rows.submit(connection, request))
-        self._bells.notify(("requests", ""), number)
+        self._notifier.notify(("requests", ""), number)
         return number
 
     requests = reads(lease_rows.requests)
@@ -325,7 +329,7 @@ class SqliteStore:
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Say whether the request is now this owner's to carry out."""
+        """Return whether the request is now assigned to this owner alone."""
         over: LeaseOwner | None = None
         while True:
             taker = await self.write(
@@ -338,15 +342,15 @@ class SqliteStore:
             over = taker
 
     async def complete(self, request_id: str, result: bytes) -> None:
-        """Note what came of the request, if nothing has come of it yet."""
+        """Record the request's outcome, if it has none yet."""
         await self.write(
             lambda connection: lease_rows.complete(connection, request_id, result),
             size=len(result),
-            rings=[(("result", request_id), 1)],
+            notifications=[(("result", request_id), 1)],
         )
 
     async def wait_result(self, request_id: str) -> bytes:
-        """Wait until the request is completed; return what came of it."""
+        """Wait until the request is completed; return its result."""
         await self._wait(
             ("result", request_id),
             0,
@@ -367,17 +371,22 @@ async def open_sqlite_store(
     poll: float | None = 0.1,
     max_bytes: int | None = None,
 ) -> AsyncGenerator[SqliteStore]:
-    """Open the store in this file for the time of a block; a file that is not there is made.
+    """Open the store in this file for a block; create the file if it does not exist.
 
-    `durability="power"` flushes each commit to the disk, so that it survives a power failure as
-    well as our own end. `patience` is how long another process's lock is waited for, `poll` how
-    often other processes' writing is looked for while somebody waits (None: never, nobody else
-    uses the file). `executor="inline"` runs everything in the calling task: for virtual time, which
-    does not wait for threads. The file does not grow beyond `max_bytes`.
+    Args:
+        path: Path of the file, on a local disk.
+        durability: "process" makes commits survive the end of this process; "power" flushes each
+            commit to the disk, so that it survives a power failure too.
+        patience: Seconds to wait for another process's lock.
+        poll: Seconds between looks for other processes' changes while tasks wait for them; None if
+            no other process uses the file.
+        max_bytes: Maximum size of the file.
+        executor: "inline" runs all work in the calling task: for virtual time, which does not wait
+            for threads.
 
     Raises:
-        StoreUnusable: The file cannot be used; the class and the text say why. Nothing was
-            overwritten.
+        StoreUnusable: The file cannot be used; the class and the message name the reason. Nothing
+            was overwritten.
     """
     options = SqliteOptions(
         path=Path(path), durability=durability, patience=patience, max_bytes=max_bytes

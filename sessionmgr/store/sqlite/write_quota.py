@@ -1,4 +1,4 @@
-"""How much may wait to be written, and who waits for room."""
+"""Write quota: limits the data that waits to be written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio.lowlevel import (
 
 
 class WriteQuota:
-    """Rows and bytes that are under way; at most so many, but always one that comes alone."""
+    """Quota of rows and bytes in progress; one write of any size is always admitted alone."""
 
     def __init__(self, rows: int, size: int) -> None:
         self.max_rows = rows
@@ -26,7 +26,7 @@ class WriteQuota:
 
     @property
     def waiting(self) -> int:
-        """How many wait for room."""
+        """Number of tasks that wait for room."""
         return len(self._waiting)
 
     def _fits(self, rows: int, size: int) -> bool:
@@ -39,7 +39,7 @@ class WriteQuota:
         self.size += size
 
     async def acquire(self, rows: int, size: int) -> None:
-        """Wait, first come first served, until there is room for so much."""
+        """Wait, in order of arrival, until there is room for so much."""
         await checkpoint_if_cancelled()
         if not self._waiting and self._fits(rows, size):
             self._occupy(rows, size)
@@ -48,14 +48,14 @@ class WriteQuota:
 
         def abort(_: object) -> Abort:
             del self._waiting[task]
-            self._admit()  # those behind may need less
+            self._admit()  # smaller writes behind this one may fit
             return Abort.SUCCEEDED
 
         self._waiting[task] = rows, size
         await wait_task_rescheduled(abort)
 
     def release(self, rows: int, size: int) -> None:
-        """Give room back, and let in those who wait for it."""
+        """Release room, and admit waiting tasks."""
         self.rows -= rows
         self.size -= size
         self._admit()

@@ -1,7 +1,7 @@
-"""Runs a command, buries all orphans below, ends when none is left: `python reaper.py COMMAND…`.
+"""Subreaper that runs a command and reaps its orphans: `subreaper_program.py COMMAND…`.
 
-So a test has a proof of its own that nothing lives, and an init that is slow to bury its many
-dead (there are such) slows nobody down.
+It ends when no process is left below it. So a test has a proof of its own, and a slow init, which
+some machines have, does not slow the tests down.
 """
 
 import ctypes

@@ -38,10 +38,7 @@ from sessionmgr_adapters.claude.driver import ClaudeDriver
 from sessionmgr_adapters.claude.failures import stderr_failure_kind
 from sessionmgr_adapters.claude.fallback import (
     FIRST_FRAME_TIMEOUT,
-    LaunchStrategy,
     PlainRun,
-    StartFailure,
-    fallback_event,
     start_failure_of,
 )
 from sessionmgr_adapters.claude.launch import (
@@ -51,6 +48,7 @@ from sessionmgr_adapters.claude.launch import (
     make_claude_spec,
     start_fault,
 )
+from sessionmgr_adapters.claude.launch_strategy import LaunchStrategy, StartFailure, fallback_event
 from sessionmgr_adapters.claude.login import claude_health
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.outgoing import content_blocks

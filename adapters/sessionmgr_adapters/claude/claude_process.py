@@ -1,7 +1,4 @@
-"""One process of Claude Code: its usage, whether a run may use it, and its configuration.
-
-A process is configured before each prompt, which costs no tokens.
-"""
+"""One process of Claude Code: what it reports about itself, and whether a run may use it."""
 
 from __future__ import annotations
 
@@ -9,17 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
-from msgspec.structs import replace
 
-from sessionmgr.adapter.kit import outdated_failure, read_version
+from sessionmgr.adapter.kit import outdated_failure
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.claude.outgoing import ControlRefusedError, prompt_syntax_failure
-from sessionmgr_adapters.claude.plan_mode import enforce_plan_mode
 from sessionmgr_adapters.claude.state import ProcessUsage
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
     from sessionmgr_adapters.claude.state import Credential
@@ -129,60 +122,3 @@ def mode_failure(asked: str, found: str | None) -> Failure | None:
         message=f"the permission mode {asked!r} was asked for, and {found!r} is in force",
         phase="start",
     )
-
-
-# --- configuration -------------------------------------------------------------------------------
-
-
-async def configure(driver: ClaudeDriver) -> Failure | None:
-    """Bring the process to what the run needs; return why the prompt must not be sent, if so."""
-    process, options = driver.process, driver.options
-    try:
-        if process.info is None:
-            failure = await _initialize(driver)
-        else:
-            failure = billing_failure(process.info, options.billing)
-            if failure is None:
-                await _update_settings(driver)
-    except ControlRefusedError as error:
-        return error.failure
-    if failure is None and not options.slash_commands:
-        failure = prompt_syntax_failure(driver.run.prompt, process.version)
-    return failure
-
-
-async def _initialize(driver: ClaudeDriver) -> Failure | None:
-    process, options = driver.process, driver.options
-    info = process_info_of(await driver.request("initialize", process.spec.introduction))
-    if info.version is None:
-        spec = process.spec
-        version = await read_version(spec.launcher, options.command, spec.command)
-        info = replace(info, version=version)
-    failure = (
-        version_failure(info.version or "")
-        or billing_failure(info, options.billing)
-        or mode_failure(driver.run.permission.effective, info.mode)
-    )
-    if failure is None:
-        if process.spec.functions.plans:
-            await enforce_plan_mode(driver)
-        process.info = info
-    return failure
-
-
-async def _update_settings(driver: ClaudeDriver) -> None:
-    """Change what can be changed without another process."""
-    run, process = driver.run, driver.process
-    mode = run.permission.effective
-    if process.spec.functions.plans:  # the user's settings may have other rules now
-        await enforce_plan_mode(driver)
-    if mode != process.mode:
-        refused = FailureKind.PERMISSION_REFUSED
-        await driver.request("set_permission_mode", {"mode": mode}, refused)
-        process.mode = mode
-    if run.model != process.model:
-        await driver.request("set_model", {"model": run.model}, FailureKind.MODEL_NOT_FOUND)
-        process.model = run.model
-    if run.effort != process.effort:
-        await driver.request("apply_flag_settings", {"settings": {"effortLevel": run.effort}})
-        process.effort = run.effort

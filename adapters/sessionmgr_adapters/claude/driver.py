@@ -9,16 +9,16 @@ message may be next.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit import Future, PhasedConversationRun, RequestHandler
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, MessageStreamed, PolicyViolation
-from sessionmgr.wire import NoFrame, NoiseLine
-from sessionmgr_adapters.claude.claude_process import configure, mode_failure
+from sessionmgr.model import ErrorOccurred, MessageStreamed, PolicyViolation
+from sessionmgr.wire import NoiseLine
+from sessionmgr_adapters.claude.claude_process import mode_failure
+from sessionmgr_adapters.claude.claude_run import ClaudeRun
+from sessionmgr_adapters.claude.configure import configure
 from sessionmgr_adapters.claude.frames import (
-    ClaudeFrame,
     ControlReplyBody,
     ControlReplyFrame,
     HostRequest,
@@ -31,27 +31,20 @@ from sessionmgr_adapters.claude.frames import (
 )
 from sessionmgr_adapters.claude.message_delivery import OutboundMessages
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.outgoing import (
-    ClaudeOutgoing,
-    ControlRefusedError,
-    ControlRequest,
-    prompt_syntax_failure,
-)
-from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, ClaudePhase, ClaudeStep
+from sessionmgr_adapters.claude.outgoing import prompt_syntax_failure
+from sessionmgr_adapters.claude.phase import ClaudePhase, ClaudeStep
 from sessionmgr_adapters.claude.request_handler import handle_request
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, session_path
-from sessionmgr_adapters.claude.state import ClaudeState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.model import Event, Json
+    from sessionmgr.model import Event, Failure, Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
-    from sessionmgr_adapters.claude.fallback import LaunchStrategy
+    from sessionmgr_adapters.claude.claude_run import ClaudeRead
+    from sessionmgr_adapters.claude.launch_strategy import LaunchStrategy
     from sessionmgr_adapters.claude.options import ClaudeOptions
-
-ClaudeRead: TypeAlias = ClaudeFrame | NoFrame
 
 IDLE_WAIT: Final = 2.0
 """Seconds for the agent to say that it is idle, once all messages are answered; and to take up
@@ -66,7 +59,7 @@ class AgentActivity(Enum):
     IDLE = auto()
 
 
-class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase, ClaudeStep]):
+class ClaudeDriver(ClaudeRun):
     """One run on one process."""
 
     def __init__(
@@ -78,13 +71,7 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(
-            run, TRANSITIONS, ClaudePhase.CONFIGURING, lost=ClaudeStep.LOSE, minor=MINOR
-        )
-        self.process: Final = process
-        self.options: Final = options
-        self.state: Final = ClaudeState(process.spending)
-        self.state.session_id = process.spec.session
+        super().__init__(run, process, options)
         self.has_spoken = False
         """Whether something has come on stdout that is not mere noise."""
         self.result: ResultFrame | None = None
@@ -95,8 +82,6 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         self._strategy: Final = strategy
         self._patience: Final = patience
         self._outbound: Final = OutboundMessages(self)
-        self.requests: Final = RequestHandler(self)
-        self._replies: Final[dict[str, Future[ControlReplyBody]]] = {}
         self._first_word: Final = trio.Event()
         """Set when a frame has come after the prompt."""
         self._activity = AgentActivity.WORKING
@@ -116,7 +101,7 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         What a tool has started may outlive the interrupt that ends the tool.
         """
         is_cut_short = self.phase is ClaudePhase.STOPPED and self.state.used_tools
-        is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
+        is_waited_for = self.awaits_reply or bool(self.state.tasks) or self._outbound.is_open
         return not (
             is_cut_short or is_waited_for or self.phase in {ClaudePhase.LOST, ClaudePhase.SILENT}
         )
@@ -234,8 +219,8 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
                 self._outbound.echo(name)
             case ResultFrame():
                 self._end_turn(frame)
-            case ControlReplyFrame(response=reply) if reply.request_id in self._replies:
-                self._replies.pop(reply.request_id).set(reply)
+            case ControlReplyFrame(response=reply) if self.take_reply(reply):
+                pass
             case ControlReplyFrame(response=ControlReplyBody(response={"still_queued": []})):
                 self.take_step(ClaudeStep.CONFIRM)
             case HostRequest():
@@ -333,7 +318,7 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         await self.conversation.interrupt()
         self._finish_if_over()
 
-    # --- messages and requests of ours -----------------------------------------------------------
+    # --- follow-ups ------------------------------------------------------------------------------
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message; return whether it belongs to this run now."""
@@ -349,28 +334,3 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
             return False  # as a run of its own it says why
         self._end_wait_for_quiet()
         return await self._outbound.add(content, message_id)
-
-    async def request(
-        self,
-        subtype: str,
-        fields: dict[str, Json],
-        kind: FailureKind = FailureKind.CONFIG_INVALID,
-        how: str = "refused",
-    ) -> Json:
-        """Send a request to Claude Code and wait for its reply.
-
-        Raises:
-            RefusedError: It was refused: a failure of this `kind`, which says `how`.
-        """
-        self.process.requests += 1
-        id_ = f"{subtype}-{self.process.requests}"
-        future = self._replies[id_] = Future()
-        await self.conversation.send(ControlRequest(id=id_, subtype=subtype, fields=fields))
-        reply = await future.wait()
-        if reply.subtype == "success":
-            return reply.response
-        message = f"Claude Code {how} {subtype}: {reply.error or 'without a reason'}"
-        code = reply.error_code
-        raise ControlRefusedError(
-            Failure(kind=kind, message=message, provider_code=code, phase="start")
-        )

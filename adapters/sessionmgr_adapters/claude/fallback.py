@@ -11,15 +11,12 @@ says, and a mode that needs our answers is refused.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit import ChildRun, config_failure, exit_failure, read_version
 from sessionmgr.model import (
-    ErrorOccurred,
     Failure,
     FailureKind,
     MessageReceived,
@@ -30,6 +27,7 @@ from sessionmgr.model import (
 from sessionmgr.process import Escalation, PrivateFiles
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import stderr_failure_kind
+from sessionmgr_adapters.claude.launch_strategy import StartFailure
 from sessionmgr_adapters.claude.outgoing import special_meaning
 from sessionmgr_adapters.claude.phase import ClaudePhase
 from sessionmgr_adapters.claude.tool_access import tool_access_of
@@ -56,28 +54,6 @@ _KNOWS_NO_FRAMES: Final = re.compile(f"(unknown option|invalid).*({'|'.join(STRE
                                      f"({'|'.join(STREAMING_OPTIONS)}).*invalid")  # fmt: skip
 
 
-class StartFailure(Enum):
-    """How the start of a run failed."""
-
-    WAS_DEAD = auto()
-    """The process had been kept, and was dead already."""
-    HUNG = auto()
-    DIED = auto()
-    KNOWS_NO_FRAMES = auto()
-
-
-class LaunchStrategy(msgspec.Struct, kw_only=True):
-    """How a run gets its process, and what is reported about that."""
-
-    is_own: bool
-    """Whether the process serves no other run."""
-    is_last: bool
-    """Whether there is nothing else to try but plain text."""
-    notes: list[ErrorOccurred] = msgspec.field(default_factory=list[ErrorOccurred])
-    is_renamed: bool = False
-    """Whether the process serves another session now than it was started for."""
-
-
 def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | None:
     """Return how a start failed; None if the agent has answered, or says what is wrong."""
     if driver.failure is not None or driver.state.failure is not None or driver.has_answered:
@@ -94,26 +70,6 @@ def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | 
     if is_noise_alone or _KNOWS_NO_FRAMES.search(complaint):
         return StartFailure.KNOWS_NO_FRAMES
     return None if stderr_failure_kind(complaint) else StartFailure.DIED
-
-
-_NOTICES: Final = {
-    StartFailure.HUNG: "Claude Code says nothing: the run has a process of its own",
-    StartFailure.DIED: "Claude Code died as it started: the run has a process of its own",
-    StartFailure.KNOWS_NO_FRAMES: "Claude Code does not speak stream-json: it is run for plain "
-    "text, and what it would ask is denied",
-}
-
-
-def fallback_event(missed: StartFailure) -> ErrorOccurred:
-    """Return the event that reports the fallback."""
-    failure = Failure(
-        kind=FailureKind.START_FAILED,
-        message=_NOTICES[missed],
-        retryable=True,
-        provider_code=f"fallback_{missed.name.lower()}",
-        phase="start",
-    )
-    return ErrorOccurred(failure=failure, severity="warning")
 
 
 # --- plain text ----------------------------------------------------------------------------------

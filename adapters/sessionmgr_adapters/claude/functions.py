@@ -6,51 +6,20 @@ host. Whoever gives a tool allows its use; while a run only plans, that holds fo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from sessionmgr.adapter.kit import FunctionTool, FunctionTools, serve_mcp_message
-from sessionmgr.model import Json
+from sessionmgr.adapter.kit import FunctionTools, serve_mcp_message
+from sessionmgr_adapters.claude.tool_access import FUNCTION_PREFIX, FUNCTION_SERVER
 
 if TYPE_CHECKING:
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.hooks import ClaudeHook, ClaudeTool
     from sessionmgr_adapters.claude.tool_access import ToolAccess
 
-FUNCTION_SERVER: Final = "sessionmgr"
-"""What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
-FUNCTION_PREFIX: Final = f"mcp__{FUNCTION_SERVER}__"
 TOOL_ACCESS_HOOK: Final = "bounds"
 PLAN_MODE_HOOK: Final = "plans"
 """What our own hooks are called."""
-
-HookEvent: TypeAlias = Literal[
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop",
-    "SubagentStart", "SubagentStop", "PreCompact", "Notification",
-]  # fmt: skip
-
-ClaudeTool: TypeAlias = FunctionTool
-"""A function that the model may call."""
-
-
-@dataclass(frozen=True)
-class ClaudeHook:
-    """A function that is called when something happens, and may have a say in it.
-
-    It gets the event as Claude Code tells it, and returns what a hook of Claude Code's may: `{}`
-    to let things go on.
-    """
-
-    event: HookEvent
-    call: Callable[[dict[str, Json]], Awaitable[dict[str, Json]]]
-    matcher: str | None = None
-    """The names of the tools that it is about; all, if none are given."""
-    timeout: float = 60.0
-
-
-_PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
-HookParameter = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from sessionmgr.process import (
     EnvironmentSpec,
     validate_session_id,
 )
-from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX, FUNCTION_SERVER, ClaudeFunctions
+from sessionmgr_adapters.claude.functions import ClaudeFunctions
 from sessionmgr_adapters.claude.tool_access import (
+    FUNCTION_PREFIX,
+    FUNCTION_SERVER,
     mcp_server_prefix,
     read_workspace_permissions,
     tool_access_of,

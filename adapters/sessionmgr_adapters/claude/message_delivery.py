@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.frames import ResultFrame
 
 LIFECYCLE: Final = "msg_lifecycle_v1"
@@ -87,7 +87,7 @@ class DeliveryStates:
 class OutboundMessages:
     """The messages of one run, and what is known of them."""
 
-    def __init__(self, driver: ClaudeDriver) -> None:
+    def __init__(self, driver: ClaudeRun) -> None:
         self._driver: Final = driver
         self._deliveries: Final = DeliveryStates()
         self._follow_ups: Final = FollowUps(driver.run)

@@ -9,7 +9,7 @@ import msgspec
 from sessionmgr.adapter import Options
 from sessionmgr.adapter.kit import AnyTool
 from sessionmgr.model import Json
-from sessionmgr_adapters.claude.functions import HookParameter
+from sessionmgr_adapters.claude.hooks import HookParameter
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.functions import ClaudeFunctions
 
 PLAN: Final = "plan"
@@ -30,7 +30,7 @@ _DECIDING_HOOKS: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
-async def enforce_plan_mode(driver: ClaudeDriver) -> None:
+async def enforce_plan_mode(driver: ClaudeRun) -> None:
     """Have the process ask before each change.
 
     Raises:

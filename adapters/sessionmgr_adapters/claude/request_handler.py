@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.frames import HostRequest, HostRequestBody
 
 log: Final = logging.getLogger("sessionmgr.claude")
@@ -31,7 +31,7 @@ SAFETY_CHECK: Final = "safetyCheck"
 """Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
 
 
-def handle_request(driver: ClaudeDriver, request: HostRequest) -> None:
+def handle_request(driver: ClaudeRun, request: HostRequest) -> None:
     """Answer a request in a task of its own."""
     name, ask = request.request_id, request.request
     answer = _approve if ask.subtype == "can_use_tool" else _call_function
@@ -39,7 +39,7 @@ def handle_request(driver: ClaudeDriver, request: HostRequest) -> None:
     driver.requests.serve(name, partial(answer, driver, name, ask), refuse)
 
 
-async def _call_function(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
+async def _call_function(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> None:
     """Call a function of the caller's: the run goes on without what it raises."""
     functions = driver.process.spec.functions
     response: Json
@@ -61,7 +61,7 @@ async def _call_function(driver: ClaudeDriver, request_id: str, ask: HostRequest
     await driver.conversation.send(answer)
 
 
-async def _approve(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
+async def _approve(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> None:
     run, functions = driver.run, driver.process.spec.functions
     question = approval_request(ask, (run.cwd, *run.directories))
     decision = await functions.decide(run, functions.find_called(ask.tool_name), question)

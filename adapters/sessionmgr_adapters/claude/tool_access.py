@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX
-
 if TYPE_CHECKING:
     from sessionmgr.adapter import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
+FUNCTION_SERVER: Final = "sessionmgr"
+"""What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
+FUNCTION_PREFIX: Final = f"mcp__{FUNCTION_SERVER}__"
 HARMLESS_TOOLS: Final = (
     *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
     *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),

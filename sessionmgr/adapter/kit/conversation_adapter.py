@@ -11,34 +11,24 @@ it is closed after the last of them, or ten minutes later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from sessionmgr.adapter import Closable, KeyedSpec
+from sessionmgr.adapter import KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import connection_failure, process_exit_event, start_failure
+from sessionmgr.adapter.kit.run_end import (
+    ChildConnection,
+    connection_failure,
+    process_exit_event,
+    start_failure,
+)
 from sessionmgr.process import ProcessError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from sessionmgr.adapter import Conversation, RunContext
-    from sessionmgr.process import ExitReport, StderrTail
-
-
-class ChildConnection(Closable, Protocol):
-    """A connection to a child process; one to something else has no `facts`."""
-
-    @property
-    def facts(self) -> ExitReport | None:
-        """How the child ended, when it has."""
-        ...
-
-    @property
-    def tail(self) -> StderrTail:
-        """The end of what it wrote to stderr."""
-        ...
 
 
 Spec = TypeVar("Spec", bound=KeyedSpec)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
-from sessionmgr.adapter import SecretFileRefused
+from sessionmgr.adapter import Closable, SecretFileRefused
 from sessionmgr.adapter.kit.structured_output import validate_output
 from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
 from sessionmgr.process import (
@@ -23,11 +23,24 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.kit.conversation_adapter import ChildConnection
     from sessionmgr.model import Json
     from sessionmgr.process import ExitReport, StderrTail
 
 _TREE_EMPTY: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
+
+
+class ChildConnection(Closable, Protocol):
+    """A connection to a child process; one to something else has no `facts`."""
+
+    @property
+    def facts(self) -> ExitReport | None:
+        """How the child ended, when it has."""
+        ...
+
+    @property
+    def tail(self) -> StderrTail:
+        """The end of what it wrote to stderr."""
+        ...
 
 
 # --- a turn that ended ---------------------------------------------------------------------------

@@ -299,7 +299,7 @@ async def test_a_request_that_nobody_knows_is_refused() -> None:
         conversation = agent.open(driver, "a")
         print_by(conversation, asks(1, "z"), asks(2, None), asks(3, "a", method="new"))
         for id_ in (1, 2, 3):
-            error = {"code": -32601, "message": "this is not known here"}
+            error = {"code": -32601, "message": "unknown request"}
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
             await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
         assert isinstance(driver.frames[0], UntypedFrame)  # it is on record

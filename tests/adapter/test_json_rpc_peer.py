@@ -66,7 +66,7 @@ async def test_an_answer_that_does_not_come_in_time_is_an_error(autojump_clock: 
     found: list[object] = []
     peer = JsonRpcPeer[str](PeerLine().write)
     await asked(peer, found, deadline=5)
-    assert found == [RpcErrorResponse(1, None, "there was no answer within 5 seconds")]
+    assert found == [RpcErrorResponse(1, None, "no answer within 5 seconds")]
     assert peer.resolve(RpcResponse(1, b"1")) is None  # it comes too late, and does no harm
 
 
@@ -139,7 +139,7 @@ async def test_the_wait_for_a_slot_is_part_of_the_deadline(autojump_clock: MockC
     peer.send("look", None, "of run 1")
     with trio.fail_after(6):
         await asked(peer, found, deadline=5)
-    assert found == [RpcErrorResponse(None, None, "there was no answer within 5 seconds")]
+    assert found == [RpcErrorResponse(None, None, "no answer within 5 seconds")]
     assert line.ids == [1]
     peer.resolve(RpcResponse(1, b"1"))
     assert peer.slot_nowait()

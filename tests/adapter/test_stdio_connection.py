@@ -138,7 +138,7 @@ async def test_a_second_conversation_beside_the_first_is_refused() -> None:
     async with connected() as connection:
         first, second = StdioNotes(), StdioNotes()
         one = await connection.open(first)
-        with pytest.raises(RuntimeError, match="one conversation at a time"):
+        with pytest.raises(RuntimeError, match="has a conversation already"):
             await connection.open(second)
         await one.send("a")
         await first.until("a")

@@ -1,4 +1,4 @@
-"""One process of Claude Code: what it reports about itself, and whether a run may use it."""
+"""Process of Claude Code: its own report about itself, and whether it may serve a run."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.state import Credential
 
 OLDEST_VERSION: Final = (2, 1, 197)
-# How far a mode goes unasked. What is not known goes as far as any.
+# Rank of a mode by what it allows without a request. An unknown mode ranks highest.
 _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdits": 2}
 _ALL: Final = 9
 
 
 class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process says of itself when it is initialized."""
+    """Report of a process about itself, from the reply to `initialize`."""
 
     version: str | None = None
     credential: Credential = "unknown"
     is_paid_by_use: bool = False
-    """Whether usage is paid for, not covered by a subscription."""
+    """Whether usage is billed, and not covered by a subscription."""
     mode: str | None = None
 
 
 class ClaudeProcess:
-    """One process from its start to its end; it serves the runs of its session in turn."""
+    """One process from its start to its end; it serves one run of its session at a time."""
 
     def __init__(self, spec: ClaudeSpec, connection: ClaudeConnection) -> None:
         self.spec: Final = spec
@@ -45,19 +45,19 @@ class ClaudeProcess:
         self.effort = spec.effort
         self.mode = spec.mode
         self.denies_in_plan = True
-        """Whether a plan denies by a hook what Claude Code might not ask about."""
+        """Whether a hook denies calls in plan mode that Claude Code might not ask about."""
         self.runs = 0
         self.requests = 0
         self.gone: Final = trio.Event()
-        """Set when nothing is left of the process."""
+        """Set when the process tree is empty."""
 
     @property
     def version(self) -> str | None:
-        """Its version, once it is known."""
+        """The version, once it is known."""
         return self.info.version if self.info else None
 
     async def wait_closed(self) -> None:
-        """Wait until the process is of no more use."""
+        """Wait until the process is unusable."""
         await self.connection.wait_closed()
 
     def fits(self, spec: ClaudeSpec) -> bool:
@@ -67,7 +67,7 @@ class ClaudeProcess:
 
 
 def process_info_of(reply: Json) -> ProcessInfo:
-    """Read the reply to `initialize`; older versions say less."""
+    """Return the report in the reply to `initialize`; older versions omit fields."""
     if not isinstance(reply, dict):
         return ProcessInfo()
     account = reply.get("account")
@@ -75,7 +75,7 @@ def process_info_of(reply: Json) -> ProcessInfo:
     key, token, cloud = (known.get(name) for name in ("apiKeySource", "tokenSource", "apiProvider"))
     has_key = key not in (None, "none")
     has_token = token not in (None, "none")
-    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # of a gateway
+    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # the token of a gateway
     is_elsewhere = cloud not in (None, "firstParty")
     credential: Credential = "unknown"
     if has_key:
@@ -92,12 +92,12 @@ def process_info_of(reply: Json) -> ProcessInfo:
 
 
 def version_failure(version: str) -> Failure | None:
-    """Return the failure of a version that is too old."""
+    """Return the failure for a version that is too old."""
     return outdated_failure("Claude Code", version, OLDEST_VERSION)
 
 
 def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
-    """Return the failure of a credential that is billed otherwise than declared."""
+    """Return the failure for a credential whose billing differs from the declared one."""
     is_as_declared = {
         None: True,
         "api": hello.is_paid_by_use,
@@ -107,18 +107,18 @@ def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
         return None
     return Failure(
         kind=FailureKind.BILLING,
-        message=f"billing is declared as {billing!r}, and the credential found is "
-        f"{hello.credential!r}: nothing was sent",
+        message=f"billing is declared as {billing!r}, but the credential found is "
+        f"{hello.credential!r}; nothing was sent",
         phase="start",
     )
 
 
 def mode_failure(asked: str, found: str | None) -> Failure | None:
-    """Return the failure of a mode that allows more than was asked for."""
+    """Return the failure for a mode that allows more than the requested one."""
     if found is None or _REACH.get(found, _ALL) <= _REACH.get(asked, _ALL):
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"the permission mode {asked!r} was asked for, and {found!r} is in force",
+        message=f"permission mode {asked!r} was requested, but {found!r} is in force",
         phase="start",
     )

@@ -1,7 +1,7 @@
-"""Configuration of a process for one run, before its prompt; it costs no tokens.
+"""Configuration of a process for one run, before its prompt. It costs no tokens.
 
-The first run of a process initializes it and checks its version, credential and permission mode. A
-later run changes the settings in which it differs from the run before.
+The first run of a process initializes it, and checks its version, credential and permission mode. A
+later run changes only the settings that differ from those of the run before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 async def configure(driver: ClaudeRun) -> Failure | None:
-    """Bring the process to what the run needs; return why the prompt must not be sent, if so."""
+    """Configure the process for the run; return why the prompt must not be sent, else None."""
     process, options = driver.process, driver.options
     try:
         if process.info is None:
@@ -63,10 +63,10 @@ async def _initialize(driver: ClaudeRun) -> Failure | None:
 
 
 async def _update_settings(driver: ClaudeRun) -> None:
-    """Change what can be changed without another process."""
+    """Change the settings that a running process can change."""
     run, process = driver.run, driver.process
     mode = run.permission.effective
-    if process.spec.functions.plans:  # the user's settings may have other rules now
+    if process.spec.functions.plans:  # the user's settings may have changed since
         await enforce_plan_mode(driver)
     if mode != process.mode:
         refused = FailureKind.PERMISSION_REFUSED

@@ -1,9 +1,9 @@
-"""One run's conversation with Claude Code: configured, prompted, and read to the end of the run.
+"""Driver of one run: configures the process, sends the prompt, and reads frames to the end.
 
-`phase.py` holds the life cycle. A run is done when each message has its answer, the agent says
-that it is idle, and no task goes on in the background. `idle` alone is not enough, because a shell
+`phase.py` defines the life cycle. A run is done when each message has its answer, the agent reports
+that it is idle, and no background task is running. `idle` alone is not sufficient, because a shell
 in the background does not keep the agent busy; a result alone is not either, because another
-message may be next.
+message may follow.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 IDLE_WAIT: Final = 2.0
-"""Seconds for the agent to say that it is idle, once all messages are answered; and to take up
-work again, once a task in the background has ended."""
+"""Seconds to wait, once all messages are answered, for the report that the agent is idle; and, once
+a background task has ended, for the agent to continue.
+"""
 
 
 class AgentActivity(Enum):
-    """What the agent does, as far as it says."""
+    """Activity of the agent, as far as it reports it."""
 
     WORKING = auto()
     TURN_ENDED = auto()
@@ -60,7 +61,7 @@ class AgentActivity(Enum):
 
 
 class ClaudeDriver(ClaudeRun):
-    """One run on one process."""
+    """Driver of one run on one process."""
 
     def __init__(
         self,
@@ -73,11 +74,11 @@ class ClaudeDriver(ClaudeRun):
     ) -> None:
         super().__init__(run, process, options)
         self.has_spoken = False
-        """Whether something has come on stdout that is not mere noise."""
+        """Whether stdout has contained anything but noise."""
         self.result: ResultFrame | None = None
         """The last result."""
         self.failure: Failure | None = None
-        """Why the run fails, whatever the agent says."""
+        """Why the run fails, whatever the agent reports."""
         self._prompt: Final = prompt
         self._strategy: Final = strategy
         self._patience: Final = patience
@@ -86,7 +87,7 @@ class ClaudeDriver(ClaudeRun):
         """Set when a frame has come after the prompt."""
         self._activity = AgentActivity.WORKING
         self._quiet: trio.CancelScope | None = None
-        """Around the wait for the agent's last word."""
+        """Cancel scope of the wait for the agent's last frame."""
         self.reads = 0
 
     @property
@@ -96,9 +97,9 @@ class ClaudeDriver(ClaudeRun):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether the process may serve another run: it lives, and nothing is left open.
+        """Whether the process may serve another run: it is alive, and nothing is open.
 
-        What a tool has started may outlive the interrupt that ends the tool.
+        A process that a tool has started may outlive the interrupt that ends the tool.
         """
         is_cut_short = self.phase is ClaudePhase.STOPPED and self.state.used_tools
         is_waited_for = self.awaits_reply or bool(self.state.tasks) or self._outbound.is_open
@@ -106,10 +107,10 @@ class ClaudeDriver(ClaudeRun):
             is_cut_short or is_waited_for or self.phase in {ClaudePhase.LOST, ClaudePhase.SILENT}
         )
 
-    # --- from the start to the first word --------------------------------------------------------
+    # --- from the start to the first frame -------------------------------------------------------
 
     async def begin(self) -> None:
-        """Configure the process, send the prompt, and wait for the first word."""
+        """Configure the process, send the prompt, and wait for the first frame."""
         self.start(self._watch_file)
         with trio.move_on_after(self._patience) as scope:
             self.failure = await configure(self)
@@ -134,20 +135,20 @@ class ClaudeDriver(ClaudeRun):
             self.take_step(ClaudeStep.GIVE_UP)
 
     def emit_notes(self) -> None:
-        """Report how the run came to this process, once that is of use: it is a sign of life."""
+        """Report how the run got this process, once the process has shown a sign of life."""
         notes = self._strategy.notes
         if notes:
             self.emit(*notes)
             notes.clear()
 
     def on_leave(self) -> None:
-        """Release all who wait for an acknowledgement."""
+        """Release all tasks that wait for an acknowledgement."""
         self._outbound.close()
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- frames ----------------------------------------------------------------------------------
 
     def handle_frames(self, frames: Sequence[ClaudeRead]) -> None:
-        """Take the frames of one read; none are there while a long line comes."""
+        """Handle the frames of one read; there are none while a long line is incomplete."""
         if not frames:
             return
         self._handle_frame()
@@ -155,9 +156,9 @@ class ClaudeDriver(ClaudeRun):
             self.has_spoken = not all(isinstance(each, NoiseLine) for each in frames)
         state = self.state
         events: list[Event] = []
-        message, block, name = state.streaming, -1, ""  # the block whose text streams
+        message, block, name = state.streaming, -1, ""  # the block whose text is streamed
         for frame in frames:
-            # Nearly all frames are pieces of text, so they do not take the long way.
+            # Fast path: nearly all frames are pieces of text.
             if (
                 type(frame) is StreamEventFrame
                 and frame.parent_tool_use_id is None
@@ -189,7 +190,7 @@ class ClaudeDriver(ClaudeRun):
         self.take_step(ClaudeStep.HEAR)
 
     async def _watch_file(self) -> None:
-        """Report tool calls from the session's file while the agent is silent."""
+        """Report tool calls from the session's file while stdout is silent."""
         await trio.lowlevel.checkpoint()
         spec = self.process.spec
         path = session_path(spec.session, spec.command.cwd, spec.command.env)
@@ -244,7 +245,7 @@ class ClaudeDriver(ClaudeRun):
 
     def _begin_turn(self, init: SystemFrame) -> None:
         self._record_activity()
-        if self.phase is ClaudePhase.STOPPING:  # older versions go on with what was queued
+        if self.phase is ClaudePhase.STOPPING:  # older versions continue with queued messages
             self.start(self.conversation.interrupt)
         self._outbound.begin_turn(init.capabilities)
         wide = mode_failure(self.run.permission.effective, init.permission_mode)
@@ -259,9 +260,10 @@ class ClaudeDriver(ClaudeRun):
         self._outbound.end_turn(result)
         failure = self.state.failure
         if failure is not None and self._outbound.is_open:
-            self.emit(ErrorOccurred(failure=failure))  # and there is more to come
+            # The run continues, so the failure is reported as an incident.
+            self.emit(ErrorOccurred(failure=failure))
 
-    # --- when it is over -------------------------------------------------------------------------
+    # --- the end ---------------------------------------------------------------------------------
 
     def _record_activity(self) -> None:
         self._activity = AgentActivity.WORKING
@@ -295,7 +297,7 @@ class ClaudeDriver(ClaudeRun):
             self.start(self._end_when_quiet, self._quiet)
 
     async def _end_when_quiet(self, scope: trio.CancelScope) -> None:
-        """Give the agent some time to say that it is idle, or to take up what a task came to."""
+        """Give the agent some time to report that it is idle, or to react to the end of a task."""
         with scope:
             await trio.sleep(IDLE_WAIT)
         if self._quiet is scope:
@@ -309,7 +311,7 @@ class ClaudeDriver(ClaudeRun):
             self._quiet = None
 
     async def interrupt(self) -> None:
-        """Ask the agent to end its turn; the reading finds out when it has."""
+        """Ask the agent to end its turn; its frames tell when the turn has ended."""
         self._outbound.refuse_held()
         self.take_step(ClaudeStep.INTERRUPT)
         if self.is_over:
@@ -331,6 +333,6 @@ class ClaudeDriver(ClaudeRun):
             return False
         is_text = not self.options.slash_commands
         if is_text and prompt_syntax_failure(content, self.process.version) is not None:
-            return False  # as a run of its own it says why
+            return False  # it becomes a run of its own, which fails with the reason
         self._end_wait_for_quiet()
         return await self._outbound.add(content, message_id)

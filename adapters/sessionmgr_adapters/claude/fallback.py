@@ -1,11 +1,12 @@
-"""Start failures of Claude Code, the launch strategy that follows each, and the last resort.
+"""Fallbacks after a failed start: another process and, as the last resort, plain text.
 
-A process that is kept, and hangs or dies before it has taken its prompt, is replaced by one of the
-run's own. One that knows no frames is replaced by one that prints plain text. Where the prompt may
-have been taken nothing is tried again: it could be done twice, and the caller decides that.
+A kept process that hangs or dies before it has accepted its prompt is replaced by a process of the
+run's own. One that does not speak stream-json is replaced by one that prints plain text. If the
+prompt may have been accepted, nothing is tried again: that could repeat work, and the caller
+decides about it.
 
-In plain text nothing can be asked, so what would be asked is denied; that is narrower than the mode
-says, and a mode that needs our answers is refused.
+In plain text Claude Code cannot ask, so every request is denied. This is narrower than the mode,
+and a mode that needs our answers is refused.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 FIRST_FRAME_TIMEOUT: Final = 25.0
-"""Seconds for a kept process to say its first word: less than the start timeout."""
+"""Seconds to wait for the first frame of a kept process: less than the start timeout."""
 
 STREAMING_OPTIONS: Final = (
     *("--output-format", "--input-format", "--replay-user-messages", "--include-partial-messages"),
     *("--permission-prompt-tool", "--verbose"),
 )
-"""Flags that have a meaning only where frames are exchanged."""
+"""Flags that have a meaning only with stream-json."""
 _KNOWS_NO_FRAMES: Final = re.compile(f"(unknown option|invalid).*({'|'.join(STREAMING_OPTIONS)})|"
                                      f"({'|'.join(STREAMING_OPTIONS)}).*invalid")  # fmt: skip
 
 
 def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | None:
-    """Return how a start failed; None if the agent has answered, or says what is wrong."""
+    """Return how a start failed; None if the agent has answered, or reports the error itself."""
     if driver.failure is not None or driver.state.failure is not None or driver.has_answered:
         return None
     is_noise_alone = driver.reads > 0 and not driver.has_spoken
@@ -78,7 +79,7 @@ LADDER: Final = Escalation(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
 EMPTY: Final = Failure(
     kind=FailureKind.PROVIDER_ERROR,
-    message="Claude Code has printed nothing, and in plain text nobody knows why",
+    message="Claude Code printed nothing; its plain-text mode gives no reason",
     resumable=True,
     provider_code="empty_reply",
     phase="turn",
@@ -86,7 +87,7 @@ EMPTY: Final = Failure(
 
 
 class PlainRun(ChildRun):
-    """One run, on a process of its own."""
+    """Run in plain text, on a process of its own."""
 
     def __init__(self, run: RunContext, spec: ClaudeSpec, options: ClaudeOptions) -> None:
         super().__init__(run, ladder=LADDER, cut=LADDER)
@@ -95,10 +96,10 @@ class PlainRun(ChildRun):
         self._text = ""
 
     async def answer_prompt(self) -> None:
-        """Have the prompt answered, and report what was printed.
+        """Send the prompt, and report the text that is printed.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The process could not be started.
         """
         run, spec = self.run, self._spec
         failure = _plain_refusal(run, self._options) or version_failure(
@@ -124,7 +125,7 @@ class PlainRun(ChildRun):
         self.run.emit_nowait(RunStarted(provider_session_id=self._spec.session))
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
-        """Report what is printed, line by line."""
+        """Report the output, line by line."""
         heads = (line if isinstance(line, bytes) else line.head for line in lines)
         texts = [f"{head.decode(errors='replace')}\n" for head in heads]
         self._text += "".join(texts)
@@ -146,24 +147,22 @@ class PlainRun(ChildRun):
 
 
 def _plain_refusal(run: RunContext, options: ClaudeOptions) -> Failure | None:
-    """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
-    misread = special_meaning(run.prompt)
+    """Return why a run cannot use plain text: a requirement that it cannot meet."""
+    misread = None if options.slash_commands else special_meaning(run.prompt)
     allowed = tool_access_of(run.tools_allowed, options)
-    reasons = {
-        "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
-        is PermissionMode.ACCEPT_EDITS,
-        "plain text leaves nobody to see to it that nothing is changed: plan needs frames": (
-            run.permission.asked is PermissionMode.PLAN
-        ),
-        "plain text has neither images nor structured output": bool(run.images)
-        or run.schema is not None,
-        f"in plain text a prompt is more than words: this one {misread}": not options.slash_commands
-        and misread is not None,
-        "in plain text nobody calls your functions": bool(options.tools or options.hooks),
-        "in plain text nobody keeps to some tools of a server: tools_allowed needs frames": (
-            allowed is not None and any(map(allowed.needs, options.mcp_servers))
-        ),
-        "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
+    is_selective = allowed is not None and any(map(allowed.needs, options.mcp_servers))
+    requirements = {
+        "permission_mode accept_edits": run.permission.asked is PermissionMode.ACCEPT_EDITS,
+        "permission_mode plan": run.permission.asked is PermissionMode.PLAN,
+        "images": bool(run.images),
+        "schema": run.schema is not None,
+        f"a literal prompt (this one {misread})": misread is not None,
+        "options.tools": bool(options.tools),
+        "options.hooks": bool(options.hooks),
+        "tools_allowed with tools of options.mcp_servers": is_selective,
+        "options.billing": options.billing is not None,
     }
-    why = next((reason for reason, holds in reasons.items() if holds), None)
-    return None if why is None else config_failure(why)
+    for requirement, holds in requirements.items():
+        if holds:
+            return config_failure(f"{requirement}: not available in plain-text mode")
+    return None

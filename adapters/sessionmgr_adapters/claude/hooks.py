@@ -1,4 +1,4 @@
-"""The caller's functions as options of a run: tools, and hooks on what Claude Code does."""
+"""Options that hold functions of the caller: tools, and hooks on events of Claude Code."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ ClaudeTool: TypeAlias = FunctionTool
 
 @dataclass(frozen=True)
 class ClaudeHook:
-    """A function that is called when something happens, and may have a say in it.
+    """Function that is called for an event of Claude Code, and may influence it.
 
-    It gets the event as Claude Code tells it, and returns what a hook of Claude Code's may: `{}`
-    to let things go on.
+    It receives the event as Claude Code sends it, and returns the reply of a Claude Code hook: `{}`
+    for no influence.
     """
 
     event: HookEvent
     call: Callable[[dict[str, Json]], Awaitable[dict[str, Json]]]
     matcher: str | None = None
-    """The names of the tools that it is about; all, if none are given."""
+    """The tools that it applies to; None means all."""
     timeout: float = 60.0
 
 

@@ -1,4 +1,4 @@
-"""The requests of Claude Code to its host: approvals, hooks and tools of the caller."""
+"""Handler of Claude Code's requests to its host: approvals, hooks and the caller's tools."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log: Final = logging.getLogger("sessionmgr.claude")
 
 _PATHS: Final = ("file_path", "notebook_path", "path")
 SAFETY_CHECK: Final = "safetyCheck"
-"""Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
+"""Why Claude Code asks in any mode: the call may be an edit that has other effects later."""
 
 
 def handle_request(driver: ClaudeRun, request: HostRequest) -> None:
-    """Answer a request in a task of its own."""
+    """Answer a request in its own task."""
     name, ask = request.request_id, request.request
     answer = _approve if ask.subtype == "can_use_tool" else _call_function
     refuse = partial(driver.conversation.send, ControlResponse(id=name, error=TOO_MANY_REQUESTS))
@@ -40,7 +40,7 @@ def handle_request(driver: ClaudeRun, request: HostRequest) -> None:
 
 
 async def _call_function(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> None:
-    """Call a function of the caller's: the run goes on without what it raises."""
+    """Call a function of the caller; its exceptions do not fail the run."""
     functions = driver.process.spec.functions
     response: Json
     try:
@@ -56,7 +56,7 @@ async def _call_function(driver: ClaudeRun, request_id: str, ask: HostRequestBod
                 raise LookupError(f"this host does not serve {ask.subtype!r}")
         answer = ControlResponse(id=request_id, response=response)
     except Exception as error:
-        log.warning("event=call_failed subtype=%s", ask.subtype, exc_info=True)
+        log.warning("A request of Claude Code failed. subtype=%s", ask.subtype, exc_info=True)
         answer = ControlResponse(id=request_id, error=f"{type(error).__name__}: {error}")
     await driver.conversation.send(answer)
 
@@ -66,14 +66,14 @@ async def _approve(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> 
     question = approval_request(ask, (run.cwd, *run.directories))
     decision = await functions.decide(run, functions.find_called(ask.tool_name), question)
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
-        decision = replace(decision, tool_input=ask.input)  # older versions need it again
+        decision = replace(decision, tool_input=ask.input)  # older versions need the input again
     await driver.conversation.answer(request_id, decision)
 
 
 def approval_request(ask: HostRequestBody, directories: Sequence[str]) -> ApprovalRequest:
-    """Return the request whether a run that may work in `directories` may use a tool.
+    """Return the approval request for a tool in a run that may work in `directories`.
 
-    The first of `directories` is the run's own: relative paths are resolved against it.
+    Relative paths are resolved against the first of `directories`, where the run works.
     """
     effect = tool_effect(ask.tool_name)
     said = _named_paths(ask.input)

@@ -1,12 +1,13 @@
-"""The messages that are sent to a running turn, and the state of each.
+"""Follow-ups: messages that are sent to a running turn, and the state of each.
 
-A message is offered to the provider, which takes or refuses it. One that was taken is heard when it
-has reached the model. At the end of the conversation, messages that were only offered count as
-refused, and become runs of their own; those taken and not heard are reported as dropped.
+A message is offered to the provider, which accepts or refuses it. An accepted message is heard when
+it has reached the model. At the end of the conversation, messages that were only offered count as
+refused, and become runs of their own; accepted messages that were not heard are reported as
+dropped.
 
-In the record, a message is `queued` until this answers, `sent` once it was taken or heard, and
-`dropped` when it is refused, or was taken and not heard. So take a message that only waits in a
-queue of the adapter's, and hear it when it is sent.
+In the record, a message is `queued` until `offer` returns, `sent` once it was accepted or heard,
+and `dropped` when it is refused, or was accepted and not heard. So an adapter that queues a message
+calls `accept` when it queues it, and `mark_heard` when it sends it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FollowUpState(Enum):
-    """The state of a message."""
+    """State of a follow-up."""
 
     OFFERED = auto()
     TAKEN = auto()
@@ -35,7 +36,7 @@ class FollowUpState(Enum):
 
 
 class FollowUpStep(Enum):
-    """A step of its life cycle."""
+    """Step of a follow-up's life cycle."""
 
     TAKE = auto()
     HEAR = auto()
@@ -58,7 +59,7 @@ TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
     FollowUpState.REFUSED: {},
     FollowUpState.DROPPED: {},
 }
-"""A step that is not in the table changes nothing: providers repeat themselves."""
+"""Steps that are not in the table change nothing, because providers repeat themselves."""
 
 
 class _FollowUp:
@@ -74,7 +75,7 @@ class _FollowUp:
 
 
 class FollowUps:
-    """The follow-ups of one run, by our message ids."""
+    """Follow-ups of one run, by our message ids."""
 
     def __init__(self, run: RunContext) -> None:
         self._run: Final = run
@@ -84,7 +85,7 @@ class FollowUps:
     async def offer(
         self, message_id: str, content: str, send: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Offer a message with `send`, and return whether this run has it now."""
+        """Offer a message with `send`, and return whether this run has accepted it."""
         if self._has_ended:
             return False
         message = self._messages[message_id] = _FollowUp(content)
@@ -94,17 +95,17 @@ class FollowUps:
 
     @property
     def offered(self) -> list[str]:
-        """The messages that are neither taken nor refused yet."""
+        """The ids of the messages that are neither accepted nor refused yet."""
         return [name for name, each in self._messages.items() if each.fate is FollowUpState.OFFERED]
 
     @property
     def undelivered(self) -> dict[str, str]:
-        """The contents of the messages that were taken and not heard, by their ids."""
+        """The contents of the messages that were accepted and not heard, by their ids."""
         taken = (item for item in self._messages.items() if item[1].fate is FollowUpState.TAKEN)
         return {name: each.content for name, each in taken}
 
     def accept(self, message_id: str) -> None:
-        """Note that the provider has taken a message."""
+        """Note that the provider has accepted a message."""
         self._take_step(message_id, FollowUpStep.TAKE)
 
     def mark_heard(self, message_id: str) -> None:
@@ -116,7 +117,7 @@ class FollowUps:
         self._take_step(message_id, FollowUpStep.REFUSE)
 
     def end(self) -> None:
-        """Refuse messages that were only offered; report those taken and not heard as dropped."""
+        """Refuse messages that were only offered; report unheard accepted ones as dropped."""
         self._has_ended = True
         dropped = self.undelivered
         for each in self._messages.values():

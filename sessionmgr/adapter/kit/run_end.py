@@ -1,4 +1,4 @@
-"""How a run ends: with validated output, or with the failure that its child's exit or a wish is."""
+"""Ends of a run: with validated output, or with the failure for its child's exit."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _TREE_EMPTY: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyPr
 
 
 class ChildConnection(Closable, Protocol):
-    """A connection to a child process; one to something else has no `facts`."""
+    """Connection to a child process; a connection to anything else has no `facts`."""
 
     @property
     def facts(self) -> ExitReport | None:
-        """How the child ended, when it has."""
+        """The report of the child's exit; None until then."""
         ...
 
     @property
     def tail(self) -> StderrTail:
-        """The end of what it wrote to stderr."""
+        """The last lines that the child wrote to stderr."""
         ...
 
 
@@ -60,7 +60,7 @@ async def finish_with_output(
 
 
 def parse_output(text: str) -> Json | UnsetType:
-    """Return the JSON value that a text is; `UNSET` if it is not JSON."""
+    """Return the JSON value of a text; `UNSET` if it is not JSON."""
     found = parse_json(text.encode(errors="replace"))
     return UNSET if isinstance(found, UnreadableJson) else found
 
@@ -128,7 +128,7 @@ def _exit_description(facts: ExitReport) -> str:
     if facts.signal is not None:
         return f"it was ended by {_name(facts.signal)}"
     if facts.exit_code is None:
-        return "it ended, and nobody saw how"
+        return "it ended with an unknown exit code"
     return f"it ended with exit code {facts.exit_code}"
 
 

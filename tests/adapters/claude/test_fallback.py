@@ -215,7 +215,10 @@ async def test_plain_text_is_no_way_round_what_was_asked_for(tmp_path: Path) -> 
         session = await manager.open_session("claude", cwd=tmp_path)
         failure = (await (await session.submit("hi", options=options)).result()).failure
     assert failure is not None
-    assert (failure.kind, "who pays" in failure.message) == (FailureKind.CONFIG_INVALID, True)
+    assert (failure.kind, "options.billing" in failure.message) == (
+        FailureKind.CONFIG_INVALID,
+        True,
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -40,8 +40,8 @@ async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
         file.truncate(MAX_IMAGE_BYTES)
     for paths, why in (
         (["large"], "more than 20 MB"),
-        (["big"] * 3, "in all"),
-        (["a"] * (MAX_IMAGES + 1), "is the most"),
+        (["big"] * 3, "in total"),
+        (["a"] * (MAX_IMAGES + 1), "at most"),
         (["none"], "cannot be read"),
     ):
         with pytest.raises(ImageRefusedError, match=why):

@@ -18,7 +18,7 @@ TAKEN = ClaudeOptions(tools=(ClaudeTool("add", "", add),), mcp_servers={"session
 @pytest.mark.parametrize(
     ("wishes", "why"),
     [
-        ({"effort": "bad"}, "effort: unknown level 'bad'; Claude Code has low, medium, high"),
+        ({"effort": "bad"}, "effort: unknown level 'bad'; known: low, medium, high"),
         ({"effort": ""}, "effort"),
         ({"options": TAKEN}, "mcp_servers: 'sessionmgr'"),
     ],

@@ -68,7 +68,7 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
     assert '{\\"sum\\":0}' in str(answers[0].response).replace('"', '\\"')
     assert [each.error for each in answers[1:]] == [
         "ValueError: of little use",
-        "LookupError: there is no hook '7'",
+        "LookupError: unknown hook '7'",
         "LookupError: this host does not serve 'something_new'",
     ]
 

@@ -194,7 +194,7 @@ def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path:
 def test_what_is_not_allowed_is_refused_and_so_is_what_would_start_it(
     cwd: Path, prompt: str
 ) -> None:
-    with pytest.raises(CommandRefusedError, match="is not allowed; allowed are: echo"):
+    with pytest.raises(CommandRefusedError, match="is not allowed; allowed: echo"):
         rules(cwd, allowed=["echo"]).check_argv(split_argv(prompt))
 
 
@@ -334,7 +334,7 @@ def test_an_own_program_of_an_allowed_name_is_not_allowed(cwd: Path) -> None:
 
 
 def test_a_relative_directory_on_path_is_refused(cwd: Path) -> None:
-    with pytest.raises(CommandRefusedError, match=r"PATH holds '\.'"):
+    with pytest.raises(CommandRefusedError, match=r"PATH contains '\.'"):
         CommandRules(["echo"], [], path=".:/usr/bin", cwd=str(cwd))
 
 

@@ -202,12 +202,12 @@ class ProviderAdapter(Actor):
         return NOREPLY
 
     def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
-        played = TaskHandle(task.run_adapter, (self, run, self.run_tasks), None, gone)
+        handle = TaskHandle(task.run_adapter, (self, run, self.run_tasks), None, gone)
         try:
-            self.run_tasks.start_handle(played)
+            self.run_tasks.start_handle(handle)
         except OtpError:  # it is restarting, and the branch will send the start again
             return
-        task.task_launched(played)
+        task.task_launched(handle)
 
     async def _append(self, message: AppendMessage) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))

@@ -50,7 +50,7 @@ class ConnectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A further part of the key, such as a login that is not in the environment."""
     any_directory: bool = False
     """Whether its conversations may work in directories other than its start directory: then one
-    child serves runs in all of them, and is told the directory of each.
+    child serves runs in all of them, and receives the directory of each.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What becomes of the messages to a running turn, for every order of what may happen to one."""
+"""States of the messages to a running turn, for every order of the steps."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from sessionmgr.model import MessageSent
 
 
 async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list[bool], list[str]]:
-    """Return which offers were taken, and which messages were reported as dropped."""
+    """Return which offers were accepted, and which messages were reported as dropped."""
     taken: list[bool] = []
 
     class Sender(ProviderAdapter):

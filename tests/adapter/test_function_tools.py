@@ -1,4 +1,4 @@
-"""Functions of the caller's, called as tools."""
+"""Functions of the caller, called as tools."""
 
 from __future__ import annotations
 

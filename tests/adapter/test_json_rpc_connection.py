@@ -1,4 +1,4 @@
-"""A JSON-RPC connection to a real child: what goes to which conversation, and what is sent when."""
+"""A JSON-RPC connection to a real child: the routing of messages, and when requests are sent."""
 
 import json
 import sys
@@ -35,8 +35,8 @@ from sessionmgr.wire import (
     UntypedFrame,
 )
 
-# It greets once it is told to, answers `open`, prints in one go what `print` says, and reports
-# the answers that it gets.
+# The agent answers the handshake when it is ordered to, answers `open`, prints the lines of `print`
+# at once, and reports the answers that it gets.
 AGENT = """
 import json, sys
 def write(*lines):
@@ -76,7 +76,7 @@ Driven: TypeAlias = Driver[Frame | NoFrame]
 
 
 class RpcNotes:
-    """A driver that notes what is pushed into it."""
+    """Driver that records the frames pushed into it."""
 
     def __init__(self) -> None:
         self.reads: list[list[Frame | NoFrame]] = []
@@ -302,7 +302,7 @@ async def test_a_request_that_nobody_knows_is_refused() -> None:
             error = {"code": -32601, "message": "unknown request"}
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
             await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
-        assert isinstance(driver.frames[0], UntypedFrame)  # it is on record
+        assert isinstance(driver.frames[0], UntypedFrame)  # the line is in the record
         assert conversation.asked == {}
 
 

@@ -1,4 +1,4 @@
-"""The page "Write an adapter" says what the code says."""
+"""The page "Write an adapter" agrees with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the program of a run is there."""
+"""Readiness: whether the program of a run is installed."""
 
 import sys
 

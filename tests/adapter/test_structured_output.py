@@ -1,4 +1,4 @@
-"""Structured output is there, and valid, or the run says that nobody knows."""
+"""Structured output is present and valid, or the run reports that it was not validated."""
 
 from __future__ import annotations
 

@@ -151,9 +151,7 @@ WRONG = {
     "demo x": "demo: unexpected argument 'x' (see sessionmgr demo --help)",
     # run
     "run hello": "--provider: no provider is chosen; add -p PROVIDER (see sessionmgr adapters)",
-    "run hello -p shel": (
-        "unknown provider 'shel'; did you mean 'shell'? known: {providers}"
-    ),
+    "run hello -p shel": ("unknown provider 'shel'; did you mean 'shell'? known: {providers}"),
     "run hello -p shell --permission plan": (
         "shell does not support permission_mode plan; "
         "it supports: default, full_auto, dangerously_skip_permissions"

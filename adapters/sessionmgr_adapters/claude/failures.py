@@ -99,9 +99,9 @@ def _failure_kind(result: ResultFrame, error: AssistantFrame) -> tuple[FailureKi
 
 
 def _failure_message(result: ResultFrame) -> str:
-    told = result.errors[0] if result.errors else result.result
-    if told and not told.startswith(_DIAGNOSTIC):
-        return told
+    text = result.errors[0] if result.errors else result.result
+    if text and not text.startswith(_DIAGNOSTIC):
+        return text
     return f"the turn ended with {result.terminal_reason or result.subtype}"
 
 

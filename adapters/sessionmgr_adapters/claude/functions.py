@@ -36,7 +36,7 @@ class ClaudeFunctions(FunctionTools):
     @property
     def introduction(self) -> dict[str, Json]:
         """The part of the initialize request that declares the functions."""
-        told: dict[str, Json] = {"sdkMcpServers": [FUNCTION_SERVER]} if self.tools else {}
+        request: dict[str, Json] = {"sdkMcpServers": [FUNCTION_SERVER]} if self.tools else {}
         hooks: dict[str, list[Json]] = {}
         if self.plans:
             _add_hook(hooks, "PreToolUse", PLAN_MODE_HOOK, matcher="")
@@ -45,8 +45,8 @@ class ClaudeFunctions(FunctionTools):
         for number, each in enumerate(self.hooks):
             _add_hook(hooks, each.event, str(number), matcher=each.matcher, timeout=each.timeout)
         if hooks:
-            told["hooks"] = dict(hooks)
-        return told
+            request["hooks"] = dict(hooks)
+        return request
 
     def find_called(self, name: str) -> ClaudeTool | None:
         """Return the caller's tool that the model calls by this name."""

@@ -150,8 +150,8 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def introduction(self) -> dict[str, Json]:
         """The contents of its initialize request."""
-        told = self.functions.introduction
-        return told if self.schema is None else {**told, "jsonSchema": self.schema}
+        request = self.functions.introduction
+        return request if self.schema is None else {**request, "jsonSchema": self.schema}
 
     @property
     def is_fork(self) -> bool:

@@ -226,8 +226,8 @@ def _system(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
             yield ErrorOccurred(failure=failure, severity="warning")
             yield SessionStatsUpdated(model=frame.fallback_model)
         case "permission_denied" if frame.tool_use_id is not None:
-            said = frame.message if isinstance(frame.message, str) else None
-            reason = frame.decision_reason or said
+            text = frame.message if isinstance(frame.message, str) else None
+            reason = frame.decision_reason or text
             yield from _denial_event(frame.tool_name or "", frame.tool_use_id, reason, state)
         case "background_tasks_changed":
             state.tasks.clear()

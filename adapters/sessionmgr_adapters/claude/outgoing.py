@@ -69,30 +69,30 @@ class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
 ClaudeOutgoing: TypeAlias = ClaudeUserMessage | ControlRequest | ControlResponse
 
 
-def encode_outgoing(told: ClaudeOutgoing) -> bytes:
+def encode_outgoing(outgoing: ClaudeOutgoing) -> bytes:
     """Return a message as a line."""
-    return encode_json(_line(told)) + b"\n"
+    return encode_json(_line(outgoing)) + b"\n"
 
 
-def _line(told: ClaudeOutgoing) -> dict[str, Json]:
-    match told:
+def _line(outgoing: ClaudeOutgoing) -> dict[str, Json]:
+    match outgoing:
         case ClaudeUserMessage():
-            message: dict[str, Json] = {"role": "user", "content": told.content}
-            line: dict[str, Json] = {"type": "user", "message": message, "uuid": told.uuid}
-            if told.priority is not None:
-                line["priority"] = told.priority
-            if told.is_text:
+            message: dict[str, Json] = {"role": "user", "content": outgoing.content}
+            line: dict[str, Json] = {"type": "user", "message": message, "uuid": outgoing.uuid}
+            if outgoing.priority is not None:
+                line["priority"] = outgoing.priority
+            if outgoing.is_text:
                 line["client_composed"] = True
             return line
         case ControlRequest():
-            request: dict[str, Json] = {"subtype": told.subtype, **told.fields}
-            return {"type": "control_request", "request_id": told.id, "request": request}
+            request: dict[str, Json] = {"subtype": outgoing.subtype, **outgoing.fields}
+            return {"type": "control_request", "request_id": outgoing.id, "request": request}
         case ControlResponse():
-            body: dict[str, Json] = {"subtype": "success", "request_id": told.id}
-            if told.error is None:
-                body["response"] = told.response
+            body: dict[str, Json] = {"subtype": "success", "request_id": outgoing.id}
+            if outgoing.error is None:
+                body["response"] = outgoing.response
             else:
-                body |= {"subtype": "error", "error": told.error}
+                body |= {"subtype": "error", "error": outgoing.error}
             return {"type": "control_response", "response": body}
 
 

@@ -76,13 +76,13 @@ def approval_request(ask: HostRequestBody, directories: Sequence[str]) -> Approv
     Relative paths are resolved against the first of `directories`, where the run works.
     """
     effect = tool_effect(ask.tool_name)
-    said = _named_paths(ask.input)
-    paths = tuple(resolve_within(directories, each) for each in said)
+    named = _named_paths(ask.input)
+    paths = tuple(resolve_within(directories, each) for each in named)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
         # Claude Code resolves these against the directory in which its last command ended.
-        or any(not PurePath(each).is_absolute() for each in said)
-        or any(is_protected(each, directories) for each in (*said, *paths))
+        or any(not PurePath(each).is_absolute() for each in named)
+        or any(is_protected(each, directories) for each in (*named, *paths))
     ):
         effect = "other"
     return ApprovalRequest(

@@ -182,15 +182,15 @@ def read_workspace_permissions(directory: str) -> WorkspacePermissions:
     path = Path(directory, PERMISSIONS_FILE)
     try:
         with path.open("rb") as file:
-            said = file.read(LARGEST_FILE + 1)
+            data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return WorkspacePermissions()
     except OSError as error:
         raise WorkspaceInvalidError(f"{path}: {error.strerror or error}") from None
-    if len(said) > LARGEST_FILE:
+    if len(data) > LARGEST_FILE:
         raise WorkspaceInvalidError(f"{path}: the file is larger than {LARGEST_FILE} bytes")
     try:
-        found = msgspec.json.decode(said, type=WorkspacePermissions)
+        found = msgspec.json.decode(data, type=WorkspacePermissions)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise WorkspaceInvalidError(f"{path}: {error}") from None
     if found.tools and found.tier != "custom":

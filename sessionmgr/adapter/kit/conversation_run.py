@@ -175,7 +175,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
             return
         try:
             self._handle_frames(frames, size)
-        except Exception as error:  # noqa: BLE001  # of this run and not of the reader: see `play`
+        except Exception as error:  # noqa: BLE001  # raised by `run_conversation`
             self.crash(error)
 
     def _handle_frames(self, frames: Sequence[Frame], size: int) -> None:
@@ -201,7 +201,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
             self.is_broken = True
             try:
                 self.on_connection_lost()
-            except Exception as error:  # noqa: BLE001  # as in `feed`: others are told after us
+            except Exception as error:  # noqa: BLE001  # as in `feed`
                 self.crash(error)
 
     async def room(self) -> None:

@@ -72,10 +72,10 @@ async def read_version(launcher: Launcher, program: Sequence[str], like: Command
     Raises:
         ProcessError: The program could not be started.
     """
-    said: list[str] = []
+    output: list[str] = []
 
     def take(lines: Sequence[Line]) -> None:
-        said.extend(line.decode(errors="replace") for line in lines if isinstance(line, bytes))
+        output.extend(line.decode(errors="replace") for line in lines if isinstance(line, bytes))
 
     command = Command(argv=(*program, "--version"), cwd=like.cwd, env=like.env, stdin=False)
     pump = PipePump(take)
@@ -84,4 +84,4 @@ async def read_version(launcher: Launcher, program: Sequence[str], like: Command
             await pump.run(
                 stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
             )
-    return said[0] if said else ""
+    return output[0] if output else ""

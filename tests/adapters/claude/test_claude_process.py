@@ -1,4 +1,4 @@
-"""What a child says of itself: its version, its mode."""
+"""Reports of a process about itself: its version, its mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the caller's, served."""
+"""Functions of the caller, served as an MCP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How it is started: its command line, its environment, what goes by file."""
+"""Launch of Claude Code: its command line, its environment, its private files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on plain text."""
+"""Runs in plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run wishes for that could only be left out, or done in part."""
+"""Requests that could only be ignored, or fulfilled in part, are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools a run may use where it names them."""
+"""Tools of a run that names its tools."""
 
 from __future__ import annotations
 

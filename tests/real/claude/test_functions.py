@@ -1,4 +1,4 @@
-"""Functions of the caller's, called by a real Claude Code; and images, both ways."""
+"""Functions of the caller, called by a real Claude Code; and images in both directions."""
 
 from __future__ import annotations
 

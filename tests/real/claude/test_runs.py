@@ -1,4 +1,4 @@
-"""Runs on the real program, old and new."""
+"""Runs on the real program, with old and new versions."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
     assert plain.result.status is RunStatus.COMPLETED, plain.result.failure
     assert plain.result.text == "one\ntwo"
     assert plain.result.exit_code == 0
-    assert not list(house.work.iterdir())  # what would be asked is denied
+    assert not list(house.work.iterdir())  # requests are denied
     assert plain.result.provider_session_id == first.result.provider_session_id
     codes = [each.failure.provider_code for each in plain.events if isinstance(each, ErrorOccurred)]
     assert codes == ["fallback_knows_no_frames"]
@@ -172,7 +172,7 @@ async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
 async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
     house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = Escalation(polite=PATIENCE, term=2.0)  # it is to go by itself, however slow
+    patient = Escalation(polite=PATIENCE, term=2.0)  # it must exit by itself, however slowly
     monkeypatch.setattr(stdio_child, "LADDER", patient)
     session = await house.session()
     options = house.options(keep=False)

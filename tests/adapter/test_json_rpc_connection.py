@@ -303,7 +303,7 @@ async def test_a_request_that_nobody_knows_is_refused() -> None:
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
             await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
         assert isinstance(driver.frames[0], UntypedFrame)  # the line is in the record
-        assert conversation.asked == {}
+        assert conversation.open_requests == {}
 
 
 async def test_all_conversations_end_with_the_child() -> None:

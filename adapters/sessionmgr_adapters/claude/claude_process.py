@@ -39,7 +39,7 @@ class ClaudeProcess:
     def __init__(self, spec: ClaudeSpec, connection: ClaudeConnection) -> None:
         self.spec: Final = spec
         self.connection: Final = connection
-        self.spending: Final = ProcessUsage(resumed=spec.resumes is not None)
+        self.usage: Final = ProcessUsage(resumed=spec.resumes is not None)
         self.info: ProcessInfo | None = None
         self.model = spec.model
         self.effort = spec.effort
@@ -96,29 +96,29 @@ def version_failure(version: str) -> Failure | None:
     return outdated_failure("Claude Code", version, OLDEST_VERSION)
 
 
-def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
+def billing_failure(info: ProcessInfo, billing: str | None) -> Failure | None:
     """Return the failure for a credential whose billing differs from the declared one."""
     is_as_declared = {
         None: True,
-        "api": hello.is_paid_by_use,
-        "subscription": hello.credential == "subscription",
+        "api": info.is_paid_by_use,
+        "subscription": info.credential == "subscription",
     }
     if is_as_declared[billing]:
         return None
     return Failure(
         kind=FailureKind.BILLING,
         message=f"billing is declared as {billing!r}, but the credential found is "
-        f"{hello.credential!r}; nothing was sent",
+        f"{info.credential!r}; nothing was sent",
         phase="start",
     )
 
 
-def mode_failure(asked: str, found: str | None) -> Failure | None:
+def mode_failure(requested: str, found: str | None) -> Failure | None:
     """Return the failure for a mode that allows more than the requested one."""
-    if found is None or _REACH.get(found, _ALL) <= _REACH.get(asked, _ALL):
+    if found is None or _REACH.get(found, _ALL) <= _REACH.get(requested, _ALL):
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"permission mode {asked!r} was requested, but {found!r} is in force",
+        message=f"permission mode {requested!r} was requested, but {found!r} is in force",
         phase="start",
     )

@@ -35,7 +35,7 @@ class ClaudeRun(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase, C
         )
         self.process: Final = process
         self.options: Final = options
-        self.state: Final = ClaudeState(process.spending)
+        self.state: Final = ClaudeState(process.usage)
         self.state.session_id = process.spec.session
         self.requests: Final = RequestHandler(self)
         self._replies: Final[dict[str, Future[ControlReplyBody]]] = {}

@@ -73,7 +73,7 @@ class ClaudeDriver(ClaudeRun):
         patience: float,
     ) -> None:
         super().__init__(run, process, options)
-        self.has_spoken = False
+        self.has_output = False
         """Whether stdout has contained anything but noise."""
         self.result: ResultFrame | None = None
         """The last result."""
@@ -83,17 +83,17 @@ class ClaudeDriver(ClaudeRun):
         self._strategy: Final = strategy
         self._patience: Final = patience
         self._outbound: Final = OutboundMessages(self)
-        self._first_word: Final = trio.Event()
+        self._first_frame: Final = trio.Event()
         """Set when a frame has come after the prompt."""
         self._activity = AgentActivity.WORKING
-        self._quiet: trio.CancelScope | None = None
+        self._quiet_scope: trio.CancelScope | None = None
         """Cancel scope of the wait for the agent's last frame."""
         self.reads = 0
 
     @property
     def has_answered(self) -> bool:
         """Whether a frame has come after the prompt."""
-        return self._first_word.is_set()
+        return self._first_frame.is_set()
 
     @property
     def is_reusable(self) -> bool:
@@ -130,7 +130,7 @@ class ClaudeDriver(ClaudeRun):
         self.take_step(ClaudeStep.PROMPT)
         await self._outbound.send_prompt(self._prompt)
         with trio.move_on_after(self._patience) as scope:
-            await self._first_word.wait()
+            await self._first_frame.wait()
         if scope.cancelled_caught:
             self.take_step(ClaudeStep.GIVE_UP)
 
@@ -152,8 +152,8 @@ class ClaudeDriver(ClaudeRun):
         if not frames:
             return
         self._handle_frame()
-        if not self.has_spoken:
-            self.has_spoken = not all(isinstance(each, NoiseLine) for each in frames)
+        if not self.has_output:
+            self.has_output = not all(isinstance(each, NoiseLine) for each in frames)
         state = self.state
         events: list[Event] = []
         message, block, name = state.streaming, -1, ""  # the block whose text is streamed
@@ -184,9 +184,9 @@ class ClaudeDriver(ClaudeRun):
 
     def _handle_frame(self) -> None:
         self.reads += 1
-        if self._first_word.is_set() or self.phase is ClaudePhase.CONFIGURING:
+        if self._first_frame.is_set() or self.phase is ClaudePhase.CONFIGURING:
             return
-        self._first_word.set()
+        self._first_frame.set()
         self.take_step(ClaudeStep.HEAR)
 
     async def _watch_file(self) -> None:
@@ -292,23 +292,23 @@ class ClaudeDriver(ClaudeRun):
                 return is_idle and self.result is not None and not has_tasks
 
     def _wait_for_quiet(self) -> None:
-        if self._quiet is None and not self.is_over:
-            self._quiet = trio.CancelScope()
-            self.start(self._end_when_quiet, self._quiet)
+        if self._quiet_scope is None and not self.is_over:
+            self._quiet_scope = trio.CancelScope()
+            self.start(self._end_when_quiet, self._quiet_scope)
 
     async def _end_when_quiet(self, scope: trio.CancelScope) -> None:
         """Give the agent some time to report that it is idle, or to react to the end of a task."""
         with scope:
             await trio.sleep(IDLE_WAIT)
-        if self._quiet is scope:
-            self._quiet = None
+        if self._quiet_scope is scope:
+            self._quiet_scope = None
             if not (self._outbound.is_open or self.state.tasks):
                 self.take_step(ClaudeStep.QUIET)
 
     def _end_wait_for_quiet(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
+        if self._quiet_scope is not None:
+            self._quiet_scope.cancel()
+            self._quiet_scope = None
 
     async def interrupt(self) -> None:
         """Ask the agent to end its turn; its frames tell when the turn has ended."""

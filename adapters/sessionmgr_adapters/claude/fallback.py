@@ -59,7 +59,7 @@ def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | 
     """Return how a start failed; None if the agent has answered, or reports the error itself."""
     if driver.failure is not None or driver.state.failure is not None or driver.has_answered:
         return None
-    is_noise_alone = driver.reads > 0 and not driver.has_spoken
+    is_noise_alone = driver.reads > 0 and not driver.has_output
     if driver.phase is ClaudePhase.SILENT:
         return StartFailure.KNOWS_NO_FRAMES if is_noise_alone else StartFailure.HUNG
     if driver.phase is not ClaudePhase.LOST:

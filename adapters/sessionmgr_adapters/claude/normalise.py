@@ -262,7 +262,7 @@ def _note_task(frame: SystemFrame, state: ClaudeState) -> None:
         return
     status = frame.patch.status if frame.patch else None
     moved = frame.is_backgrounded or (frame.patch is not None and frame.patch.is_backgrounded)
-    moved = moved or frame.tool_use_id in state.sent_away  # older versions do not report it
+    moved = moved or frame.tool_use_id in state.background_calls  # older versions do not report it
     if frame.subtype == "task_notification" or status in {"completed", "failed", "killed"}:
         state.tasks.discard(frame.task_id)
     elif moved:
@@ -300,7 +300,7 @@ def _result(frame: ResultFrame, state: ClaudeState) -> Iterator[Event]:
     for each in frame.permission_denials:
         if each.tool_use_id is not None:
             yield from _denial_event(each.tool_name, each.tool_use_id, None, state)
-    spent = state.spending.add_result(frame)
+    spent = state.usage.add_result(frame)
     if spent is not None:
         yield spent
     model, usage = next(iter((frame.since_last or frame.model_usage).items()), (None, None))
@@ -309,7 +309,7 @@ def _result(frame: ResultFrame, state: ClaudeState) -> Iterator[Event]:
         model=model,
         context_window=None if window is None else int(window),
         context_used=state.context,
-        usage=state.spending.total,
+        usage=state.usage.total,
         terminal_reason=frame.terminal_reason,
     )
     yield TurnCompleted(stop_reason=frame.ended_by, open_tasks=len(state.tasks))

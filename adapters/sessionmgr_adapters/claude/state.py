@@ -104,7 +104,7 @@ class ClaudeState:
     """State of one run between frames."""
 
     def __init__(self, spending: ProcessUsage | None = None) -> None:
-        self.spending: Final = spending or ProcessUsage()
+        self.usage: Final = spending or ProcessUsage()
         self.session_id: str | None = None
         self.version: str | None = None
         self.credential: Credential = "unknown"
@@ -117,7 +117,7 @@ class ClaudeState:
         self._ended: Final[set[str]] = set()
         self.tasks: Final[set[str]] = set()
         """Ids of the background tasks."""
-        self.sent_away: Final[set[str]] = set()
+        self.background_calls: Final[set[str]] = set()
         """Ids of the calls that were started in the background."""
         self.error: AssistantFrame | None = None
         """The last message of the current turn that was an error of the API."""
@@ -151,7 +151,7 @@ class ClaudeState:
         if is_new:
             self.tools[call.id] = call
             if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
-                self.sent_away.add(call.id)
+                self.background_calls.add(call.id)
         return is_new
 
     def end(self, tool_use_id: str) -> bool:

@@ -29,7 +29,7 @@ class FollowUpState(Enum):
     """State of a follow-up."""
 
     OFFERED = auto()
-    TAKEN = auto()
+    ACCEPTED = auto()
     HEARD = auto()
     REFUSED = auto()
     DROPPED = auto()
@@ -38,7 +38,7 @@ class FollowUpState(Enum):
 class FollowUpStep(Enum):
     """Step of a follow-up's life cycle."""
 
-    TAKE = auto()
+    ACCEPT = auto()
     HEAR = auto()
     REFUSE = auto()
     END = auto()
@@ -46,12 +46,12 @@ class FollowUpStep(Enum):
 
 TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
     FollowUpState.OFFERED: {
-        FollowUpStep.TAKE: FollowUpState.TAKEN,
+        FollowUpStep.ACCEPT: FollowUpState.ACCEPTED,
         FollowUpStep.HEAR: FollowUpState.HEARD,
         FollowUpStep.REFUSE: FollowUpState.REFUSED,
         FollowUpStep.END: FollowUpState.REFUSED,
     },
-    FollowUpState.TAKEN: {
+    FollowUpState.ACCEPTED: {
         FollowUpStep.HEAR: FollowUpState.HEARD,
         FollowUpStep.END: FollowUpState.DROPPED,
     },
@@ -65,12 +65,12 @@ TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
 class _FollowUp:
     def __init__(self, content: str) -> None:
         self.content: Final = content
-        self.fate = FollowUpState.OFFERED
+        self.state = FollowUpState.OFFERED
         self.is_settled: Final = trio.Event()
 
     def step(self, step: FollowUpStep) -> None:
-        self.fate = TRANSITIONS[self.fate].get(step, self.fate)
-        if self.fate is not FollowUpState.OFFERED:
+        self.state = TRANSITIONS[self.state].get(step, self.state)
+        if self.state is not FollowUpState.OFFERED:
             self.is_settled.set()
 
 
@@ -91,22 +91,24 @@ class FollowUps:
         message = self._messages[message_id] = _FollowUp(content)
         await send()
         await message.is_settled.wait()
-        return message.fate is not FollowUpState.REFUSED
+        return message.state is not FollowUpState.REFUSED
 
     @property
     def offered(self) -> list[str]:
         """The ids of the messages that are neither accepted nor refused yet."""
-        return [name for name, each in self._messages.items() if each.fate is FollowUpState.OFFERED]
+        return [
+            name for name, each in self._messages.items() if each.state is FollowUpState.OFFERED
+        ]
 
     @property
     def undelivered(self) -> dict[str, str]:
         """The contents of the messages that were accepted and not heard, by their ids."""
-        taken = (item for item in self._messages.items() if item[1].fate is FollowUpState.TAKEN)
+        taken = (item for item in self._messages.items() if item[1].state is FollowUpState.ACCEPTED)
         return {name: each.content for name, each in taken}
 
     def accept(self, message_id: str) -> None:
         """Note that the provider has accepted a message."""
-        self._take_step(message_id, FollowUpStep.TAKE)
+        self._take_step(message_id, FollowUpStep.ACCEPT)
 
     def mark_heard(self, message_id: str) -> None:
         """Note that a message has reached the model."""

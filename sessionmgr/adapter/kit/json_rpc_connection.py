@@ -76,7 +76,7 @@ class JsonRpcConversation(Generic[Frame]):
         self.driver: Final = driver
         self.session: str | None = None
         """The agent's name for the session, once it is bound."""
-        self.asked: Final[dict[str, RpcId | None]] = {}
+        self.open_requests: Final[dict[str, RpcId | None]] = {}
         """The ids of the agent's unanswered requests, by our names for them."""
         self._connection: Final = connection
 
@@ -87,8 +87,10 @@ class JsonRpcConversation(Generic[Frame]):
     async def reply(self, name: str, result: Json) -> None:
         """Answer a request of the agent, unless it was answered before."""
         await trio.lowlevel.checkpoint()
-        if name in self.asked:
-            await self._connection.reply(RpcResponse(self.asked.pop(name), encode_json(result)))
+        if name in self.open_requests:
+            await self._connection.reply(
+                RpcResponse(self.open_requests.pop(name), encode_json(result))
+            )
 
     def close(self, *, keep: bool = False) -> None:
         """Push no more frames, and forget the unanswered requests."""
@@ -130,8 +132,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         self._owners: Final[dict[str, JsonRpcConversation[Frame]]] = {}
         self._held: Final[dict[str, list[Frame | NoFrame]]] = {}
         self._waiting: Final[deque[tuple[_OpenRequest[Frame], Json]]] = deque()
-        self._is_greeted = greeting is None
-        self._hello: Frame | None = None
+        self._handshake_done = greeting is None
+        self._handshake_frame: Frame | None = None
         if greeting is not None:
             self._waiting.append((_OpenRequest(greeting[0]), greeting[1]))
 
@@ -178,8 +180,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         if session is not None:
             self.bind(conversation, session)
         self._conversations.append(conversation)
-        if self._hello is not None:
-            conversation.driver.feed((self._hello,), 0)
+        if self._handshake_frame is not None:
+            conversation.driver.feed((self._handshake_frame,), 0)
         if self.has_ended:
             conversation.driver.end()
         self._send_waiting()
@@ -232,7 +234,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             await self._peer.notify_later(answer)
 
     def _send_waiting(self) -> None:
-        while self._waiting and (self._is_greeted or self._waiting[0][0].conversation is None):
+        while self._waiting and (self._handshake_done or self._waiting[0][0].conversation is None):
             if not self._peer.slot_nowait():
                 return
             ticket, params = self._waiting.popleft()
@@ -272,9 +274,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     ) -> list[Push[Frame]]:
         conversation = ticket.conversation
         if conversation is None:
-            self._is_greeted = True
-            self._hello = self.on_handshake(answer)
-            hello = () if self._hello is None else (self._hello,)
+            self._handshake_done = True
+            self._handshake_frame = self.on_handshake(answer)
+            hello = () if self._handshake_frame is None else (self._handshake_frame,)
             return [(each, hello) for each in self._conversations]
         try:
             frame = self.on_answer(conversation, ticket.method, answer)
@@ -301,7 +303,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             if owner is None or frame is None or isinstance(frame, UntypedFrame):
                 self._peer.notify(RpcErrorResponse(message.id, NO_METHOD, "unknown request"))
             else:
-                owner.asked[name] = message.id
+                owner.open_requests[name] = message.id
         if frame is None:
             return []
         if owner is not None:

@@ -59,13 +59,13 @@ class JsonRpcPeer(Generic[T]):
     ) -> None:
         self.sent: Final[dict[RpcId, T]] = {}
         """The tickets of the open requests that were sent on behalf of others, by their ids."""
-        self._asked: Final[dict[RpcId, Future[RpcResponse | RpcErrorResponse]]] = {}
+        self._awaited: Final[dict[RpcId, Future[RpcResponse | RpcErrorResponse]]] = {}
         self._write: Final = write
         self._version: Final = version
         """Whether messages name the protocol version, as the standard requires."""
         self._busy: Final = busy
         self._slots: Final = trio.Semaphore(in_flight)
-        self._rights = 0
+        self._granted_slots = 0
         """Number of slots that `slot` has granted and that are not used yet."""
         self._last = 0
         self._is_gone = False
@@ -88,7 +88,7 @@ class JsonRpcPeer(Generic[T]):
             id_ = self._request(method, params)
             if id_ is None:
                 return RpcErrorResponse(None, self._busy, WRITE_BUFFER_FULL)
-            answered = self._asked[id_] = Future[RpcResponse | RpcErrorResponse]()
+            answered = self._awaited[id_] = Future[RpcResponse | RpcErrorResponse]()
             try:
                 return await answered.wait()
             finally:
@@ -109,7 +109,7 @@ class JsonRpcPeer(Generic[T]):
         Call it from `over` of the child. Drivers are notified by their own `end`.
         """
         self._is_gone = True
-        for id_, answered in self._asked.items():
+        for id_, answered in self._awaited.items():
             answered.set(RpcErrorResponse(id_, None, PEER_GONE))
 
     # --- requests on behalf of others ------------------------------------------------------------
@@ -121,7 +121,7 @@ class JsonRpcPeer(Generic[T]):
         matters, as in `Conversation.send`, hold one `trio.Lock` over `slot` and `send`.
         """
         await self._slots.acquire()
-        self._rights += 1
+        self._granted_slots += 1
 
     def slot_nowait(self) -> bool:
         """Acquire that right if one is free, and return whether it was."""
@@ -129,7 +129,7 @@ class JsonRpcPeer(Generic[T]):
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             return False
-        self._rights += 1
+        self._granted_slots += 1
         return True
 
     def release_slot(self) -> None:
@@ -154,7 +154,7 @@ class JsonRpcPeer(Generic[T]):
 
     def withdraw(self, id_: RpcId) -> None:
         """Stop waiting for an answer, unless it has come."""
-        if self._asked.pop(id_, None) is not None or self.sent.pop(id_, None) is not None:
+        if self._awaited.pop(id_, None) is not None or self.sent.pop(id_, None) is not None:
             self._slots.release()
 
     def resolve(self, answer: RpcResponse | RpcErrorResponse) -> T | None:
@@ -165,16 +165,16 @@ class JsonRpcPeer(Generic[T]):
         id_ = answer.id
         if id_ is None:
             return None
-        ticket, asked = self.sent.get(id_), self._asked.get(id_)
+        ticket, asked = self.sent.get(id_), self._awaited.get(id_)
         self.withdraw(id_)
         if asked is not None:
             asked.set(answer)
         return ticket
 
     def _use_slot(self) -> None:
-        if not self._rights:
+        if not self._granted_slots:
             raise RuntimeError("send() needs a slot: await slot() first")
-        self._rights -= 1
+        self._granted_slots -= 1
 
     def _request(self, method: str, params: Json) -> RpcId | None:
         self._last += 1

@@ -50,7 +50,8 @@ class RequestHandler(Generic[Outgoing, Frame]):
         """Ask for the run's decision about a request, and send it to the provider.
 
         `name` is the conversation's own. Where the provider's ids are numbers or strings, the
-        conversation maps names to ids (`JsonRpcConversation.asked`), because "1" and 1 are two ids.
+        conversation maps names to ids (`JsonRpcConversation.open_requests`), because "1" and 1 are
+        two ids.
         """
 
         async def answer() -> None:

@@ -44,7 +44,7 @@ class PoolExchange:
     async def connect(self, spec: PoolSpec) -> AsyncGenerator[PoolLine, None]:
         await trio.sleep(self.slow)
         if self.broken:
-            raise ConnectionError("nobody answers")
+            raise ConnectionError("connection refused")
         line = PoolLine(len(self.lines))
         self.lines.append(line)
         try:
@@ -290,7 +290,7 @@ async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(use)
         nursery.start_soon(use)
-    assert refused == ["nobody answers"] * 2
+    assert refused == ["connection refused"] * 2
     assert pool.connection_states() == []
 
 

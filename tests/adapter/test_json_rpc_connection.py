@@ -191,7 +191,7 @@ async def test_each_driver_gets_the_frames_of_its_session_once_a_read() -> None:
         one, two = RpcNotes(), RpcNotes()
         first = agent.open(one, "a")
         agent.open(two, "b")
-        print_by(first, news("1", "a"), news("2", "b"), news("3", "a"), news("nobody's", "c"))
+        print_by(first, news("1", "a"), news("2", "b"), news("3", "a"), news("unknown", "c"))
         await one.until("print was answered")
         await two.until(NewsFrame("2", "b"))
         assert one.reads == [[NewsFrame("1", "a"), NewsFrame("3", "a"), "print was answered"]]
@@ -202,7 +202,7 @@ LINES = st.sampled_from(
     [
         news("1", "a"),
         news("2", "b"),
-        news("nobody's", "z"),
+        news("unknown", "z"),
         news("for all"),
         "noise",
         '{"method": "unheard of", "params": {"session": "a"}}',
@@ -293,7 +293,7 @@ async def test_a_request_of_the_agents_is_answered_once_and_by_its_own_id(id_: J
         assert agent.methods == ["print", None]
 
 
-async def test_a_request_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_request_is_refused() -> None:
     async with connected() as agent:
         driver = RpcNotes()
         conversation = agent.open(driver, "a")

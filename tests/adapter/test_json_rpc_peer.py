@@ -197,7 +197,7 @@ def test_a_version_is_left_out_where_it_is_not_wanted() -> None:
 
 
 @pytest.mark.parametrize("id_", [0, -1, 3, "1", "2", "", None])
-async def test_an_answer_to_no_request_is_nobodys(id_: RpcId | None) -> None:
+async def test_an_answer_to_no_request_is_ignored(id_: RpcId | None) -> None:
     peer = JsonRpcPeer[str](PeerLine().write)
     for ticket in ("one", "two"):
         await peer.slot()

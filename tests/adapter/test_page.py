@@ -25,7 +25,7 @@ EXCERPTS = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("excerpt", EXCERPTS, ids=range(len(EXCERPTS)))
-def test_what_is_shown_of_the_toy_is_in_its_files(excerpt: str) -> None:
+def test_excerpts_of_the_toy_are_in_its_files(excerpt: str) -> None:
     assert excerpt in TOY
 
 

@@ -120,9 +120,9 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
         assert sum(first.sizes) == len("earlya")
         assert first.room_asked > 0
         one.close()
-        assert connection.write_message("nobody's")
+        assert connection.write_message("unhandled")
         await connection.noticed.wait()
-        assert connection.between == ["nobody's"]
+        assert connection.between == ["unhandled"]
         two = await connection.open(second)
         one.close()  # a second close of the first leaves the second open
         await two.send("b")

@@ -103,7 +103,7 @@ async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: 
     assert {"compaction_started", "compaction_completed"} <= set(types)
 
 
-async def test_a_message_that_nobody_has_heard_becomes_a_run(autojump_clock: MockClock) -> None:
+async def test_an_unheard_message_becomes_a_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         if len(sdk.conversations) > 1:

@@ -22,7 +22,7 @@ from sessionmgr_adapters.claude.outgoing import content_blocks
 PNG = b"\x89PNG\r\n\x1a\n and more"
 
 
-async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+async def test_images_are_recognized_by_their_contents(tmp_path: Path) -> None:
     assert image_media_type(PNG) == "image/png"
     assert image_media_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
     assert image_media_type(b"GIF89a") == "image/gif"

@@ -216,7 +216,7 @@ def test_a_result_of_another_shape_ends_a_turn_all_the_same() -> None:
     assert (frame.result, frame.num_turns) == ("x", 0)
 
 
-def test_a_type_that_nobody_knows_is_told_as_it_came() -> None:
+def test_an_unknown_type_is_reported_unchanged() -> None:
     state = ClaudeState()
     frames = decode_lines([b'{"type":"system","subtype":"new"}', b'{"type":"new"}', b"hello"])
     told = [event.type for frame in frames for event in normalise(frame, state)]

@@ -246,7 +246,7 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
     assert len(sdk.conversations) == len(outputs)
 
 
-async def test_a_turn_that_nobody_has_asked_for_answers_nothing(autojump_clock: MockClock) -> None:
+async def test_a_turn_without_a_request_answers_no_message(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))

@@ -255,7 +255,7 @@ async def test_what_cannot_start_says_why(house: RealAgentHarness) -> None:
         assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
 
 
-async def test_a_session_that_nobody_knows_is_not_found(house: RealAgentHarness) -> None:
+async def test_an_unknown_session_is_not_found(house: RealAgentHarness) -> None:
     session = await house.manager.open_session("claude", cwd=house.work)
     run = await session.submit("hi", options=house.options(keep=False))
     first = await run.result()

@@ -184,7 +184,7 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: RealAgentHarness
 async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
     old_house: RealAgentHarness, where: Callable[[Path], ModelScript]
 ) -> None:
-    (old_house.work / "secret.txt").write_text("what nobody has asked for")
+    (old_house.work / "secret.txt").write_text("hidden contents")
 
     async def one(text: str) -> None:
         gate = old_house.gate()
@@ -200,7 +200,7 @@ async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_e
     async with trio.open_nursery() as nursery:
         for text in ("/clear", "/nosuch", "look at @secret.txt"):
             nursery.start_soon(one, text)
-    assert "nobody has asked for" not in str([each.body for each in old_house.server.log.asked])
+    assert "hidden contents" not in str([each.body for each in old_house.server.log.asked])
 
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])

@@ -50,7 +50,7 @@ async def test_each_level_of_effort_is_known_to_it(any_house: RealAgentHarness) 
     assert "xhigh" in played.result.failure.message
 
 
-async def test_a_model_that_nobody_has_is_refused(house: RealAgentHarness) -> None:
+async def test_an_unknown_model_is_refused(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[ModelSay(text="x")]], session)
     script: ModelScript = [[ModelRefuse(status=404)]]

@@ -63,7 +63,7 @@ async def check_all(
             nursery.start_soon(check, mode, effects, approve)
 
 
-async def test_with_nobody_to_ask_only_that_is_done_which_the_mode_lets_through(
+async def test_without_approve_only_calls_that_the_mode_allows_are_made(
     house: RealAgentHarness,
 ) -> None:
     await check_all(house, UNASKED)
@@ -186,7 +186,7 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
         )  # without a list of tools the user's server is available
 
 
-async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(
+async def test_unknown_tools_are_refused_before_the_prompt(
     house: RealAgentHarness,
 ) -> None:
     for wish in ({"tools_allowed": ["Bash(git *)"]}, {"tools_denied": ["bash"]}):
@@ -257,8 +257,10 @@ async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
     agents = ("free", "edits", "hooked", "general-purpose")
     script: ModelScript = [
         *(
-            [ModelCall(tool="Agent", input={"prompt": prompt_with([*tries(each), [ModelSay(text="x")]]),
-                                       "description": "d", "subagent_type": each})]
+            [ModelCall(tool="Agent", input={
+                "prompt": prompt_with([*tries(each), [ModelSay(text="x")]]),
+                "description": "d", "subagent_type": each,
+            })]
             for each in agents
         ),
         [ModelCall(tool="Skill", input={"skill": "sk"})],

@@ -94,19 +94,19 @@ async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: RealAge
 
 
 async def test_a_prompt_is_a_text_whatever_it_begins_with(house: RealAgentHarness) -> None:
-    (house.work / "secret.txt").write_text("what nobody has asked for")
+    (house.work / "secret.txt").write_text("hidden contents")
     session = await house.session()
     run = await session.submit("/clear @secret.txt", options=house.options())
     result = await run.result()
     assert result.text == "You said: /clear @secret.txt"
-    assert "nobody has asked for" not in str(house.server.log.asked[-1].body)
+    assert "hidden contents" not in str(house.server.log.asked[-1].body)
 
 
 @pytest.mark.parametrize("prompt", ["/clear", "look at @secret.txt please"])
 async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_something_else(
     old_house: RealAgentHarness, prompt: str
 ) -> None:
-    (old_house.work / "secret.txt").write_text("what nobody has asked for")
+    (old_house.work / "secret.txt").write_text("hidden contents")
     session = await old_house.session()
     run = await session.submit(prompt, options=old_house.options())
     result = await run.result()

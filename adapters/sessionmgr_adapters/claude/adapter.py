@@ -160,7 +160,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                 case None:
                     return
                 case StartFailure.WAS_DEAD:
-                    continue
+                    continue  # the pool has dropped the process, so this starts another
                 case StartFailure.KNOWS_NO_FRAMES:
                     run.emit_nowait(*strategy.notes, fallback_event(failure))
                     await self._run_plain(run)
@@ -190,6 +190,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                 process = lease.connection
                 failure = await self._run_driver(run, lease, prompt, strategy)
             is_left = strategy.is_own or strategy.is_renamed or failure is not None
+            # A fallback, or the next attempt, may resume the session only once no process has it.
             if is_left or (lease.is_abandoned and run.cancelling is not None):
                 await process.gone.wait()  # including everything that it has started
             facts = process.connection.facts

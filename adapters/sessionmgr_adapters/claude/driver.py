@@ -273,6 +273,8 @@ class ClaudeDriver(ClaudeRun):
     def _finish_if_over(self) -> None:
         if self.is_over or self.phase is ClaudePhase.CONFIGURING or self._outbound.is_open:
             return
+        # An agent that is idle for certain ends the run; one that has ended its turn, or its last
+        # task, but does not report that it is idle, ends it after a time of silence.
         has_tasks = bool(self.state.tasks)
         if self._is_complete(has_tasks=has_tasks):
             self.take_step(ClaudeStep.SETTLE)

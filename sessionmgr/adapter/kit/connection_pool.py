@@ -182,12 +182,14 @@ class ConnectionPool(Generic[Spec, C]):
             try:
                 if is_new:
                     await self._start(pooled, owner)
+                # Another task may still be connecting it: a leased connection can be unready.
                 await pooled.ready.wait()
             except BaseException:
                 self._release(pooled, abandoned=False)
                 raise
             if pooled.connection is not None and pooled.state is not ConnectionState.DEAD:
                 return pooled
+            # It failed or ended while this task waited for it: try another.
             self._release(pooled, abandoned=False)
 
     def _find(self, spec: Spec) -> PooledConnection[Spec, C] | None:
@@ -218,8 +220,9 @@ class ConnectionPool(Generic[Spec, C]):
                 task_status.started()
                 async with move_on_when(connection.wait_closed):
                     await pooled.wait_expired()
-                    self._remove(pooled)  # at once: leaving this block executes checkpoints,
-                    # at which another run could lease it
+                    # Remove it at once: leaving this block executes checkpoints, at which another
+                    # run could lease it.
+                    self._remove(pooled)
                 self._remove(pooled)  # it may have ended by itself, and closing can take a while
         finally:
             self._remove(pooled)

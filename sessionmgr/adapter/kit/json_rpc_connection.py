@@ -276,14 +276,15 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         if conversation is None:
             self._handshake_done = True
             self._handshake_frame = self.on_handshake(answer)
-            hello = () if self._handshake_frame is None else (self._handshake_frame,)
-            return [(each, hello) for each in self._conversations]
+            frames_of_all = () if self._handshake_frame is None else (self._handshake_frame,)
+            return [(each, frames_of_all) for each in self._conversations]
         try:
             frame = self.on_answer(conversation, ticket.method, answer)
         except Exception as error:  # noqa: BLE001  # of this run and not of the reader
             conversation.driver.crash(error)
             return []
         frames: list[Frame | NoFrame] = [] if frame is None else [frame]
+        # `on_answer` may have bound a session, whose held notifications follow the answer.
         for session in [name for name in self._held if self._owners.get(name) is conversation]:
             frames += self._held.pop(session)
         return [(conversation, frames)]
@@ -293,6 +294,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         owner = None if session is None else self._owners.get(session)
         name = encode_json(message.id).decode() if isinstance(message, RpcRequest) else ""
         try:
+            # A request without an owner is refused below, so it needs no frame.
             frame = None if name and owner is None else self.make_frame(message, name)
         except Exception as error:
             if owner is None:
@@ -315,6 +317,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 
     def _hold(self, session: str, frame: Frame | NoFrame) -> None:
         """Hold a frame about an unknown session, which may turn out to be a conversation's."""
+        # No conversation waits for the name of its session: the session is a closed one.
         if all(each.session is not None for each in self._conversations):
             self._held.clear()
             return

@@ -1,8 +1,8 @@
-"""What pytest finds of the test kit: `sessionmgr.testing`, as fixtures.
+"""pytest plugin: provides `sessionmgr.testing` as fixtures.
 
-pytest loads this in every project of an environment in which sessionmgr is installed. So it costs
-nothing: it imports the library when a fixture is asked for, and lives here because to import
-anything below `sessionmgr` is to import all of it.
+pytest loads this module in every project of an environment in which sessionmgr is installed. So it
+imports the library only when a fixture is used; and it is outside of `sessionmgr`, because
+importing a submodule of that package imports all of it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from sessionmgr.testing.model_server import ModelServer, Scripts as Replies
     from sessionmgr.testing.player import Step
 
-# So that what does not hold is shown with its values, as in a test of one's own.
+# Failed assertions of these modules show their values, like those of the user's own tests.
 for each in ("adapter_conformance", "mock_sdk", "store_conformance"):
-    if f"sessionmgr.testing.{each}" not in sys.modules:  # then it is too late
+    if f"sessionmgr.testing.{each}" not in sys.modules:  # else it is too late
         pytest.register_assert_rewrite(f"sessionmgr.testing.{each}")
 
 
 @pytest.fixture
 def sessionmgr_player(tmp_path: Path) -> Callable[[Sequence[Step]], tuple[str, ...]]:
-    """Make the argv of a child that plays a playbook: `options={"command": argv}`."""
+    """Return a function that makes the argv of a child that plays a playbook.
+
+    Use it as `options={"command": argv}`.
+    """
     from sessionmgr.testing.player import command_of
 
     numbers = iter(range(1_000_000))
@@ -40,10 +43,10 @@ def sessionmgr_player(tmp_path: Path) -> Callable[[Sequence[Step]], tuple[str, .
 
 @pytest.fixture
 def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]:
-    """Open a manager whose provider `scripted` plays scripts, in any clock.
+    """Open a manager whose provider `scripted` plays scripts, with any clock.
 
-    `async with sessionmgr_scripted({"fix it": (Say(text="done"),)}) as manager:`. When the block
-    is left, what stands in the store must be a lawful record.
+    `async with sessionmgr_scripted({"fix it": (Say(text="done"),)}) as manager:`. At the end of the
+    block, the fixture checks that the store is a lawful record.
     """
 
     @asynccontextmanager
@@ -63,10 +66,10 @@ def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]
 
 @pytest.fixture
 def sessionmgr_model_server() -> Callable[..., AbstractAsyncContextManager[ModelServer]]:
-    """Open a server on loopback that plays scripts as a model, for agents that are real.
+    """Open a server on loopback that plays scripts as a model, for real agents.
 
-    `async with sessionmgr_model_server() as server:`, and the agent is pointed at `server.url`, as
-    its proxy, too. When the block is left, it must have been asked for nothing it does not know.
+    `async with sessionmgr_model_server() as server:`. Point the agent at `server.url`, also as its
+    proxy. At the end of the block, the fixture checks that the server received only known requests.
     """
 
     @asynccontextmanager

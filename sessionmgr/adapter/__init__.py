@@ -1,4 +1,4 @@
-"""The port: what an adapter is, what it is handed, and how it is found."""
+"""The port: the interface of adapters, the context of their runs, and their discovery."""
 
 from sessionmgr.adapter.adapter import (
     AppendMessage as AppendMessage,

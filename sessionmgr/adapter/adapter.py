@@ -1,4 +1,4 @@
-"""An adapter: the supervised actor that plays runs on one provider.
+"""Base class of adapters: the supervised actor that executes runs on one provider.
 
 The manager sends it messages. Its handlers do no I/O and never wait: each starts a task in the
 adapter's nursery of run tasks, so that nothing delays the start of a run.
@@ -31,25 +31,25 @@ log: Final = logging.getLogger("sessionmgr.adapter")
 
 
 class RunTask(Protocol):
-    """A run's task: the adapter starts it, and its interruption, in the nursery of run tasks."""
+    """Task of one run: the adapter starts it, and its interruption, in the nursery of run tasks."""
 
     context: RunContext | None
-    """The run as the adapter to which its start was sent sees it."""
+    """The context of the run, for the adapter that received its start."""
 
     async def run_adapter(
         self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
     ) -> None:
-        """Be the task: call the adapter's `run`."""
+        """Execute the run: call the adapter's `run`."""
 
     def task_launched(self, task: TaskHandle[None]) -> None:
-        """Note that the adapter has started it."""
+        """Store the task that the adapter has started for the run."""
 
     def interrupt(self) -> None:
-        """Start a task that asks the provider to end the run, if the run is still on."""
+        """Start a task that asks the provider to end the run, if the run is still active."""
 
 
 class StartRun(Cast):
-    """Start a run's task, unless the manager has taken this start back."""
+    """Message that starts a run's task, unless the manager has withdrawn the start."""
 
     task: RunTask
     run: RunContext
@@ -58,71 +58,73 @@ class StartRun(Cast):
 
 
 class InterruptRun(Cast):
-    """Ask the provider to end a run."""
+    """Message that asks the provider to end a run."""
 
     task: RunTask
 
 
 class AppendMessage(Call[None]):
-    """Give a message to the turn that runs."""
+    """Message that adds a follow-up to the current turn of a run."""
 
     run: RunContext
     content: str
     message_id: str
     limit: float
-    """How many seconds it may take."""
+    """Time limit in seconds."""
     tell: Callable[[bool], None]
-    """Called at once with the provider's answer: what it does with the message comes after it."""
+    """Called with the provider's answer at once, before the effects of the follow-up are
+    reported.
+    """
 
 
 class ReleaseSession(Cast):
-    """Release what is kept for a provider session's next run."""
+    """Message that releases the resources kept for a provider session's next run."""
 
     provider_session_id: str
 
 
 class AskHealth(Call[Health]):
-    """Check whether a run could be started now."""
+    """Message that asks whether a run could be started now."""
 
     limit: float
-    """How many seconds it may take."""
+    """Time limit in seconds."""
 
 
 class ProviderAdapter(Actor):
-    """Plays runs on one provider.
+    """Base class of adapters: executes runs on one provider.
 
-    Only `name`, `capabilities` and `run` are needed. The nursery of run tasks, their ends, timeouts
-    and crashes, and the way of their events into the record are the port's work. An adapter that
-    handles messages of its own passes all others on to `super()`.
+    Only `name`, `capabilities` and `run` are required. The base class owns the run tasks and
+    handles their ends, timeouts and crashes; the manager stores their events. An adapter that
+    handles messages of its own passes all others to `super()`.
     """
 
     mailbox: ClassVar[int] = 65_536
     """Maximum number of waiting messages: each session sends one when its run starts."""
     connections: DynamicSupervisor
-    """The supervisor of its connections; there from `init` on, as is"""
+    """The supervisor of its connections, set before `init`."""
     run_tasks: TaskSupervisor
-    """its nursery of run tasks."""
+    """The nursery of its run tasks, set before `init`."""
 
     name: ClassVar[str]
-    """What users call the provider."""
+    """The name of the provider, as users write it."""
     display_name: ClassVar[str | None] = None
     capabilities: ClassVar[Capabilities] = Capabilities()
     runs_commands: ClassVar[bool] = False
-    """Whether a prompt is a command as a whole, which runs without an agent's judgement."""
+    """Whether a prompt is a complete command, executed without an agent's judgement."""
     permissions: ClassVar[PermissionMap] = HARMLESS
     options: ClassVar[type[Options]] = Options
     serves: ClassVar[frozenset[str]] = frozenset()
-    """Which of `tools_allowed`, `tools_denied`, `directories` it passes on; others are refused."""
+    """Which of `tools_allowed`, `tools_denied`, `directories` it supports; others are refused."""
     resume_command: ClassVar[str | None] = None
-    """The command line with which its program continues a session; `{id}` is the session's id."""
+    """The shell command with which its program resumes a session; `{id}` is the session's id."""
     environment: ClassVar[EnvironmentSpec] = EnvironmentSpec()
-    """Which variables of ours the provider's programs are to have."""
+    """The manager's environment variables that the provider's programs receive."""
 
     async def run(self, run: RunContext) -> None:
-        """Play one run: tell what happens, and how it ends.
+        """Execute one run: report its events and its end.
 
-        It may be cancelled anywhere, after `interrupt` has had its time. To raise is to crash this
-        run alone.
+        It may be cancelled at any checkpoint, after `interrupt` has had its grace. An exception
+        fails this run alone.
 
         Args:
             run: The context of the run: its prompt and options, and the calls that report events.
@@ -130,7 +132,7 @@ class ProviderAdapter(Actor):
         raise NotImplementedError
 
     async def interrupt(self, run: RunContext) -> None:
-        """Ask the provider to end the run; `run` goes on beside it, and reads what it says.
+        """Ask the provider to end the run. `run` continues meanwhile, and reads the answer.
 
         Args:
             run: The context of the run.
@@ -138,7 +140,7 @@ class ProviderAdapter(Actor):
         raise NotImplementedError
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Give a message to the turn that runs; False if there is no turn for it any more.
+        """Send a message to the current turn; return False if no turn can accept it.
 
         Args:
             run: The context of the run.
@@ -148,7 +150,7 @@ class ProviderAdapter(Actor):
         raise NotImplementedError
 
     def release(self, provider_session_id: str) -> None:
-        """Release what is kept for a provider session's next run: none is expected soon.
+        """Release the resources kept for a provider session's next run, as none is expected soon.
 
         It does not wait. A later run starts what it needs.
 
@@ -158,7 +160,7 @@ class ProviderAdapter(Actor):
         return
 
     async def health(self) -> Health:
-        """Say whether a run could be started now."""
+        """Return whether a run could be started now."""
         return Health()
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
@@ -169,25 +171,26 @@ class ProviderAdapter(Actor):
         """
         match message:
             case StartRun(task=task, run=run, gone=gone):
-                if task.context is run:  # else the branch has sent it anew
+                if task.context is run:  # otherwise the branch has sent it to a new adapter
                     self._start(task, run, gone)
             case InterruptRun(task=task):
                 task.interrupt()
             case ReleaseSession(provider_session_id=provider_session_id):
                 try:
                     self.release(provider_session_id)
-                except Exception:  # what it keeps ends with the branch, or when idle for too long
-                    log.exception("event=release_crashed provider=%s", self.name)
+                except Exception:
+                    # The resources of the session end with the branch, or at their idle timeout.
+                    log.exception("The release of a session failed. provider=%s", self.name)
             case _:
                 return await super().handle_cast(message)
         return None
 
     async def handle_call(self, message: object, caller: Caller, /) -> object:
-        """Start a task that answers.
+        """Start a task that answers the message.
 
         Args:
             message: The message.
-            caller: The caller, who waits for the answer.
+            caller: The caller, which waits for the answer.
         """
         match message:
             case AppendMessage(limit=limit):
@@ -199,12 +202,12 @@ class ProviderAdapter(Actor):
         return NOREPLY
 
     def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
-        played = TaskHandle(task.run_adapter, (self, run, self.run_tasks), None, gone)
+        handle = TaskHandle(task.run_adapter, (self, run, self.run_tasks), None, gone)
         try:
-            self.run_tasks.start_handle(played)
-        except OtpError:  # it is being restarted, and the branch sends the start again
+            self.run_tasks.start_handle(handle)
+        except OtpError:  # it is restarting, and the branch will send the start again
             return
-        task.task_launched(played)
+        task.task_launched(handle)
 
     async def _append(self, message: AppendMessage) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))
@@ -219,10 +222,10 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
-        """Check whether a run with these options could start: program installed and logged in.
+        """Return whether a run with these options could start: program installed and logged in.
 
-        It reads only files and `env`, the environment of its programs, and starts nothing. By
-        itself it knows of no program and says `ok`; see `program_health` of the kit.
+        It reads only files and `env`, the environment of its programs, and starts nothing. The
+        default assumes no program and returns `ok`; see `program_health` of the kit.
 
         Args:
             options: The options of the run.
@@ -233,7 +236,7 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
-        """Say which variables of ours its programs are to have, where ours are `environ`.
+        """Return which variables of `environ` the provider's programs receive.
 
         Args:
             environ: The variables of the manager.
@@ -242,9 +245,9 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
-        """Say what could never go well, where that is known before anything is started.
+        """Return why a run can never succeed, as `field: reason`; None if no reason is known.
 
-        As `field: why`; a run finds out for itself as well.
+        It is checked before anything is started. A run still checks for itself.
 
         Args:
             spec: The specification of the run.
@@ -253,7 +256,7 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def offers(cls, options: Options) -> Capabilities:
-        """Say what it can do for a run with these options: never more than its `capabilities`.
+        """Return the capabilities for a run with these options: never more than `capabilities`.
 
         Args:
             options: The options of the run.
@@ -262,12 +265,12 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def can_interrupt(cls) -> bool:
-        """Whether it has a polite way to end a run."""
+        """Whether it can ask the provider to end a run."""
         return cls.interrupt is not ProviderAdapter.interrupt
 
     @classmethod
     def can_append(cls) -> bool:
-        """Whether it can give a message to a turn that runs."""
+        """Whether it can send a message to the current turn."""
         return cls.append is not ProviderAdapter.append
 
 
@@ -278,9 +281,9 @@ async def _answer_within(
     try:
         with trio.fail_after(limit):
             answer = await ask()
-    except Exception as error:  # the caller's, like an exception of a function  # noqa: BLE001
+    except Exception as error:  # an exception for the caller, as from a function  # noqa: BLE001
         caller.fail(error)
-    except BaseException:  # the nursery stops
+    except BaseException:  # the nursery is being cancelled
         caller.fail(SupervisorStopping("the adapter"))
         raise
     else:

@@ -1,4 +1,4 @@
-"""What a provider asks before it does something, and what may be answered."""
+"""Requests for approval, and the decisions that answer them."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ Effect: TypeAlias = Literal["read", "edit", "command", "network", "other"]
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A question. `effect` and `paths` say what the tool would do, as far as the adapter knows."""
+    """Request to use a tool. `effect` and `paths` describe its effect, as far as it is known."""
 
     tool_name: str
-    """Name of the tool, as the agent has it."""
+    """Name of the tool, as the agent writes it."""
     tool_input: Json = None
     """Input of the tool."""
     tool_call_id: str | None = None
-    """Id of the tool call, if the provider names one."""
+    """Id of the tool call, if the provider gives one."""
     reason: str | None = None
     """Reason for the request, if the agent gives one."""
     effect: Effect = "other"
-    """What the tool would do, as far as the adapter knows."""
+    """Effect of the tool, as far as the adapter knows it."""
     paths: tuple[str, ...] = ()
-    """Absolute paths that the tool would use, as far as the adapter knows."""
+    """Absolute paths that the tool would use, as far as the adapter knows them."""
     approval_id: str = ""
     """Id of the request (`apr_…`)."""
     session_id: str = ""
-    """The session."""
+    """Id of the session."""
     run_id: str = ""
-    """The run."""
+    """Id of the run."""
     provider: str = ""
-    """The provider."""
+    """Name of the provider."""
     cwd: str = ""
-    """Where the run works."""
+    """Working directory of the run."""
     tool_cwd: str = ""
-    """Where the tool would work, if the request names its own directory."""
+    """Working directory of the tool, if the request names one."""
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True):
-    """It may; with a `tool_input`, that instead of what it wanted."""
+    """Decision to allow the request; a `tool_input` replaces the input of the tool."""
 
     tool_input: Json | msgspec.UnsetType = msgspec.UNSET
-    """Input that replaces that of the tool."""
+    """Input that replaces the tool's input."""
     reason: str | None = None
     """Reason, for the record."""
     by: str = "caller"
@@ -53,7 +53,7 @@ class Allow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deny(msgspec.Struct, frozen=True, kw_only=True):
-    """It may not; with `stop`, that is also the end of the run."""
+    """Decision to deny the request; `stop` also ends the run."""
 
     reason: str | None = None
     """Reason, for the record and the agent."""

@@ -1,13 +1,13 @@
-"""The seam of an adapter: connections, conversations on them, and the drivers that they push into.
+"""Protocols of the adapter's seam: connections, conversations on them, and drivers.
 
-An adapter's `sdk.py` implements it, and a mock SDK replaces that. A connection is one child tree,
-or one pool of HTTP connections. A conversation is one of the provider's sessions on it, with one
-turn at a time. A driver is one run's side of a conversation.
+An adapter's `sdk.py` implements them, and a mock SDK replaces it. A connection is one child process
+tree, or one pool of HTTP connections. A conversation is one of the provider's sessions on it, with
+one turn at a time. A driver handles the frames of one run.
 
     async with sdk.connect(spec) as connection:
         driver = EchoDriver(run)
         conversation = await connection.open(spec, driver)  # frames are pushed from now on
-        await driver.play(conversation)                     # sends the prompt, waits for the end
+        await driver.run_conversation(conversation)         # sends the prompt, waits for the end
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ Spec = TypeVar("Spec", bound="KeyedSpec", contravariant=True)
 
 
 class KeyedSpec(Protocol):
-    """What a connection is made from: two with equal keys are as good as each other."""
+    """Specification of a connection; connections with equal keys are interchangeable."""
 
     @property
     def key(self) -> Hashable:
-        """What must be equal."""
+        """The value that is equal for interchangeable connections."""
         ...
 
 
 class ConnectionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A child to connect to."""
+    """Specification of a connection to a child process."""
 
     launcher: Launcher
     command: Command
     account: str = ""
-    """What else tells two connections apart, such as a login that is not in the environment."""
+    """A further part of the key, such as a login that is not in the environment."""
     any_directory: bool = False
-    """Whether its conversations may be about other directories than the one it was started in:
-    then one child serves runs in all of them, and is told the directory of each."""
+    """Whether its conversations may work in directories other than its start directory: then one
+    child serves runs in all of them, and receives the directory of each.
+    """
 
     @property
     def key(self) -> Hashable:
@@ -61,69 +62,69 @@ class ConnectionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Driver(Protocol[Frame_contra]):
-    """What a connection pushes frames into: one run's side of a conversation.
+    """Receiver of a connection's frames: one run's side of a conversation.
 
     `feed` and `end` run in the connection's reader, so they neither wait nor raise: a connection
     may serve other runs, too. `ConversationRun` of the kit implements all of it.
     """
 
     def feed(self, frames: Sequence[Frame_contra], size: int) -> None:
-        """Take the frames of one read of `size` bytes; perhaps none, as a sign of life."""
+        """Handle the frames of one read of `size` bytes; an empty read is a sign of life."""
         ...
 
     def crash(self, error: Exception) -> None:
-        """End the run with an error that the connection met at its frames, and no other run."""
+        """Fail the run, and no other, with an error that the connection raised for its frames."""
         ...
 
     def end(self) -> None:
-        """Note that no more frames will come. It is called once."""
+        """Handle the end of the frames. It is called once."""
         ...
 
     async def room(self) -> None:
-        """Wait until there is room for more. The reader awaits it between two reads."""
+        """Wait until there is room for more events. The reader awaits it between two reads."""
         ...
 
 
 class Closable(Protocol):
-    """What can come to an end by itself."""
+    """Resource that can end by itself."""
 
     async def wait_closed(self) -> None:
-        """Wait until it is of no more use: its child is gone, or talks no more."""
+        """Wait until it is unusable: its child has exited, or has stopped talking."""
         ...
 
 
 class Connection(Closable, Protocol[Opening_contra, Frame_co, Conversation_co]):
-    """A way to the provider."""
+    """Connection to the provider."""
 
     async def open(self, spec: Opening_contra, driver: Driver[Frame_co]) -> Conversation_co:
-        """Open one of the provider's sessions, a new one or one that was.
+        """Open one of the provider's sessions, a new one or an existing one.
 
-        From now on its frames are pushed into the driver; those that are here already, at once. If
-        the connection has ended, the driver is told so at once.
+        From now on its frames are pushed into the driver; frames that are here already, at once. If
+        the connection has ended, the driver's `end` is called at once.
         """
         ...
 
 
 class Conversation(Protocol[Outgoing_contra]):
-    """One session of the provider's, as a driver uses it."""
+    """One session of the provider, as a driver uses it."""
 
     async def send(self, message: Outgoing_contra) -> None:
-        """Send a message: a prompt, a request, an answer. What is sent first goes first."""
+        """Send a message: a prompt, a request, an answer. Messages keep the order of the calls."""
         ...
 
     async def interrupt(self) -> None:
-        """Ask the provider to end the turn. Frames are pushed on until it has."""
+        """Ask the provider to end the turn. Its frames are pushed until the turn has ended."""
         ...
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Answer a question of the provider's, by the name that it gave it."""
+        """Answer a request of the provider, by the name that the provider gave it."""
         ...
 
     def close(self, *, keep: bool = False) -> None:
-        """Push no more frames: the run has left. It is called once, also after a crash or a cut.
+        """Push no more frames: the run has left. It is called once, also after a crash or a cancel.
 
-        `keep` is what `keeps` of the driver says: the provider may keep the session loaded for the
-        next run. Otherwise it is to be unloaded, where that can be said.
+        `keep` is the result of the driver's `keeps_session`: the provider may keep the session
+        loaded for the next run. Otherwise the connection unloads it, if its protocol can.
         """
         ...
 
@@ -133,4 +134,4 @@ class Conversation(Protocol[Outgoing_contra]):
 
 
 Connect: TypeAlias = Callable[[Spec], AbstractAsyncContextManager[C]]
-"""Connects for the length of a block."""
+"""Opens a connection for the length of a block."""

@@ -1,4 +1,4 @@
-"""How adapters are found: by entry point, so that any package can bring one."""
+"""Discovery of adapters by entry point, so that any package can provide one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ GROUP: Final = "sessionmgr.adapters"
 
 
 def installed_adapters() -> list[str]:
-    """Return the names of all adapters that installed packages bring."""
-    from importlib.metadata import entry_points  # takes a while, and is not always needed
+    """Return the names of all adapters that installed packages provide."""
+    from importlib.metadata import entry_points  # imported late: it is slow, and rarely needed
 
     return sorted({each.name for each in entry_points(group=GROUP)})
 
@@ -26,8 +26,8 @@ def find_adapter(
     """Return the adapter called `name`: one that was `given`, else one that is installed.
 
     Raises:
-        ProviderUnknown: There is none of that name.
-        AdapterBroken: There is, and it cannot be loaded.
+        ProviderUnknown: No adapter has this name.
+        AdapterBroken: The adapter is installed, but cannot be loaded.
     """
     if given and name in given:
         return given[name]
@@ -36,12 +36,12 @@ def find_adapter(
     for each in entry_points(group=GROUP, name=name):
         try:
             found: object = each.load()
-        except Exception as error:  # whatever a package does at its import
+        except Exception as error:  # a package may raise anything at its import
             raise AdapterBroken(name, each.value, f"{type(error).__name__}: {error}") from error
         if not (isinstance(found, type) and issubclass(found, ProviderAdapter)):
-            raise AdapterBroken(name, each.value, "it is no ProviderAdapter")
+            raise AdapterBroken(name, each.value, "it is not a ProviderAdapter")
         return found
     known = sorted({*(given or ()), *installed_adapters()})
-    from difflib import get_close_matches  # for those who made a mistake
+    from difflib import get_close_matches  # imported late: needed for the suggestion alone
 
     raise ProviderUnknown(name, known, get_close_matches(name, known, n=1))

@@ -1,4 +1,4 @@
-"""Errors that adapters and the negotiation with them raise."""
+"""Errors of adapters and of the negotiation of capabilities."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
 
 
 class SessionError(SessionmgrError):
-    """Something about sessions with agents."""
+    """Base class of errors about sessions with agents."""
 
 
 class StartRefused(SessionError):
-    """A run was refused: nothing was started, and nothing stored."""
+    """A run was refused: nothing was started or stored."""
 
 
 class ProviderUnknown(StartRefused, LookupError):
-    """There is no adapter of that name."""
+    """No adapter has that name."""
 
     def __init__(self, name: str, known: Sequence[str], nearest: Sequence[str]) -> None:
         hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-        there = f"there are: {', '.join(known)}" if known else "none is installed"
-        super().__init__(f"there is no provider {name!r}; {hint}{there}")
+        there = f"known: {', '.join(known)}" if known else "none is installed"
+        super().__init__(f"unknown provider {name!r}; {hint}{there}")
         self.name = name
         self.known = tuple(known)
 
 
 class AdapterBroken(StartRefused):
-    """An adapter is installed, and cannot be loaded."""
+    """An adapter is installed, but cannot be loaded."""
 
     def __init__(self, name: str, where: str, why: str) -> None:
-        super().__init__(f"the adapter {name!r} ({where}) cannot be loaded: {why}")
+        super().__init__(f"adapter {name!r} ({where}) cannot be loaded: {why}")
         self.name = name
         self.where = where
 
 
 class CapabilityMissing(StartRefused):
-    """The provider cannot do what is required of it."""
+    """The provider lacks a required capability."""
 
     def __init__(self, provider: str, negotiation: Negotiation) -> None:
         from sessionmgr.model import CAPABILITIES, describe_capability
@@ -56,11 +56,12 @@ class CapabilityMissing(StartRefused):
 
 
 class PermissionRefused(StartRefused):
-    """The provider has no mode that would be no wider than the one asked for."""
+    """The provider has no mode that is at most as wide as the requested one."""
 
     def __init__(self, provider: str, mode: str, has: Sequence[str]) -> None:
         super().__init__(
-            f"{provider} has no permission mode {mode}; it has: {', '.join(has) or 'none'}"
+            f"{provider} does not support permission_mode {mode}; "
+            f"it supports: {', '.join(has) or 'none'}"
         )
         self.provider = provider
         self.mode = mode
@@ -68,10 +69,10 @@ class PermissionRefused(StartRefused):
 
 
 class OptionInvalid(StartRefused, ValueError):
-    """An option is not one of this provider's, or has a value of another type."""
+    """An option is unknown to this provider, or has a value of the wrong type."""
 
     def __init__(self, provider: str, why: str) -> None:
-        super().__init__(f"options of {provider}: {why}")
+        super().__init__(f"options.{provider}: {why}")
         self.provider = provider
 
 

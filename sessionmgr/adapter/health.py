@@ -1,4 +1,4 @@
-"""Whether a provider could be used now."""
+"""Health of a provider: whether it could be used now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a provider is usable now; `detail` explains the problem and the remedy.
+    """Result of a health check; `detail` gives the problem and the remedy.
 
     `skip`: its program is not installed. `fail`: it is installed, but no run could succeed. If only
     the provider itself could tell, the state is `ok`, and `detail` says that it is unknown.
@@ -16,4 +16,4 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     state: Literal["ok", "skip", "fail"] = "ok"
     detail: str = ""
-    """If it is not well: `problem; remedy`."""
+    """If the provider is not usable: `problem; remedy`."""

@@ -1,4 +1,4 @@
-"""A provider's own options: a struct, checked by name before anything starts."""
+"""Options of one provider: a struct whose names and types are checked before anything starts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ O = TypeVar("O", bound=msgspec.Struct)  # noqa: E741
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the user may set for one provider alone; an adapter's own are a subclass of this."""
+    """Base class of the options of one provider; each adapter defines a subclass."""
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """Return a run's options as those of the adapter's own class."""
+        """Return a run's options as an instance of this class."""
         assert isinstance(options, cls)
         return options
 
     def variables(self) -> Mapping[str, str]:
-        """Return what they add to the environment; what the run itself is given wins."""
+        """Return the environment variables that the options add; those of the run override them."""
         return {}
 
 
@@ -38,14 +38,14 @@ def resolve_options(
     given: Mapping[str, Json] | msgspec.Struct,
     normalised: Mapping[str, Json],
 ) -> O:
-    """Make the options of a run. What is `normalised` wins where both say something.
+    """Return the options of a run. The `normalised` values override the given ones.
 
     Raises:
         OptionInvalid: A field is unknown, is missing or has a value of another type.
     """
     if isinstance(given, msgspec.Struct):
         if not isinstance(given, of):
-            raise OptionInvalid(provider, f"they are {type(given).__name__}, not {of.__name__}")
+            raise OptionInvalid(provider, f"expected {of.__name__}, got {type(given).__name__}")
         given = msgspec.structs.asdict(given)
     fields = of.__struct_fields__
     for name in given:
@@ -62,10 +62,10 @@ def resolve_options(
 
 
 def _unknown(name: str, fields: tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # for those who made a mistake
+    from difflib import get_close_matches  # imported late: needed for the suggestion alone
 
     nearest = get_close_matches(name, fields, n=1)
     if nearest:
-        return f"there is no {name!r}; did you mean {nearest[0]!r}?"
-    known = ", ".join(fields) or "none at all"
-    return f"there is no {name!r}; there are: {known}"
+        return f"unknown option {name!r}; did you mean {nearest[0]!r}?"
+    known = ", ".join(fields) or "none"
+    return f"unknown option {name!r}; known: {known}"

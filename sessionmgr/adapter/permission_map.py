@@ -1,4 +1,4 @@
-"""What a provider makes of our permission modes, and how well."""
+"""Map from our permission modes to a provider's modes, and how exactly they match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MappedMode(msgspec.Struct, frozen=True):
-    """The provider's own word for a mode, and how well it does what ours says."""
+    """The provider's name for a mode, and how exactly it matches ours."""
 
     effective: str
     fidelity: Fidelity = Fidelity.EXACT
@@ -22,16 +22,16 @@ class MappedMode(msgspec.Struct, frozen=True):
 
 
 class PermissionMap:
-    """The modes that a provider has. What it does not name, it refuses; nothing is ever widened."""
+    """Map of the modes that a provider has. It refuses all others, and never widens a mode."""
 
     def __init__(self, modes: Mapping[PermissionMode, MappedMode]) -> None:
         self.modes = {mode: to for mode, to in modes.items() if to.fidelity is not Fidelity.REFUSED}
 
     def ask(self, provider: str, mode: PermissionMode) -> Permission:
-        """Return what the provider will be told for `mode`.
+        """Return the provider's mode for `mode`.
 
         Raises:
-            PermissionRefused: It has nothing that would do.
+            PermissionRefused: The provider has no mode for it.
         """
         mapped = self.modes.get(mode)
         if mapped is None:
@@ -44,5 +44,5 @@ class PermissionMap:
         )
 
 
-# For a provider that does nothing it could be denied: every mode is what it does anyway.
+# For a provider that does nothing that could be denied: every mode is exact.
 HARMLESS = PermissionMap({mode: MappedMode(mode.value) for mode in PermissionMode})

@@ -1,4 +1,4 @@
-"""What an adapter is handed for one run: what to do, and where to say what happens."""
+"""Context of one run for its adapter: the request, and the calls that report events and the end."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ LONGEST_MESSAGE: Final = 4000
 
 
 def is_valid_amount(value: object) -> bool:
-    """Say whether it is a number that something can come to: 0 or more, and finite."""
+    """Return whether a value is a valid amount: a finite number, 0 or more."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= cast("float", value) < math.inf
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A limit on usage: for a run, or for all runs of the session or manager that it is set on."""
+    """Limit on usage: of a run, or of all runs of the session or manager on which it is set."""
 
     usd: float | None = None
     """US dollars."""
@@ -49,21 +49,21 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens of input and output, without those read from the cache."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be used up.
+        """Refuse a limit that is negative or not finite.
 
         Raises:
-            ValueError: It says which.
+            ValueError: A limit is invalid; the message names it.
         """
         if self.usd is not None and not is_valid_amount(self.usd):
-            raise ValueError(f"a budget cannot be {self.usd!r} usd")
+            raise ValueError(f"budget: usd must be finite and 0 or more, not {self.usd!r}")
         if self.tokens is not None and not (is_valid_amount(self.tokens) and self.tokens % 1 == 0):
-            raise ValueError(f"a budget cannot be {self.tokens!r} tokens")
+            raise ValueError(f"budget: tokens must be an integer, 0 or more, not {self.tokens!r}")
 
     def over(self, outer: Budget) -> Budget:
-        """Return this budget, with what `outer` says where this says nothing.
+        """Return this budget; each limit that it does not set is taken from `outer`.
 
         Args:
-            outer: The budget that applies where this one sets nothing.
+            outer: The budget whose limits apply where this one sets none.
         """
         if self.usd is None and self.tokens is None:
             return outer
@@ -74,11 +74,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 UNLIMITED_BUDGET: Final = Budget()
-"""No limit; as nearly always, so one object serves for all."""
+"""No limit. Most runs have none, so one object serves for all."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is to do, checked and complete."""
+    """Specification of a run, checked and complete."""
 
     prompt: str
     cwd: str
@@ -97,13 +97,13 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     tools_allowed: tuple[str, ...] | None = None
     tools_denied: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    """Beside `cwd`, where the agent may work."""
+    """Directories beside `cwd` in which the agent may work."""
     attended: bool = False
-    """Whether somebody answers questions."""
+    """Whether requests for approval are answered."""
 
 
 class StopReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a run ends: the cause, and the caller's own words or the failure beside it."""
+    """Reason for the end of a run: the cause, with the caller's words or the failure."""
 
     cause: EndCause
     detail: str | None = None
@@ -114,15 +114,15 @@ class StopReason(msgspec.Struct, frozen=True, kw_only=True):
         """Return a cause with a caller's own words.
 
         Raises:
-            TypeError: They are no text, and so cannot be stored.
+            TypeError: The words are not a string, and so cannot be stored.
         """
         if not (detail is None or isinstance(detail, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"the detail of an end is a text, and not {detail!r}")
+            raise TypeError(f"the detail of an end must be a string, not {detail!r}")
         return cls(cause=cause, detail=detail)
 
 
 class EventInbox(Protocol):
-    """Where the events of a session's runs wait to be stored."""
+    """Queue of the events of a session's runs that wait to be stored."""
 
     def put_events(
         self,
@@ -141,7 +141,7 @@ class EventInbox(Protocol):
 
 
 class RunControl(Protocol):
-    """The manager's side of a run, to which its `RunContext` passes everything on."""
+    """The manager's side of a run, to which its `RunContext` passes all calls."""
 
     stop: StopReason | None
 
@@ -161,7 +161,7 @@ class RunControl(Protocol):
 
 
 class RunContext:
-    """One run, as its adapter sees it."""
+    """Context of one run, as its adapter sees it."""
 
     __slots__ = (
         *("_connections", "_control", "_inbox", "_narrow", "attended", "budget", "cwd"),
@@ -183,76 +183,78 @@ class RunContext:
         self._connections: Final = connections
         self._narrow: Final = narrow
         self.run_id: Final = control.run_id
-        """Our name for the run."""
+        """Our id of the run."""
         self.session_id: Final = control.session_id
-        """Our name for the session."""
+        """Our id of the session."""
         self.grace: Final = control.grace
-        """How many seconds it has to end by itself, once it is to end."""
+        """Seconds that the run has to end by itself after it was asked to."""
         self.launcher: Final = launcher
-        """What starts child processes, and owns all that comes of them."""
+        """Starts child processes, and owns all their descendants."""
         self.prompt: Final = spec.prompt
-        """What the agent is asked."""
+        """The prompt."""
         self.system_prompt: Final = spec.system_prompt
-        """What it is told beforehand."""
+        """The system prompt."""
         self.images: Final = spec.images
-        """Files of images that go with the prompt."""
+        """Paths of the images that belong to the prompt."""
         self.cwd: Final = spec.cwd
-        """Where it starts."""
+        """The working directory."""
         self.directories: Final = spec.directories
-        """Where it may work beside `cwd`."""
+        """Directories beside `cwd` in which the agent may work."""
         self.env: Final = spec.env
         """The complete environment."""
         self.model: Final = spec.model
-        """Which model to use; None leaves it to the provider."""
+        """The model; None leaves the choice to the provider."""
         self.effort: Final = spec.effort
-        """How hard to think; None leaves it to the provider."""
+        """The reasoning effort; None leaves the choice to the provider."""
         self.tools_allowed: Final = spec.tools_allowed
-        """The only tools it may use; None leaves it to the provider."""
+        """The only tools that the agent may use; None leaves the choice to the provider."""
         self.tools_denied: Final = spec.tools_denied
-        """Tools it may not use."""
+        """Tools that the agent may not use."""
         self.permission: Final = spec.permission
-        """What it may do, in the provider's own word."""
+        """The permission mode, with the provider's own name for it."""
         self.attended: Final = spec.attended
-        """Whether a question may be answered; otherwise it is denied, or ruled by the mode."""
+        """Whether requests for approval are answered; otherwise they are denied, or decided by the
+        mode.
+        """
         self.provider_session_id: Final = spec.provider_session_id
-        """The provider's session to go on with."""
+        """The id of the provider's session to continue; None for a new session."""
         self.resumed_from: Final = spec.resumed_from
         """The run that is resumed."""
         self.schema: Final = spec.schema
-        """What structured output has to look like, as JSON Schema."""
+        """The JSON Schema of the structured output."""
         self.max_turns: Final = spec.max_turns
-        """How many turns it may take."""
+        """Maximum number of turns."""
         self.budget: Final = spec.budget
-        """What it may use up."""
+        """The limit on usage."""
         self.options: Final = spec.options
         """The provider's own options, of the class that the adapter names."""
 
     @property
     def connections(self) -> DynamicSupervisor:
-        """Who owns what is kept alive between runs: the parent of a pool's connections."""
+        """The supervisor of resources kept between runs, such as a pool's connections."""
         assert self._connections is not None, "this run's branch has no connections"
         return self._connections
 
     @property
     def cancelling(self) -> StopReason | None:
-        """Why the run is to end, once it is."""
+        """The reason why the run was asked to end; None until then."""
         return self._control.stop
 
     @property
     def was_silent(self) -> bool:
-        """Whether it is ended because the agent was silent: such an agent is not used again."""
+        """Whether the run ends because the agent was silent: such an agent is not used again."""
         return self.cancelling is not None and self.cancelling.cause is EndCause.SILENCE
 
     def alive(self) -> None:
-        """Give a sign of life where there is nothing to tell."""
+        """Report a sign of life that has no event."""
         self._control.note_activity()
 
     def narrow(self, live: Mapping[str, Support]) -> None:
-        """Tell what the provider itself says of its capabilities, by their names.
+        """Report capabilities that the provider itself says it lacks, by their names.
 
-        That counts from now on, where it is less than what the adapter is said to have: for runs
-        that are started later, and for this one. If it requires what is missing, it ends here, as
-        `capability_missing`. Best told before `run_started`, which then says it, too.
+        They count from now on where they are less than the adapter declares: for later runs, and
+        for this one. If this run requires a missing one, it ends here as `capability_missing`. Call
+        it before `run_started` is emitted if possible, because that event lists the capabilities.
 
         Args:
             live: The support of each capability, by its name.
@@ -263,11 +265,10 @@ class RunContext:
     def emit_nowait(
         self, *events: Event, size: int | None = None, blobs: Sequence[bytes] = ()
     ) -> None:
-        """Tell what happened, without waiting for room: for what reads, and waits between reads.
+        """Report events without waiting for room: for readers, which wait between two reads.
 
-        `size` is the number of bytes that were read for it, if that is known. `blobs` are the
-        images that the events name by their sha256: they are stored before any of these events is
-        visible.
+        `size` is the number of bytes that were read for them, if known. `blobs` are the images that
+        the events name by their sha256: they are stored before any of these events is visible.
 
         Args:
             events: The events, in their order.
@@ -279,11 +280,11 @@ class RunContext:
             self._inbox.put_events(self._control, events, size, blobs)
 
     async def room(self) -> None:
-        """Wait until what was told has nearly all been stored."""
+        """Wait until nearly all reported events are stored."""
         await self._inbox.room()
 
     async def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
-        """Tell what happened, in this order; `blobs` are the images that it names.
+        """Report events in this order, and wait for room.
 
         Args:
             events: The events, in their order.
@@ -293,14 +294,15 @@ class RunContext:
         await self._inbox.room()
 
     async def recorded(self) -> None:
-        """Wait until what was told is stored: before an act that must not be repeated unknowingly.
+        """Wait until all reported events are stored.
 
-        Whatever kills this process then, the record shows the act.
+        Call it before an act that must not be repeated unawares.
+        If this process is killed afterwards, the record shows the act.
         """
         await self._inbox.recorded()
 
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
-        """Tell that the run is done, and well. What has been claimed by others stays theirs.
+        """Report that the run has succeeded; an earlier cause of its end stays in force.
 
         Args:
             stop_reason: The provider's own reason, if it names one.
@@ -313,7 +315,7 @@ class RunContext:
         await self.room()
 
     async def fail(self, failure: Failure, *, stop_reason: str | None = None) -> None:
-        """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too.
+        """Report that the run has failed. A rate limit that no retry waits for is a failure, too.
 
         Args:
             failure: The failure.
@@ -333,13 +335,14 @@ class RunContext:
         await self.room()
 
     def _end(self, stop: StopReason, event: Event) -> None:
-        self.emit_nowait(event)  # first: what cannot be written is no end
+        self.emit_nowait(event)  # first: an event that cannot be encoded must not end the run
         self._control.claim(stop)
 
     def time_out(self, detail: str) -> None:
-        """Have the run end because a deadline of the provider's own has passed.
+        """End the run because a deadline of the provider itself has passed.
 
-        As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
+        As with a cancel, `interrupt` is called. If another cause has ended the run first, that one
+        stays.
 
         Args:
             detail: The deadline that has passed.
@@ -349,8 +352,8 @@ class RunContext:
     def redact(self, text: str) -> str:
         """Return a text without the run's secrets.
 
-        They are also removed from all events. Use this for a text that is cut before it is told:
-        a part of a secret is not recognized.
+        They are also removed from all events. Use this for a text that is truncated before it is
+        reported: part of a secret is not recognized.
 
         Args:
             text: The text.
@@ -358,11 +361,11 @@ class RunContext:
         return self._control.redact(text)
 
     async def ask(self, request: ApprovalRequest) -> Decision:
-        """Ask whether the agent may do something, and wait for the answer, which has been stored.
+        """Ask whether the agent may do something, and wait for the decision, which is then stored.
 
-        To be cancelled here means that the provider no longer wants to know.
+        Cancelling this call means that the provider no longer waits for the answer.
 
         Args:
-            request: The question.
+            request: The request.
         """
         return await self._control.ask(request)

@@ -1,4 +1,4 @@
-"""A launcher for tests that start nothing."""
+"""Launcher for tests that start no process."""
 
 from sessionmgr.process import Command
 from sessionmgr.process.launcher import ChildTree

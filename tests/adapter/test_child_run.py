@@ -1,4 +1,4 @@
-"""A run that is one child process: its phases, and how long the child has to exit by itself."""
+"""A run that is one child process: its phases, and the time that the child has to exit."""
 
 import sys
 from collections.abc import Sequence

@@ -12,12 +12,12 @@ from sessionmgr.adapter.kit.command_line import (
     split_argv,
 )
 
-# What a shell takes for itself in an argv as well as in a script.
+# Characters that a shell interprets in an argv as well as in a script.
 LETTERS = st.text(st.sampled_from("ab '\"\\\t=-é"), max_size=12)
 
 
 def by_the_shell(text: str) -> list[str] | None:
-    """Return how /bin/sh splits it; None if it cannot."""
+    """Return the words into which /bin/sh splits it; None if it cannot."""
     script = f"for each in {text}\ndo printf '%s\\0' \"$each\"; done"
     found = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=False)
     return None if found.returncode else found.stdout.decode().split("\0")[:-1]

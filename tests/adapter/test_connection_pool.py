@@ -1,4 +1,4 @@
-"""The pool in virtual time, with connections that do nothing but live."""
+"""The connection pool in virtual time, with connections that do nothing."""
 
 from collections.abc import AsyncGenerator, Hashable
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ class PoolSpec(msgspec.Struct, frozen=True):
 
 
 class PoolLine:
-    """A connection: it lives until it is hung up."""
+    """Connection that stays open until the test ends it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -33,7 +33,7 @@ class PoolLine:
 
 
 class PoolExchange:
-    """Connects, and remembers whom."""
+    """Connects, and records each spec."""
 
     def __init__(self) -> None:
         self.lines: list[PoolLine] = []
@@ -44,7 +44,7 @@ class PoolExchange:
     async def connect(self, spec: PoolSpec) -> AsyncGenerator[PoolLine, None]:
         await trio.sleep(self.slow)
         if self.broken:
-            raise ConnectionError("nobody answers")
+            raise ConnectionError("connection refused")
         line = PoolLine(len(self.lines))
         self.lines.append(line)
         try:
@@ -158,7 +158,7 @@ async def test_a_connection_whose_time_is_over_is_not_leased_again(
     pool = ConnectionPool(exchange.connect, idle_for=10)
     async with pool.lease(PoolSpec(), owner):
         pass
-    # In the very moment in which its time is over, in each turn of the scheduler of that moment.
+    # At exactly the idle deadline, in each scheduler turn of that moment.
     await trio.sleep(10)
     for _ in range(12):
         async with pool.lease(PoolSpec(), owner) as lease:
@@ -178,7 +178,7 @@ async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
             await trio.sleep(1)
 
     async with trio.open_nursery() as nursery:
-        for key in range(8):  # it does not limit how many are busy
+        for key in range(8):  # the number of busy connections is not limited
             nursery.start_soon(use, key)
             await settle()
         assert len(exchange.open()) == 8
@@ -290,7 +290,7 @@ async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(use)
         nursery.start_soon(use)
-    assert refused == ["nobody answers"] * 2
+    assert refused == ["connection refused"] * 2
     assert pool.connection_states() == []
 
 

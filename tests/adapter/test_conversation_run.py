@@ -24,7 +24,7 @@ def connect(spec: object) -> AbstractAsyncContextManager[Line]:
 
 
 class EchoDriver(ConversationRun[str, str]):
-    """Says what comes, word by word; some words are orders."""
+    """Driver that emits each word as text; some words are orders."""
 
     async def begin(self) -> None:
         await self.conversation.send(self.run.prompt)
@@ -110,7 +110,7 @@ async def test_frames_become_events_in_their_order_until_it_is_over(
     sdk = MockSdk(script)
     status, text, kinds = await play(sdk)
     assert (status, text) == (RunStatus.COMPLETED, "well")
-    # What is in the read that ends it is taken, and what comes after that is not.
+    # The frames of the read that ends the run are handled, and later ones are not.
     assert kinds.count("message_streamed") == 4
     conversation = sdk.conversations[0]
     assert (conversation.is_closed, conversation.is_kept) == (True, True)

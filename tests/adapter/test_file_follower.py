@@ -1,4 +1,4 @@
-"""A file that another program writes."""
+"""Follower of a file that another program writes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What becomes of the messages to a running turn, for every order of what may happen to one."""
+"""States of the messages to a running turn, for every order of the steps."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from sessionmgr.model import MessageSent
 
 
 async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list[bool], list[str]]:
-    """Return which offers were taken, and which messages were reported as dropped."""
+    """Return which offers were accepted, and which messages were reported as dropped."""
     taken: list[bool] = []
 
     class Sender(ProviderAdapter):
@@ -52,11 +52,11 @@ async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list
     [
         ((), False, False),
         ((FollowUpStep.REFUSE,), False, False),
-        ((FollowUpStep.TAKE,), True, True),
+        ((FollowUpStep.ACCEPT,), True, True),
         ((FollowUpStep.HEAR,), True, False),
-        ((FollowUpStep.TAKE, FollowUpStep.HEAR), True, False),
+        ((FollowUpStep.ACCEPT, FollowUpStep.HEAR), True, False),
         ((FollowUpStep.HEAR, FollowUpStep.REFUSE), True, False),
-        ((FollowUpStep.TAKE, FollowUpStep.REFUSE), True, True),
+        ((FollowUpStep.ACCEPT, FollowUpStep.REFUSE), True, True),
         ((FollowUpStep.REFUSE, FollowUpStep.HEAR), False, False),
     ],
 )
@@ -65,7 +65,7 @@ async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_hea
 ) -> None:
     def play(follow_ups: FollowUps, nursery: trio.Nursery) -> None:
         happens = {
-            FollowUpStep.TAKE: follow_ups.accept,
+            FollowUpStep.ACCEPT: follow_ups.accept,
             FollowUpStep.HEAR: follow_ups.mark_heard,
             FollowUpStep.REFUSE: follow_ups.refuse,
         }
@@ -80,7 +80,7 @@ async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_hea
 
 @given(steps=st.lists(st.sampled_from(FollowUpStep)))
 def test_after_the_end_nothing_is_open_whatever_came_before(steps: list[FollowUpStep]) -> None:
-    fate = FollowUpState.OFFERED
+    state = FollowUpState.OFFERED
     for step in [*steps, FollowUpStep.END]:
-        fate = TRANSITIONS[fate].get(step, fate)
-    assert TRANSITIONS[fate] == {}
+        state = TRANSITIONS[state].get(step, state)
+    assert TRANSITIONS[state] == {}

@@ -1,4 +1,4 @@
-"""Functions of the caller's, called as tools."""
+"""Functions of the caller, called as tools."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ async def test_what_a_tool_raises_is_for_the_model_to_see() -> None:
 
 
 async def test_a_tool_that_is_not_there_is_no_crash() -> None:
-    assert await TOOLS.call("gone", {}) == ToolOutcome("there is no tool 'gone'", failed=True)
-    assert await TOOLS.call(None, {}) == ToolOutcome("there is no tool None", failed=True)
+    assert await TOOLS.call("gone", {}) == ToolOutcome("unknown tool 'gone'", failed=True)
+    assert await TOOLS.call(None, {}) == ToolOutcome("unknown tool None", failed=True)

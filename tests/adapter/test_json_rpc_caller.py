@@ -1,4 +1,4 @@
-"""Requests of one driver to a JSON-RPC server: each is over when it is answered, or too late."""
+"""Requests of one driver to a JSON-RPC server: each ends with an answer or at its deadline."""
 
 import trio
 from trio.testing import MockClock

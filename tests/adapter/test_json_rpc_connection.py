@@ -1,4 +1,4 @@
-"""A JSON-RPC connection to a real child: what goes to which conversation, and what is sent when."""
+"""A JSON-RPC connection to a real child: the routing of messages, and when requests are sent."""
 
 import json
 import sys
@@ -35,8 +35,8 @@ from sessionmgr.wire import (
     UntypedFrame,
 )
 
-# It greets once it is told to, answers `open`, prints in one go what `print` says, and reports
-# the answers that it gets.
+# The agent answers the handshake when it is ordered to, answers `open`, prints the lines of `print`
+# at once, and reports the answers that it gets.
 AGENT = """
 import json, sys
 def write(*lines):
@@ -76,7 +76,7 @@ Driven: TypeAlias = Driver[Frame | NoFrame]
 
 
 class RpcNotes:
-    """A driver that notes what is pushed into it."""
+    """Driver that records the frames pushed into it."""
 
     def __init__(self) -> None:
         self.reads: list[list[Frame | NoFrame]] = []
@@ -191,7 +191,7 @@ async def test_each_driver_gets_the_frames_of_its_session_once_a_read() -> None:
         one, two = RpcNotes(), RpcNotes()
         first = agent.open(one, "a")
         agent.open(two, "b")
-        print_by(first, news("1", "a"), news("2", "b"), news("3", "a"), news("nobody's", "c"))
+        print_by(first, news("1", "a"), news("2", "b"), news("3", "a"), news("unknown", "c"))
         await one.until("print was answered")
         await two.until(NewsFrame("2", "b"))
         assert one.reads == [[NewsFrame("1", "a"), NewsFrame("3", "a"), "print was answered"]]
@@ -202,7 +202,7 @@ LINES = st.sampled_from(
     [
         news("1", "a"),
         news("2", "b"),
-        news("nobody's", "z"),
+        news("unknown", "z"),
         news("for all"),
         "noise",
         '{"method": "unheard of", "params": {"session": "a"}}',
@@ -293,17 +293,17 @@ async def test_a_request_of_the_agents_is_answered_once_and_by_its_own_id(id_: J
         assert agent.methods == ["print", None]
 
 
-async def test_a_request_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_request_is_refused() -> None:
     async with connected() as agent:
         driver = RpcNotes()
         conversation = agent.open(driver, "a")
         print_by(conversation, asks(1, "z"), asks(2, None), asks(3, "a", method="new"))
         for id_ in (1, 2, 3):
-            error = {"code": -32601, "message": "this is not known here"}
+            error = {"code": -32601, "message": "unknown request"}
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
             await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
-        assert isinstance(driver.frames[0], UntypedFrame)  # it is on record
-        assert conversation.asked == {}
+        assert isinstance(driver.frames[0], UntypedFrame)  # the line is in the record
+        assert conversation.open_requests == {}
 
 
 async def test_all_conversations_end_with_the_child() -> None:

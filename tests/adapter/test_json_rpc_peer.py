@@ -1,4 +1,4 @@
-"""Requests to a JSON-RPC peer: each has an answer in time, and not too many are open at once."""
+"""Requests to a JSON-RPC peer: each gets an answer in time, and few are open at once."""
 
 import math
 
@@ -21,7 +21,7 @@ from sessionmgr.wire import RpcErrorResponse, RpcId, RpcNotification, RpcRespons
 
 
 class PeerLine:
-    """What is written to a peer; it may be full."""
+    """Records the messages written to a peer; it can be full."""
 
     def __init__(self) -> None:
         self.written: list[dict[str, Json]] = []
@@ -57,7 +57,7 @@ async def test_a_request_gets_its_own_answer_in_any_order(autojump_clock: MockCl
         }
         assert peer.resolve(RpcResponse(2, b"true")) is None
         assert peer.resolve(RpcErrorResponse(1, -1, "no")) is None
-        assert peer.resolve(RpcResponse(7, b"true")) is None  # nobody has asked
+        assert peer.resolve(RpcResponse(7, b"true")) is None  # no such request is open
     assert first == [RpcErrorResponse(1, -1, "no")]
     assert second == [RpcResponse(2, b"true")]
 
@@ -66,8 +66,8 @@ async def test_an_answer_that_does_not_come_in_time_is_an_error(autojump_clock: 
     found: list[object] = []
     peer = JsonRpcPeer[str](PeerLine().write)
     await asked(peer, found, deadline=5)
-    assert found == [RpcErrorResponse(1, None, "there was no answer within 5 seconds")]
-    assert peer.resolve(RpcResponse(1, b"1")) is None  # it comes too late, and does no harm
+    assert found == [RpcErrorResponse(1, None, "no answer within 5 seconds")]
+    assert peer.resolve(RpcResponse(1, b"1")) is None  # a late answer does no harm
 
 
 async def test_a_request_without_an_answer_leaves_room_for_the_next(
@@ -103,8 +103,8 @@ async def test_what_is_asked_for_another_comes_back_with_its_ticket(
     assert peer.send("look", None, "of run 1") == 1
     assert peer.sent == {1: "of run 1"}
     assert peer.resolve(RpcResponse(1, b"1")) == "of run 1"
-    assert peer.resolve(RpcResponse(1, b"1")) is None  # it is answered already
-    await peer.slot()  # its place is free again
+    assert peer.resolve(RpcResponse(1, b"1")) is None  # it has an answer already
+    await peer.slot()  # its slot is free again
     line.is_full = True
     assert peer.send("look", None, "of run 2") is None
     assert peer.sent == {}
@@ -139,7 +139,7 @@ async def test_the_wait_for_a_slot_is_part_of_the_deadline(autojump_clock: MockC
     peer.send("look", None, "of run 1")
     with trio.fail_after(6):
         await asked(peer, found, deadline=5)
-    assert found == [RpcErrorResponse(None, None, "there was no answer within 5 seconds")]
+    assert found == [RpcErrorResponse(None, None, "no answer within 5 seconds")]
     assert line.ids == [1]
     peer.resolve(RpcResponse(1, b"1"))
     assert peer.slot_nowait()
@@ -197,7 +197,7 @@ def test_a_version_is_left_out_where_it_is_not_wanted() -> None:
 
 
 @pytest.mark.parametrize("id_", [0, -1, 3, "1", "2", "", None])
-async def test_an_answer_to_no_request_is_nobodys(id_: RpcId | None) -> None:
+async def test_an_answer_to_no_request_is_ignored(id_: RpcId | None) -> None:
     peer = JsonRpcPeer[str](PeerLine().write)
     for ticket in ("one", "two"):
         await peer.slot()
@@ -213,7 +213,7 @@ def test_tickets_come_back_once_and_so_do_their_places(steps: list[tuple[str, in
         count = 0
         for step, n in steps:
             if step == "send" and len(sent) < 4:
-                with trio.fail_after(1):  # there is a place
+                with trio.fail_after(1):  # there is a slot
                     await peer.slot()
                 count += 1
                 assert peer.send("look", None, n) == count

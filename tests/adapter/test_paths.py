@@ -1,4 +1,4 @@
-"""A path is judged by where it leads, and not by how it is written."""
+"""A path is judged by the file to which it leads, and not by its spelling."""
 
 from __future__ import annotations
 

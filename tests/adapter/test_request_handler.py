@@ -1,4 +1,4 @@
-"""Questions of a provider that cannot be answered in all ways."""
+"""Requests of a provider that cannot accept every decision."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from sessionmgr.testing.toy.frames import (
 
 
 class RigidDriver(ToyDriver):
-    """Its agent does what it asked for, or nothing."""
+    """Driver whose agent cannot replace the input of a tool."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)

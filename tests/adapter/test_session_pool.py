@@ -17,7 +17,7 @@ class SessionSpec(msgspec.Struct, frozen=True):
 
 
 class FakeSessionProcess:
-    """Serves its session until the pool ends it."""
+    """Process that serves its session until the pool ends it."""
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
@@ -31,7 +31,7 @@ class FakeSessionProcess:
 
 
 class FakeProcesses:
-    """Starts processes, and remembers them."""
+    """Starts processes, and records them."""
 
     def __init__(self) -> None:
         self.started: list[FakeSessionProcess] = []

@@ -1,4 +1,4 @@
-"""A connection over a real child that speaks in lines: what is pushed where, and when it ends."""
+"""A connection to a real child that speaks in lines: the routing of frames, and the end."""
 
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -31,7 +31,7 @@ HURRIED = Escalation(polite=2.0, term=1.0)
 
 
 class StdioNotes:
-    """A driver that notes what is pushed into it."""
+    """Driver that records the frames pushed into it."""
 
     def __init__(self) -> None:
         self.frames: list[str] = []
@@ -120,11 +120,11 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
         assert sum(first.sizes) == len("earlya")
         assert first.room_asked > 0
         one.close()
-        assert connection.write_message("nobody's")
+        assert connection.write_message("unhandled")
         await connection.noticed.wait()
-        assert connection.between == ["nobody's"]
+        assert connection.between == ["unhandled"]
         two = await connection.open(second)
-        one.close()  # once more, and the other's stays open
+        one.close()  # a second close of the first leaves the second open
         await two.send("b")
         await second.until("b")
         await two.discard()
@@ -138,7 +138,7 @@ async def test_a_second_conversation_beside_the_first_is_refused() -> None:
     async with connected() as connection:
         first, second = StdioNotes(), StdioNotes()
         one = await connection.open(first)
-        with pytest.raises(RuntimeError, match="one conversation at a time"):
+        with pytest.raises(RuntimeError, match="has a conversation already"):
             await connection.open(second)
         await one.send("a")
         await first.until("a")
@@ -148,7 +148,7 @@ async def test_a_second_conversation_beside_the_first_is_refused() -> None:
 async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -> None:
     async with connected("print('last word')") as connection:
         await connection.wait_closed()
-        await connection.aclose()  # until its tree is seen to its end
+        await connection.aclose()  # until its process tree is empty
         late = StdioNotes()
         await connection.open(late)
         assert (late.frames, late.ends) == (["last word"], 1)

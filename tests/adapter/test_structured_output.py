@@ -1,4 +1,4 @@
-"""Structured output is there, and valid, or the run says that nobody knows."""
+"""Structured output is present and valid, or the run reports that it was not validated."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ def test_without_the_extra_it_is_said_that_validity_is_not_known() -> None:
     assert warning.severity == "warning"
     assert "not installed" in warning.failure.message
     assert schema_fault({"type": "nonsense"}) is None
-    assert schema_fault([]) == "it is no object"
+    assert schema_fault([]) == "it is not an object"

@@ -1,6 +1,6 @@
-"""What a provider says may be odd anywhere: no decoder dies of it, and what it yields can be kept.
+"""Malformed frames anywhere: no decoder crashes on them, and all resulting events can be stored.
 
-The frames are those that real programs were recorded to say, with a few things in them replaced.
+The frames are recorded from real programs, with some of their values replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHERS: list[Json] = ["", "x", "\ud800", "1e999", [], {}, [1], {"a": 1}, [[]]]
 
 
 def said(agent: str) -> list[str]:
-    """Return each kind of frame once, as it was said."""
+    """Return each kind of frame once, as it was recorded."""
     found: dict[str, str] = {}
     for path in sorted((GOLDEN / agent).rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():

@@ -40,7 +40,7 @@ WRONG = [
     (line(prompt_file="x"), 'prompt_file: there is a "prompt" as well; keep one of them'),
     (line(prompt=None, prompt_file="/no/file"), "prompt_file: /no/file: No such file or directory"),
     (line(provider=None), 'missing "provider", and there is no default (-p PROVIDER)'),
-    (line(provider="actr"), "provider: there is no provider 'actr'; did you mean 'actor'?"),
+    (line(provider="actr"), "provider: unknown provider 'actr'; did you mean 'actor'?"),
     (line(cwd="/no/place"), "cwd: no such directory: /no/place"),
     (
         line(permission_mode="fullauto"),
@@ -52,7 +52,7 @@ WRONG = [
     ),
     (
         line(provider="shy", permission_mode="plan"),
-        "permission_mode: shy has no permission mode plan; it has: default",
+        "permission_mode: shy does not support permission_mode plan; it supports: default",
     ),
     (line(require=["fly"]), "require: actor does not support 'fly'"),
     (line(require=["resum"]), "require: actor does not support 'resum' (did you mean"),
@@ -69,7 +69,7 @@ WRONG = [
         line(tools_denied=["Bash"]),
         "tools_denied: actor does not support tools_denied: leave it out",
     ),
-    (line(options={"x": 1}), "options: options of actor: there is no 'x'"),
+    (line(options={"x": 1}), "options: options.actor: unknown option 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
     (line(env={"A=B": "1"}), "env: a child's environment cannot contain 'A=B': invalid name"),
     (
@@ -155,7 +155,7 @@ async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Pa
     async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, path, defaults=defaults))
         assert sorted(hall.prompts()) == ["default", "own"]
-        with pytest.raises(JobsInvalid, match="options: options of actor: there is no 'x'"):
+        with pytest.raises(JobsInvalid, match="options: options.actor: unknown option 'x'"):
             await collect(run_batch(hall.manager, path, defaults=defaults, options=GIVEN))
 
 

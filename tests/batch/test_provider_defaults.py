@@ -34,7 +34,7 @@ async def test_a_job_comes_before_its_provider_and_that_before_all(autojump_cloc
 async def test_defaults_of_an_unknown_provider_are_refused(autojump_clock: object) -> None:
     async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a")], provider_defaults={"actr": Job(id="-")})
-        with pytest.raises(JobsInvalid, match=r"provider_defaults: there is no provider 'actr'"):
+        with pytest.raises(JobsInvalid, match=r"provider_defaults: unknown provider 'actr'"):
             await collect(batch)
 
 

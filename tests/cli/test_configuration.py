@@ -173,7 +173,7 @@ WRONG_FILES = {
     ),
     "clocks = 3": "{file}:1: clocks: expected a table (clock = …), got 3",
     "\n[options.shell]\ntimeuot = 1": (
-        "{file}:2: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
+        "{file}:2: options.shell: unknown option 'timeuot'; did you mean 'timeout'?"
     ),
     "[options.shel]\ntimeout = 1": (
         "{file}:1: options: unknown provider 'shel'; did you mean shell?"

@@ -106,7 +106,7 @@ WRONG_FILES = {
     "provider.claude = 3": "{file}:1: provider: expected a table ([provider.claude]), got 3",
     "provider = 3": "{file}:1: provider: expected some text, got 3",
     "[provider.shell.options]\ntimeuot = 1": (
-        "{file}:1: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
+        "{file}:1: options.shell: unknown option 'timeuot'; did you mean 'timeout'?"
     ),
     "provider = 'claude'\n[provider.claude]\nmodel = 'x'": (
         "{file}:2: invalid TOML: Cannot overwrite a value; "

@@ -16,7 +16,7 @@ REFUSED = {
     "echo a; sleep 1 && b > x": f"prompt: the unquoted ; {NEEDS_A_SHELL}",
     "ls *.py": f"prompt: the unquoted * {NEEDS_A_SHELL}",
     "echo a\necho b": f"prompt: a line break between commands {NEEDS_A_SHELL}",
-    "echo a\0b": "prompt: it holds a NUL",
+    "echo a\0b": "prompt: it contains a NUL character",
 }
 
 
@@ -37,7 +37,7 @@ def test_a_shell_reads_it_where_the_option_says_so(terminal: CommandTerminal) ->
     ("flags", "said"),
     [
         (("--tools-allowed", "Reed"), "tools_allowed: unknown tool 'Reed'; did you mean 'Read'?"),
-        (("--effort", "extreme"), "effort: unknown level 'extreme'; Claude Code has low, medium"),
+        (("--effort", "extreme"), "effort: unknown level 'extreme'; known: low, medium"),
         (
             ("--schema", "s.json"),
             'schema: not a valid JSON Schema: at /type, "objekt" is not allowed (types are array',
@@ -63,7 +63,7 @@ def test_an_agent_that_is_not_installed_or_not_logged_in_is_refused(
     monkeypatch.setenv("CODEX_HOME", str(terminal.home))
     code, out, err = terminal(*words, *which, "-p", "codex")
     assert (code, out) == (1, "")
-    assert err.splitlines()[0].startswith(f"{PREFIX}codex: there is no program 'codex' on PATH; ")
+    assert err.splitlines()[0].startswith(f"{PREFIX}codex: program 'codex' not found on PATH; ")
     agent = terminal.home / "bin" / "codex"
     agent.parent.mkdir()
     agent.write_text("#!/bin/sh\ntouch started\n")

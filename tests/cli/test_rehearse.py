@@ -19,7 +19,7 @@ def test_an_agent_that_is_not_there_is_named_before_anything_starts(
     job = {"id": "a", "provider": "claude", "prompt": "hi", "options": {"command": program}}
     code, out, err = terminal.bare("rehearse", jobs(terminal, job))
     assert (code, out) == (1, "")
-    assert "claude: there is no program 'no-such-program' on PATH; install Claude Code" in err
+    assert "claude: program 'no-such-program' not found on PATH; install Claude Code" in err
     assert list(terminal.home.rglob("*.db")) == []
 
 

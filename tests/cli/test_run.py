@@ -207,7 +207,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: CommandTerminal) -> Non
         ([], "PROMPT is missing"),
         (["-p", "shell"], "PROMPT is missing"),
         (["hello"], "--provider: no provider is chosen"),
-        (["-p", "shel", "x"], "there is no provider 'shel'; did you mean 'shell'?"),
+        (["-p", "shel", "x"], "unknown provider 'shel'; did you mean 'shell'?"),
         (["-p", "shell", " "], "PROMPT is empty"),
         (["-p", "shell", "echo a\udcff"], "PROMPT is not UTF-8 text"),
         (["-p", "shell", "--env", "A=\udcff", "x"], "--env: A is not UTF-8 text"),

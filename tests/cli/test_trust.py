@@ -350,7 +350,7 @@ def test_a_file_that_is_wrong_is_not_trusted(terminal: CommandTerminal) -> None:
     path.write_text("[options.shell]\ntimeuot = 1\n")
     code, _, err = terminal.bare("trust", "place")
     assert code == 1
-    assert f"{path}:1: options of shell: there is no 'timeuot'" in err
+    assert f"{path}:1: options.shell: unknown option 'timeuot'" in err
     assert terminal.bare("trust", "--list") == (0, "", "")
 
 

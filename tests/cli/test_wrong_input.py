@@ -130,14 +130,14 @@ WRONG = {
     ),
     "approve apr_1 allow": "no open question 'apr_1' is stored",
     # what is installed
-    "adapters shel": "there is no provider 'shel'; did you mean 'shell'? there are: {providers}",
+    "adapters shel": "unknown provider 'shel'; did you mean 'shell'? known: {providers}",
     "doctor shel": "doctor: unknown check 'shel'; did you mean shell?",
     "schema": "schema: missing argument: WHAT (see sessionmgr schema --help)",
     "schema events": (
         "schema: WHAT: unknown schema 'events'; did you mean event? (see sessionmgr schema --help)"
     ),
     "schema options": "schema: options needs a provider: sessionmgr schema options PROVIDER",
-    "schema output nobody": "there is no provider 'nobody'; there are: {providers}",
+    "schema output nobody": "unknown provider 'nobody'; known: {providers}",
     "schema job shell": "schema: job takes no provider, but got 'shell'",
     "prune --before then": (
         "--before: invalid time 'then'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
@@ -151,12 +151,10 @@ WRONG = {
     "demo x": "demo: unexpected argument 'x' (see sessionmgr demo --help)",
     # run
     "run hello": "--provider: no provider is chosen; add -p PROVIDER (see sessionmgr adapters)",
-    "run hello -p shel": (
-        "there is no provider 'shel'; did you mean 'shell'? there are: {providers}"
-    ),
+    "run hello -p shel": ("unknown provider 'shel'; did you mean 'shell'? known: {providers}"),
     "run hello -p shell --permission plan": (
-        "shell has no permission mode plan; "
-        "it has: default, full_auto, dangerously_skip_permissions"
+        "shell does not support permission_mode plan; "
+        "it supports: default, full_auto, dangerously_skip_permissions"
     ),
     "run hello -p shell --model big": (
         "shell does not support model_choice: leave it out, or only prefer it (--prefer)"
@@ -165,7 +163,7 @@ WRONG = {
         "shell does not support system_prompt: leave it out, or only prefer it (--prefer)"
     ),
     "run hello -p shell --option shel=true": (
-        "options of shell: there is no 'shel'; did you mean 'shell'?"
+        "options.shell: unknown option 'shel'; did you mean 'shell'?"
     ),
     "run hello -p shell --cwd /nowhere": "--cwd: no such directory: /nowhere",
     "run hello -p shell --budget-usd 0": "--budget-usd: expected dollars, more than 0, got 0",
@@ -202,13 +200,13 @@ WRONG = {
     "batch field.jsonl": ("field.jsonl:2: promt: there is no such field; did you mean 'prompt'?"),
     "batch twice.jsonl": "twice.jsonl:2: id: 'a' is already used at twice.jsonl:1",
     "batch provider.jsonl": (
-        "provider.jsonl:1: provider: there is no provider 'shel'; did you mean 'shell'? "
-        "there are: {providers}"
+        "provider.jsonl:1: provider: unknown provider 'shel'; did you mean 'shell'? "
+        "known: {providers}"
     ),
     "batch cwd.jsonl": "cwd.jsonl:1: cwd: no such directory: /nowhere",
     "batch mode.jsonl": (
-        "mode.jsonl:1: permission_mode: shell has no permission mode plan; "
-        "it has: default, full_auto, dangerously_skip_permissions"
+        "mode.jsonl:1: permission_mode: shell does not support permission_mode plan; "
+        "it supports: default, full_auto, dangerously_skip_permissions"
     ),
     "batch require.jsonl": (
         "require.jsonl:1: require: shell does not support mcp: "

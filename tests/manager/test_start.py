@@ -130,7 +130,7 @@ async def test_a_misspelt_option_is_answered_with_the_nearest_known(
 async def test_a_refused_mode_says_which_modes_there_are(autojump_clock: MockClock) -> None:
     async with open_harness(actor=scripted_anew()) as house:
         session = await house.manager.open_session("actor", permission_mode="full_auto")
-        with pytest.raises(PermissionRefused, match="it has: default, plan") as refused:
+        with pytest.raises(PermissionRefused, match="it supports: default, plan") as refused:
             await session.submit("hello")
         assert refused.value.has == ("default", "plan")
 

@@ -1,4 +1,4 @@
-"""Claude Code against a model that plays a script, through nothing but its pipes."""
+"""Claude Code with a model that plays a script, through its pipes alone."""
 
 import msgspec
 import pytest
@@ -90,7 +90,7 @@ async def test_what_was_said_before_an_error_stays_and_is_gone_on_from(
     ]
     done = await claude.run(*PRINT, prompt_with(script))
     [result] = done.of_type("result")
-    if claude.version == "2.1.197":  # it gives up
+    if claude.version == "2.1.197":  # this version gives up
         assert (done.code, result["is_error"]) == (1, True)
     else:
         assert (done.code, result["result"]) == (0, "And more.")
@@ -160,7 +160,7 @@ async def test_a_message_to_a_running_turn_reaches_the_model(
     async with claude.open(*TALK) as talk:
         await talk.say(user(prompt_with([[call], [ModelSay(text="Heard.")]])))
         await talk.until_type("assistant")
-        # A question is answered in turn: once it is, what was said before is known.
+        # Requests are answered in order: an answer shows that all earlier output has arrived.
         await talk.say(user("Look here, too."))
         mode = {"subtype": "set_permission_mode", "mode": "default"}
         await talk.say({"type": "control_request", "request_id": "1", "request": mode})

@@ -1,7 +1,7 @@
 """Claude Code: its command line program, driven by the lines that it reads and writes."""
 
 from sessionmgr_adapters.claude.adapter import ClaudeAdapter as ClaudeAdapter
-from sessionmgr_adapters.claude.functions import (
+from sessionmgr_adapters.claude.hooks import (
     ClaudeHook as ClaudeHook,
     ClaudeTool as ClaudeTool,
 )

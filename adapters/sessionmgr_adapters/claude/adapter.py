@@ -1,4 +1,4 @@
-"""The adapter: the capabilities of Claude Code, and the start and end of a run on it."""
+"""Adapter of Claude Code: its capabilities, and the start and end of a run on it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ from sessionmgr_adapters.claude.driver import ClaudeDriver
 from sessionmgr_adapters.claude.failures import stderr_failure_kind
 from sessionmgr_adapters.claude.fallback import (
     FIRST_FRAME_TIMEOUT,
-    LaunchStrategy,
     PlainRun,
-    StartFailure,
-    fallback_event,
     start_failure_of,
 )
 from sessionmgr_adapters.claude.launch import (
@@ -51,6 +48,7 @@ from sessionmgr_adapters.claude.launch import (
     make_claude_spec,
     start_fault,
 )
+from sessionmgr_adapters.claude.launch_strategy import LaunchStrategy, StartFailure, fallback_event
 from sessionmgr_adapters.claude.login import claude_health
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.outgoing import content_blocks
@@ -68,8 +66,9 @@ if TYPE_CHECKING:
 
     Pool: TypeAlias = SessionPool[ClaudeSpec, ClaudeProcess]
 
-# Its own `acceptEdits` lets commands through that move and delete files, so edits are granted by
-# us; and its own `plan` asks before it writes, so what is asked is denied by us.
+# Its own `acceptEdits` also allows commands that move and delete files, so sessionmgr runs the mode
+# `default` and approves edits itself. Its own `plan` asks before it writes, so sessionmgr denies
+# these requests.
 PERMISSIONS: Final = PermissionMap(
     {
         PermissionMode.DEFAULT: MappedMode("default", confined=False),
@@ -80,11 +79,11 @@ PERMISSIONS: Final = PermissionMap(
     }
 )
 EXIT_WAIT_AFTER_CUT: Final = 2.0
-"""Seconds for a process that did not obey to be gone, before its run ends."""
+"""Seconds to wait for the exit of a process that did not react, before its run ends."""
 
 
 class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
-    """Runs on Claude Code; `ClaudeOptions` are its settings."""
+    """Executes runs on Claude Code; `ClaudeOptions` are its settings."""
 
     name = "claude"
     display_name = "Claude Code"
@@ -120,7 +119,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect_claude)
     """The seam that a mock SDK replaces."""
     patience: ClassVar[float] = FIRST_FRAME_TIMEOUT
-    """Seconds for a kept process to say its first word."""
+    """Seconds to wait for the first frame of a kept process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +133,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
         return start_fault(spec, spec.options) if isinstance(spec.options, ClaudeOptions) else None
 
     async def run(self, run: RunContext) -> None:
-        """Have the prompt answered, and report what happens."""
+        """Execute one run: send the prompt, and report events and the end."""
         why_not = start_fault(run, _options(run))
         try:
             prompt = await content_blocks(run.prompt, run.images, run.cwd)
@@ -150,9 +149,10 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
             await run.fail(config_failure(str(error)))
 
     async def _run_streaming(self, run: RunContext, prompt: Json) -> None:
-        """Run on a kept process; where that does not start well, on its fallbacks."""
+        """Execute the run on a kept process; if its start fails, on the fallbacks."""
         keep = _options(run).keep
-        # Claude Code counts a budget from the start of its process, which serves no other run.
+        # Claude Code counts a budget from the start of its process, which therefore serves no other
+        # run.
         strategy = LaunchStrategy(is_own=not keep or run.budget.usd is not None, is_last=not keep)
         while True:
             failure = await self._run_with_fallback(run, prompt, strategy)
@@ -160,7 +160,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                 case None:
                     return
                 case StartFailure.WAS_DEAD:
-                    continue
+                    continue  # the pool has dropped the process, so this starts another
                 case StartFailure.KNOWS_NO_FRAMES:
                     run.emit_nowait(*strategy.notes, fallback_event(failure))
                     await self._run_plain(run)
@@ -171,7 +171,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                     )
 
     async def _run_plain(self, run: RunContext) -> None:
-        """Run on a process of its own that prints text, once no other has its session."""
+        """Execute the run in plain text, once no other process has its session."""
         spec = _make_run_spec(run)
         await self._pool.end(spec.session)
         plain = PlainRun(run, spec, _options(run))
@@ -181,7 +181,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     async def _run_with_fallback(
         self, run: RunContext, prompt: Json, strategy: LaunchStrategy
     ) -> StartFailure | None:
-        """Run on one process and report the end, unless it did not start well."""
+        """Execute the run on one process and report the end, unless the start failed."""
         process: ClaudeProcess | None = None
         try:
             async with self._pool.lease(
@@ -190,8 +190,9 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
                 process = lease.connection
                 failure = await self._run_driver(run, lease, prompt, strategy)
             is_left = strategy.is_own or strategy.is_renamed or failure is not None
+            # A fallback, or the next attempt, may resume the session only once no process has it.
             if is_left or (lease.is_abandoned and run.cancelling is not None):
-                await process.gone.wait()  # and all that it has started
+                await process.gone.wait()  # including everything that it has started
             facts = process.connection.facts
             if strategy.is_own and failure is None and facts is not None:
                 run.emit_nowait(process_exit_event(facts))
@@ -227,7 +228,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
             return None  # the component that stopped the run ends it
         failure = start_failure_of(driver, was_used=was_used)
         if strategy.is_last and failure is not StartFailure.KNOWS_NO_FRAMES:
-            failure = None  # there is nothing else to try
+            failure = None  # there is no other fallback
         if failure is None:
             driver.emit_notes()
             await _finish_run(driver, is_own=strategy.is_own)
@@ -255,7 +256,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
 
 
 def _make_run_spec(run: RunContext) -> ClaudeSpec:
-    """Return what a run needs: a new session for each attempt, unless it resumes one."""
+    """Return the spec of a run's process; unless it resumes a session, it gets a new one."""
     return make_claude_spec(run, _options(run), str(uuid.uuid4()))
 
 
@@ -265,7 +266,7 @@ def _options(run: RunContext) -> ClaudeOptions:
 
 
 async def _finish_run(driver: ClaudeDriver, *, is_own: bool) -> None:
-    """Report how a run has ended: from its last result, or from the end of its process."""
+    """Report the end of a run, from its last result or from the end of its process."""
     run, result, why = driver.run, driver.result, driver.state.failure
     stop_reason = result.ended_by if result else None
     if driver.failure is not None:
@@ -283,7 +284,7 @@ async def _exit_failure(driver: ClaudeDriver, *, is_own: bool) -> Failure:
     connection = driver.process.connection
     failure = connection_failure(connection, phase="turn" if has_begun else "start")
     if connection.facts is not None:
-        if not is_own:  # else it is reported once its process is gone
+        if not is_own:  # otherwise it is reported once its process is gone
             driver.emit(process_exit_event(connection.facts))
         kind = None if has_begun else stderr_failure_kind(connection.tail.text())
         failure = replace(failure, kind=kind or failure.kind, retryable=kind is None)

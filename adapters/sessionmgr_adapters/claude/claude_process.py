@@ -1,7 +1,4 @@
-"""One process of Claude Code: its usage, whether a run may use it, and its configuration.
-
-A process is configured before each prompt, which costs no tokens.
-"""
+"""Process of Claude Code: its own report about itself, and whether it may serve a run."""
 
 from __future__ import annotations
 
@@ -9,62 +6,58 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
-from msgspec.structs import replace
 
-from sessionmgr.adapter.kit import outdated_failure, read_version
+from sessionmgr.adapter.kit import outdated_failure
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.claude.outgoing import ControlRefusedError, prompt_syntax_failure
-from sessionmgr_adapters.claude.plan_mode import enforce_plan_mode
 from sessionmgr_adapters.claude.state import ProcessUsage
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
     from sessionmgr_adapters.claude.state import Credential
 
 OLDEST_VERSION: Final = (2, 1, 197)
-# How far a mode goes unasked. What is not known goes as far as any.
+# Rank of a mode by what it allows without a request. An unknown mode ranks highest.
 _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdits": 2}
 _ALL: Final = 9
 
 
 class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process says of itself when it is initialized."""
+    """Report of a process about itself, from the reply to `initialize`."""
 
     version: str | None = None
     credential: Credential = "unknown"
     is_paid_by_use: bool = False
-    """Whether usage is paid for, not covered by a subscription."""
+    """Whether usage is billed, and not covered by a subscription."""
     mode: str | None = None
 
 
 class ClaudeProcess:
-    """One process from its start to its end; it serves the runs of its session in turn."""
+    """One process from its start to its end; it serves one run of its session at a time."""
 
     def __init__(self, spec: ClaudeSpec, connection: ClaudeConnection) -> None:
         self.spec: Final = spec
         self.connection: Final = connection
-        self.spending: Final = ProcessUsage(resumed=spec.resumes is not None)
+        self.usage: Final = ProcessUsage(resumed=spec.resumes is not None)
         self.info: ProcessInfo | None = None
         self.model = spec.model
         self.effort = spec.effort
         self.mode = spec.mode
         self.denies_in_plan = True
-        """Whether a plan denies by a hook what Claude Code might not ask about."""
+        """Whether a hook denies calls in plan mode that Claude Code might not ask about."""
         self.runs = 0
         self.requests = 0
         self.gone: Final = trio.Event()
-        """Set when nothing is left of the process."""
+        """Set when the process tree is empty."""
 
     @property
     def version(self) -> str | None:
-        """Its version, once it is known."""
+        """The version, once it is known."""
         return self.info.version if self.info else None
 
     async def wait_closed(self) -> None:
-        """Wait until the process is of no more use."""
+        """Wait until the process is unusable."""
         await self.connection.wait_closed()
 
     def fits(self, spec: ClaudeSpec) -> bool:
@@ -74,7 +67,7 @@ class ClaudeProcess:
 
 
 def process_info_of(reply: Json) -> ProcessInfo:
-    """Read the reply to `initialize`; older versions say less."""
+    """Return the report in the reply to `initialize`; older versions omit fields."""
     if not isinstance(reply, dict):
         return ProcessInfo()
     account = reply.get("account")
@@ -82,7 +75,7 @@ def process_info_of(reply: Json) -> ProcessInfo:
     key, token, cloud = (known.get(name) for name in ("apiKeySource", "tokenSource", "apiProvider"))
     has_key = key not in (None, "none")
     has_token = token not in (None, "none")
-    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # of a gateway
+    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # the token of a gateway
     is_elsewhere = cloud not in (None, "firstParty")
     credential: Credential = "unknown"
     if has_key:
@@ -99,90 +92,33 @@ def process_info_of(reply: Json) -> ProcessInfo:
 
 
 def version_failure(version: str) -> Failure | None:
-    """Return the failure of a version that is too old."""
+    """Return the failure for a version that is too old."""
     return outdated_failure("Claude Code", version, OLDEST_VERSION)
 
 
-def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
-    """Return the failure of a credential that is billed otherwise than declared."""
+def billing_failure(info: ProcessInfo, billing: str | None) -> Failure | None:
+    """Return the failure for a credential whose billing differs from the declared one."""
     is_as_declared = {
         None: True,
-        "api": hello.is_paid_by_use,
-        "subscription": hello.credential == "subscription",
+        "api": info.is_paid_by_use,
+        "subscription": info.credential == "subscription",
     }
     if is_as_declared[billing]:
         return None
     return Failure(
         kind=FailureKind.BILLING,
-        message=f"billing is declared as {billing!r}, and the credential found is "
-        f"{hello.credential!r}: nothing was sent",
+        message=f"billing is declared as {billing!r}, but the credential found is "
+        f"{info.credential!r}; nothing was sent",
         phase="start",
     )
 
 
-def mode_failure(asked: str, found: str | None) -> Failure | None:
-    """Return the failure of a mode that allows more than was asked for."""
-    if found is None or _REACH.get(found, _ALL) <= _REACH.get(asked, _ALL):
+def mode_failure(requested: str, found: str | None) -> Failure | None:
+    """Return the failure for a mode that allows more than the requested one."""
+    if found is None or _REACH.get(found, _ALL) <= _REACH.get(requested, _ALL):
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"the permission mode {asked!r} was asked for, and {found!r} is in force",
+        message=f"permission mode {requested!r} was requested, but {found!r} is in force",
         phase="start",
     )
-
-
-# --- configuration -------------------------------------------------------------------------------
-
-
-async def configure(driver: ClaudeDriver) -> Failure | None:
-    """Bring the process to what the run needs; return why the prompt must not be sent, if so."""
-    process, options = driver.process, driver.options
-    try:
-        if process.info is None:
-            failure = await _initialize(driver)
-        else:
-            failure = billing_failure(process.info, options.billing)
-            if failure is None:
-                await _update_settings(driver)
-    except ControlRefusedError as error:
-        return error.failure
-    if failure is None and not options.slash_commands:
-        failure = prompt_syntax_failure(driver.run.prompt, process.version)
-    return failure
-
-
-async def _initialize(driver: ClaudeDriver) -> Failure | None:
-    process, options = driver.process, driver.options
-    info = process_info_of(await driver.request("initialize", process.spec.introduction))
-    if info.version is None:
-        spec = process.spec
-        version = await read_version(spec.launcher, options.command, spec.command)
-        info = replace(info, version=version)
-    failure = (
-        version_failure(info.version or "")
-        or billing_failure(info, options.billing)
-        or mode_failure(driver.run.permission.effective, info.mode)
-    )
-    if failure is None:
-        if process.spec.functions.plans:
-            await enforce_plan_mode(driver)
-        process.info = info
-    return failure
-
-
-async def _update_settings(driver: ClaudeDriver) -> None:
-    """Change what can be changed without another process."""
-    run, process = driver.run, driver.process
-    mode = run.permission.effective
-    if process.spec.functions.plans:  # the user's settings may have other rules now
-        await enforce_plan_mode(driver)
-    if mode != process.mode:
-        refused = FailureKind.PERMISSION_REFUSED
-        await driver.request("set_permission_mode", {"mode": mode}, refused)
-        process.mode = mode
-    if run.model != process.model:
-        await driver.request("set_model", {"model": run.model}, FailureKind.MODEL_NOT_FOUND)
-        process.model = run.model
-    if run.effort != process.effort:
-        await driver.request("apply_flag_settings", {"settings": {"effortLevel": run.effort}})
-        process.effort = run.effort

@@ -1,24 +1,24 @@
-"""One run's conversation with Claude Code: configured, prompted, and read to the end of the run.
+"""Driver of one run: configures the process, sends the prompt, and reads frames to the end.
 
-`phase.py` holds the life cycle. A run is done when each message has its answer, the agent says
-that it is idle, and no task goes on in the background. `idle` alone is not enough, because a shell
+`phase.py` defines the life cycle. A run is done when each message has its answer, the agent reports
+that it is idle, and no background task is running. `idle` alone is not sufficient, because a shell
 in the background does not keep the agent busy; a result alone is not either, because another
-message may be next.
+message may follow.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit import Future, PhasedConversationRun, RequestHandler
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, MessageStreamed, PolicyViolation
-from sessionmgr.wire import NoFrame, NoiseLine
-from sessionmgr_adapters.claude.claude_process import configure, mode_failure
+from sessionmgr.model import ErrorOccurred, MessageStreamed, PolicyViolation
+from sessionmgr.wire import NoiseLine
+from sessionmgr_adapters.claude.claude_process import mode_failure
+from sessionmgr_adapters.claude.claude_run import ClaudeRun
+from sessionmgr_adapters.claude.configure import configure
 from sessionmgr_adapters.claude.frames import (
-    ClaudeFrame,
     ControlReplyBody,
     ControlReplyFrame,
     HostRequest,
@@ -31,43 +31,37 @@ from sessionmgr_adapters.claude.frames import (
 )
 from sessionmgr_adapters.claude.message_delivery import OutboundMessages
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.outgoing import (
-    ClaudeOutgoing,
-    ControlRefusedError,
-    ControlRequest,
-    prompt_syntax_failure,
-)
-from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, ClaudePhase, ClaudeStep
+from sessionmgr_adapters.claude.outgoing import prompt_syntax_failure
+from sessionmgr_adapters.claude.phase import ClaudePhase, ClaudeStep
 from sessionmgr_adapters.claude.request_handler import handle_request
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, session_path
-from sessionmgr_adapters.claude.state import ClaudeState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.model import Event, Json
+    from sessionmgr.model import Event, Failure, Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
-    from sessionmgr_adapters.claude.fallback import LaunchStrategy
+    from sessionmgr_adapters.claude.claude_run import ClaudeRead
+    from sessionmgr_adapters.claude.launch_strategy import LaunchStrategy
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
-ClaudeRead: TypeAlias = ClaudeFrame | NoFrame
-
 IDLE_WAIT: Final = 2.0
-"""Seconds for the agent to say that it is idle, once all messages are answered; and to take up
-work again, once a task in the background has ended."""
+"""Seconds to wait, once all messages are answered, for the report that the agent is idle; and, once
+a background task has ended, for the agent to continue.
+"""
 
 
 class AgentActivity(Enum):
-    """What the agent does, as far as it says."""
+    """Activity of the agent, as far as it reports it."""
 
     WORKING = auto()
     TURN_ENDED = auto()
     IDLE = auto()
 
 
-class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase, ClaudeStep]):
-    """One run on one process."""
+class ClaudeDriver(ClaudeRun):
+    """Driver of one run on one process."""
 
     def __init__(
         self,
@@ -78,53 +72,45 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(
-            run, TRANSITIONS, ClaudePhase.CONFIGURING, lost=ClaudeStep.LOSE, minor=MINOR
-        )
-        self.process: Final = process
-        self.options: Final = options
-        self.state: Final = ClaudeState(process.spending)
-        self.state.session_id = process.spec.session
-        self.has_spoken = False
-        """Whether something has come on stdout that is not mere noise."""
+        super().__init__(run, process, options)
+        self.has_output = False
+        """Whether stdout has contained anything but noise."""
         self.result: ResultFrame | None = None
         """The last result."""
         self.failure: Failure | None = None
-        """Why the run fails, whatever the agent says."""
+        """Why the run fails, whatever the agent reports."""
         self._prompt: Final = prompt
         self._strategy: Final = strategy
         self._patience: Final = patience
         self._outbound: Final = OutboundMessages(self)
-        self.requests: Final = RequestHandler(self)
-        self._replies: Final[dict[str, Future[ControlReplyBody]]] = {}
-        self._first_word: Final = trio.Event()
+        self._first_frame: Final = trio.Event()
         """Set when a frame has come after the prompt."""
         self._activity = AgentActivity.WORKING
-        self._quiet: trio.CancelScope | None = None
-        """Around the wait for the agent's last word."""
+        self._quiet_scope: trio.CancelScope | None = None
+        """Cancel scope of the wait for the agent's last frame."""
         self.reads = 0
 
     @property
     def has_answered(self) -> bool:
         """Whether a frame has come after the prompt."""
-        return self._first_word.is_set()
+        return self._first_frame.is_set()
 
     @property
     def is_reusable(self) -> bool:
-        """Whether the process may serve another run: it lives, and nothing is left open.
+        """Whether the process may serve another run: it is alive, and nothing is open.
 
-        What a tool has started may outlive the interrupt that ends the tool.
+        A process that a tool has started may outlive the interrupt that ends the tool.
         """
         is_cut_short = self.phase is ClaudePhase.STOPPED and self.state.used_tools
-        is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
+        is_waited_for = self.awaits_reply or bool(self.state.tasks) or self._outbound.is_open
         return not (
             is_cut_short or is_waited_for or self.phase in {ClaudePhase.LOST, ClaudePhase.SILENT}
         )
 
-    # --- from the start to the first word --------------------------------------------------------
+    # --- from the start to the first frame -------------------------------------------------------
 
     async def begin(self) -> None:
-        """Configure the process, send the prompt, and wait for the first word."""
+        """Configure the process, send the prompt, and wait for the first frame."""
         self.start(self._watch_file)
         with trio.move_on_after(self._patience) as scope:
             self.failure = await configure(self)
@@ -144,35 +130,35 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         self.take_step(ClaudeStep.PROMPT)
         await self._outbound.send_prompt(self._prompt)
         with trio.move_on_after(self._patience) as scope:
-            await self._first_word.wait()
+            await self._first_frame.wait()
         if scope.cancelled_caught:
             self.take_step(ClaudeStep.GIVE_UP)
 
     def emit_notes(self) -> None:
-        """Report how the run came to this process, once that is of use: it is a sign of life."""
+        """Report how the run got this process, once the process has shown a sign of life."""
         notes = self._strategy.notes
         if notes:
             self.emit(*notes)
             notes.clear()
 
     def on_leave(self) -> None:
-        """Release all who wait for an acknowledgement."""
+        """Release all tasks that wait for an acknowledgement."""
         self._outbound.close()
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- frames ----------------------------------------------------------------------------------
 
     def handle_frames(self, frames: Sequence[ClaudeRead]) -> None:
-        """Take the frames of one read; none are there while a long line comes."""
+        """Handle the frames of one read; there are none while a long line is incomplete."""
         if not frames:
             return
         self._handle_frame()
-        if not self.has_spoken:
-            self.has_spoken = not all(isinstance(each, NoiseLine) for each in frames)
+        if not self.has_output:
+            self.has_output = not all(isinstance(each, NoiseLine) for each in frames)
         state = self.state
         events: list[Event] = []
-        message, block, name = state.streaming, -1, ""  # the block whose text streams
+        message, block, name = state.streaming, -1, ""  # the block whose text is streamed
         for frame in frames:
-            # Nearly all frames are pieces of text, so they do not take the long way.
+            # Fast path: nearly all frames are pieces of text.
             if (
                 type(frame) is StreamEventFrame
                 and frame.parent_tool_use_id is None
@@ -198,13 +184,13 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
 
     def _handle_frame(self) -> None:
         self.reads += 1
-        if self._first_word.is_set() or self.phase is ClaudePhase.CONFIGURING:
+        if self._first_frame.is_set() or self.phase is ClaudePhase.CONFIGURING:
             return
-        self._first_word.set()
+        self._first_frame.set()
         self.take_step(ClaudeStep.HEAR)
 
     async def _watch_file(self) -> None:
-        """Report tool calls from the session's file while the agent is silent."""
+        """Report tool calls from the session's file while stdout is silent."""
         await trio.lowlevel.checkpoint()
         spec = self.process.spec
         path = session_path(spec.session, spec.command.cwd, spec.command.env)
@@ -234,8 +220,8 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
                 self._outbound.echo(name)
             case ResultFrame():
                 self._end_turn(frame)
-            case ControlReplyFrame(response=reply) if reply.request_id in self._replies:
-                self._replies.pop(reply.request_id).set(reply)
+            case ControlReplyFrame(response=reply) if self.take_reply(reply):
+                pass
             case ControlReplyFrame(response=ControlReplyBody(response={"still_queued": []})):
                 self.take_step(ClaudeStep.CONFIRM)
             case HostRequest():
@@ -259,7 +245,7 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
 
     def _begin_turn(self, init: SystemFrame) -> None:
         self._record_activity()
-        if self.phase is ClaudePhase.STOPPING:  # older versions go on with what was queued
+        if self.phase is ClaudePhase.STOPPING:  # older versions continue with queued messages
             self.start(self.conversation.interrupt)
         self._outbound.begin_turn(init.capabilities)
         wide = mode_failure(self.run.permission.effective, init.permission_mode)
@@ -274,9 +260,10 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         self._outbound.end_turn(result)
         failure = self.state.failure
         if failure is not None and self._outbound.is_open:
-            self.emit(ErrorOccurred(failure=failure))  # and there is more to come
+            # The run continues, so the failure is reported as an incident.
+            self.emit(ErrorOccurred(failure=failure))
 
-    # --- when it is over -------------------------------------------------------------------------
+    # --- the end ---------------------------------------------------------------------------------
 
     def _record_activity(self) -> None:
         self._activity = AgentActivity.WORKING
@@ -286,6 +273,8 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
     def _finish_if_over(self) -> None:
         if self.is_over or self.phase is ClaudePhase.CONFIGURING or self._outbound.is_open:
             return
+        # An agent that is idle for certain ends the run; one that has ended its turn, or its last
+        # task, but does not report that it is idle, ends it after a time of silence.
         has_tasks = bool(self.state.tasks)
         if self._is_complete(has_tasks=has_tasks):
             self.take_step(ClaudeStep.SETTLE)
@@ -305,26 +294,26 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
                 return is_idle and self.result is not None and not has_tasks
 
     def _wait_for_quiet(self) -> None:
-        if self._quiet is None and not self.is_over:
-            self._quiet = trio.CancelScope()
-            self.start(self._end_when_quiet, self._quiet)
+        if self._quiet_scope is None and not self.is_over:
+            self._quiet_scope = trio.CancelScope()
+            self.start(self._end_when_quiet, self._quiet_scope)
 
     async def _end_when_quiet(self, scope: trio.CancelScope) -> None:
-        """Give the agent some time to say that it is idle, or to take up what a task came to."""
+        """Give the agent some time to report that it is idle, or to react to the end of a task."""
         with scope:
             await trio.sleep(IDLE_WAIT)
-        if self._quiet is scope:
-            self._quiet = None
+        if self._quiet_scope is scope:
+            self._quiet_scope = None
             if not (self._outbound.is_open or self.state.tasks):
                 self.take_step(ClaudeStep.QUIET)
 
     def _end_wait_for_quiet(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
+        if self._quiet_scope is not None:
+            self._quiet_scope.cancel()
+            self._quiet_scope = None
 
     async def interrupt(self) -> None:
-        """Ask the agent to end its turn; the reading finds out when it has."""
+        """Ask the agent to end its turn; its frames tell when the turn has ended."""
         self._outbound.refuse_held()
         self.take_step(ClaudeStep.INTERRUPT)
         if self.is_over:
@@ -333,7 +322,7 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
         await self.conversation.interrupt()
         self._finish_if_over()
 
-    # --- messages and requests of ours -----------------------------------------------------------
+    # --- follow-ups ------------------------------------------------------------------------------
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message; return whether it belongs to this run now."""
@@ -346,31 +335,6 @@ class ClaudeDriver(PhasedConversationRun[ClaudeOutgoing, ClaudeRead, ClaudePhase
             return False
         is_text = not self.options.slash_commands
         if is_text and prompt_syntax_failure(content, self.process.version) is not None:
-            return False  # as a run of its own it says why
+            return False  # it becomes a run of its own, which fails with the reason
         self._end_wait_for_quiet()
         return await self._outbound.add(content, message_id)
-
-    async def request(
-        self,
-        subtype: str,
-        fields: dict[str, Json],
-        kind: FailureKind = FailureKind.CONFIG_INVALID,
-        how: str = "refused",
-    ) -> Json:
-        """Send a request to Claude Code and wait for its reply.
-
-        Raises:
-            RefusedError: It was refused: a failure of this `kind`, which says `how`.
-        """
-        self.process.requests += 1
-        id_ = f"{subtype}-{self.process.requests}"
-        future = self._replies[id_] = Future()
-        await self.conversation.send(ControlRequest(id=id_, subtype=subtype, fields=fields))
-        reply = await future.wait()
-        if reply.subtype == "success":
-            return reply.response
-        message = f"Claude Code {how} {subtype}: {reply.error or 'without a reason'}"
-        code = reply.error_code
-        raise ControlRefusedError(
-            Failure(kind=kind, message=message, provider_code=code, phase="start")
-        )

@@ -1,7 +1,7 @@
-"""What it means that a turn of Claude Code went wrong: the one place where kinds are given.
+"""Failures of a turn of Claude Code: the only module that determines failure kinds.
 
-Pure. A result that says `success` may be none: what counts is `is_error`, and what is known of the
-error is spread over the result, the message before it and the limit that was hit.
+Pure. A result with the subtype `success` may be a failure: `is_error` decides. The details of the
+error are spread over the result, the message before it and the rate limit that was hit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIGNS: Final[dict[FailureKind, tuple[str | int, ...]]] = {
     FailureKind.OVERLOADED: (529, "overloaded"),
     FailureKind.MODEL_NOT_FOUND: ("model_not_found",),
 }
-"""The statuses, subtypes, errors and reasons that give each kind away."""
+"""The statuses, subtypes, errors and reasons of each kind."""
 _KIND_OF: Final[dict[str | int | None, FailureKind]] = {
     sign: kind for kind, signs in _SIGNS.items() for sign in signs
 }
@@ -37,14 +37,14 @@ _NO_ERROR: Final = AssistantFrame(message=ClaudeMessage(content=""))
 _TRANSIENT: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
 _USAGE_LIMIT: Final = "usage_limit_reached"
 _UNREACHABLE: Final = {"connection_failed", "server_error", "unknown"}
-"""What an error without a status is called: no answer has come, or half of one."""
-# The conversation itself is what is too large, or gone: to go on with it would fail again.
+"""Errors without a status: no answer has come, or half of one."""
+# The conversation itself is too large or gone, so resuming it would fail again.
 _UNRESUMABLE: Final = {FailureKind.CONTEXT_EXCEEDED, FailureKind.SESSION_NOT_FOUND}
 _SERVERS_FAULT: Final = 500
 _DIAGNOSTIC: Final = "[ede_diagnostic]"
-"""What begins so is about Claude Code, and says nobody anything."""
+"""Prefix of internal diagnostics of Claude Code, which do not help the user."""
 
-# What a start says on stderr that came to nothing.
+# What a process that failed to start writes to stderr.
 _STDERR_PATTERNS: Final = (
     ("No conversation found", FailureKind.SESSION_NOT_FOUND),
     ("already in use", FailureKind.SESSION_BUSY),
@@ -60,7 +60,7 @@ _STDERR_PATTERNS: Final = (
 def failure_of(
     result: ResultFrame, error: AssistantFrame | None = None, limit: RateLimitInfo | None = None
 ) -> Failure | None:
-    """Return what went wrong in the turn that a result ends; None if nothing did."""
+    """Return the failure of the turn that a result ends; None if it succeeded."""
     if not result.is_error and not result.subtype.startswith("error"):
         return None
     error = error or _NO_ERROR
@@ -99,9 +99,9 @@ def _failure_kind(result: ResultFrame, error: AssistantFrame) -> tuple[FailureKi
 
 
 def _failure_message(result: ResultFrame) -> str:
-    told = result.errors[0] if result.errors else result.result
-    if told and not told.startswith(_DIAGNOSTIC):
-        return told
+    text = result.errors[0] if result.errors else result.result
+    if text and not text.startswith(_DIAGNOSTIC):
+        return text
     return f"the turn ended with {result.terminal_reason or result.subtype}"
 
 
@@ -114,7 +114,7 @@ def _resets_at(error: AssistantFrame, limit: RateLimitInfo | None) -> float | No
 
 
 def retry_failure(retry: SystemFrame) -> Failure:
-    """Return what a retry is made for."""
+    """Return the failure that caused a retry."""
     kind = _KIND_OF.get(retry.error_status) or _KIND_OF.get(retry.error)
     shown = "no answer" if retry.error_status is None else f"status {retry.error_status}"
     return Failure(
@@ -128,5 +128,5 @@ def retry_failure(retry: SystemFrame) -> Failure:
 
 
 def stderr_failure_kind(stderr: str) -> FailureKind | None:
-    """Return what a child's last words say it died of; None if nothing that is known."""
+    """Return the failure kind for the last lines of stderr; None if they match no known pattern."""
     return next((kind for words, kind in _STDERR_PATTERNS if words in stderr), None)

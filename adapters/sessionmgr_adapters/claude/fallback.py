@@ -1,25 +1,23 @@
-"""Start failures of Claude Code, the launch strategy that follows each, and the last resort.
+"""Fallbacks after a failed start: another process and, as the last resort, plain text.
 
-A process that is kept, and hangs or dies before it has taken its prompt, is replaced by one of the
-run's own. One that knows no frames is replaced by one that prints plain text. Where the prompt may
-have been taken nothing is tried again: it could be done twice, and the caller decides that.
+A kept process that hangs or dies before it has accepted its prompt is replaced by a process of the
+run's own. One that does not speak stream-json is replaced by one that prints plain text. If the
+prompt may have been accepted, nothing is tried again: that could repeat work, and the caller
+decides about it.
 
-In plain text nothing can be asked, so what would be asked is denied; that is narrower than the mode
-says, and a mode that needs our answers is refused.
+In plain text Claude Code cannot ask, so every request is denied. This is narrower than the mode,
+and a mode that needs our answers is refused.
 """
 
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit import ChildRun, config_failure, exit_failure, read_version
 from sessionmgr.model import (
-    ErrorOccurred,
     Failure,
     FailureKind,
     MessageReceived,
@@ -30,6 +28,7 @@ from sessionmgr.model import (
 from sessionmgr.process import Escalation, PrivateFiles
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import stderr_failure_kind
+from sessionmgr_adapters.claude.launch_strategy import StartFailure
 from sessionmgr_adapters.claude.outgoing import special_meaning
 from sessionmgr_adapters.claude.phase import ClaudePhase
 from sessionmgr_adapters.claude.tool_access import tool_access_of
@@ -45,44 +44,22 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 FIRST_FRAME_TIMEOUT: Final = 25.0
-"""Seconds for a kept process to say its first word: less than the start timeout."""
+"""Seconds to wait for the first frame of a kept process: less than the start timeout."""
 
 STREAMING_OPTIONS: Final = (
     *("--output-format", "--input-format", "--replay-user-messages", "--include-partial-messages"),
     *("--permission-prompt-tool", "--verbose"),
 )
-"""Flags that have a meaning only where frames are exchanged."""
+"""Flags that have a meaning only with stream-json."""
 _KNOWS_NO_FRAMES: Final = re.compile(f"(unknown option|invalid).*({'|'.join(STREAMING_OPTIONS)})|"
                                      f"({'|'.join(STREAMING_OPTIONS)}).*invalid")  # fmt: skip
 
 
-class StartFailure(Enum):
-    """How the start of a run failed."""
-
-    WAS_DEAD = auto()
-    """The process had been kept, and was dead already."""
-    HUNG = auto()
-    DIED = auto()
-    KNOWS_NO_FRAMES = auto()
-
-
-class LaunchStrategy(msgspec.Struct, kw_only=True):
-    """How a run gets its process, and what is reported about that."""
-
-    is_own: bool
-    """Whether the process serves no other run."""
-    is_last: bool
-    """Whether there is nothing else to try but plain text."""
-    notes: list[ErrorOccurred] = msgspec.field(default_factory=list[ErrorOccurred])
-    is_renamed: bool = False
-    """Whether the process serves another session now than it was started for."""
-
-
 def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | None:
-    """Return how a start failed; None if the agent has answered, or says what is wrong."""
+    """Return how a start failed; None if the agent has answered, or reports the error itself."""
     if driver.failure is not None or driver.state.failure is not None or driver.has_answered:
         return None
-    is_noise_alone = driver.reads > 0 and not driver.has_spoken
+    is_noise_alone = driver.reads > 0 and not driver.has_output
     if driver.phase is ClaudePhase.SILENT:
         return StartFailure.KNOWS_NO_FRAMES if is_noise_alone else StartFailure.HUNG
     if driver.phase is not ClaudePhase.LOST:
@@ -96,33 +73,13 @@ def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | 
     return None if stderr_failure_kind(complaint) else StartFailure.DIED
 
 
-_NOTICES: Final = {
-    StartFailure.HUNG: "Claude Code says nothing: the run has a process of its own",
-    StartFailure.DIED: "Claude Code died as it started: the run has a process of its own",
-    StartFailure.KNOWS_NO_FRAMES: "Claude Code does not speak stream-json: it is run for plain "
-    "text, and what it would ask is denied",
-}
-
-
-def fallback_event(missed: StartFailure) -> ErrorOccurred:
-    """Return the event that reports the fallback."""
-    failure = Failure(
-        kind=FailureKind.START_FAILED,
-        message=_NOTICES[missed],
-        retryable=True,
-        provider_code=f"fallback_{missed.name.lower()}",
-        phase="start",
-    )
-    return ErrorOccurred(failure=failure, severity="warning")
-
-
 # --- plain text ----------------------------------------------------------------------------------
 
 LADDER: Final = Escalation(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
 EMPTY: Final = Failure(
     kind=FailureKind.PROVIDER_ERROR,
-    message="Claude Code has printed nothing, and in plain text nobody knows why",
+    message="Claude Code printed nothing; its plain-text mode gives no reason",
     resumable=True,
     provider_code="empty_reply",
     phase="turn",
@@ -130,7 +87,7 @@ EMPTY: Final = Failure(
 
 
 class PlainRun(ChildRun):
-    """One run, on a process of its own."""
+    """Run in plain text, on a process of its own."""
 
     def __init__(self, run: RunContext, spec: ClaudeSpec, options: ClaudeOptions) -> None:
         super().__init__(run, ladder=LADDER, cut=LADDER)
@@ -139,10 +96,10 @@ class PlainRun(ChildRun):
         self._text = ""
 
     async def answer_prompt(self) -> None:
-        """Have the prompt answered, and report what was printed.
+        """Send the prompt, and report the text that is printed.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The process could not be started.
         """
         run, spec = self.run, self._spec
         failure = _plain_refusal(run, self._options) or version_failure(
@@ -168,7 +125,7 @@ class PlainRun(ChildRun):
         self.run.emit_nowait(RunStarted(provider_session_id=self._spec.session))
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
-        """Report what is printed, line by line."""
+        """Report the output, line by line."""
         heads = (line if isinstance(line, bytes) else line.head for line in lines)
         texts = [f"{head.decode(errors='replace')}\n" for head in heads]
         self._text += "".join(texts)
@@ -190,24 +147,22 @@ class PlainRun(ChildRun):
 
 
 def _plain_refusal(run: RunContext, options: ClaudeOptions) -> Failure | None:
-    """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
-    misread = special_meaning(run.prompt)
+    """Return why a run cannot use plain text: a requirement that it cannot meet."""
+    misread = None if options.slash_commands else special_meaning(run.prompt)
     allowed = tool_access_of(run.tools_allowed, options)
-    reasons = {
-        "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
-        is PermissionMode.ACCEPT_EDITS,
-        "plain text leaves nobody to see to it that nothing is changed: plan needs frames": (
-            run.permission.asked is PermissionMode.PLAN
-        ),
-        "plain text has neither images nor structured output": bool(run.images)
-        or run.schema is not None,
-        f"in plain text a prompt is more than words: this one {misread}": not options.slash_commands
-        and misread is not None,
-        "in plain text nobody calls your functions": bool(options.tools or options.hooks),
-        "in plain text nobody keeps to some tools of a server: tools_allowed needs frames": (
-            allowed is not None and any(map(allowed.needs, options.mcp_servers))
-        ),
-        "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
+    is_selective = allowed is not None and any(map(allowed.needs, options.mcp_servers))
+    requirements = {
+        "permission_mode accept_edits": run.permission.asked is PermissionMode.ACCEPT_EDITS,
+        "permission_mode plan": run.permission.asked is PermissionMode.PLAN,
+        "images": bool(run.images),
+        "schema": run.schema is not None,
+        f"a literal prompt (this one {misread})": misread is not None,
+        "options.tools": bool(options.tools),
+        "options.hooks": bool(options.hooks),
+        "tools_allowed with tools of options.mcp_servers": is_selective,
+        "options.billing": options.billing is not None,
     }
-    why = next((reason for reason, holds in reasons.items() if holds), None)
-    return None if why is None else config_failure(why)
+    for requirement, holds in requirements.items():
+        if holds:
+            return config_failure(f"{requirement}: not available in plain-text mode")
+    return None

@@ -1,8 +1,8 @@
-"""What Claude Code says on its stdout, and what is said to it: one JSON object a line.
+"""Messages of Claude Code on its stdout, and our requests to it: one JSON object per line.
 
-The frames are open. A field that we do not know is passed over; a type, subtype or kind of block
-that we do not know comes out of the decoder as what it is, and is told as it came. A result is too
-precious for that: one with a field of another shape is read without that field.
+The frames are open: unknown fields are ignored; an unknown type, subtype or block is decoded to an
+`UntypedFrame`, and reported unchanged. A result must not be lost, because without it a turn would
+never end: a result with a malformed field is decoded without that field.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ Maybe: TypeAlias = str | None
 
 
 class TaggedFrame(msgspec.Struct, frozen=True, tag_field="type"):
-    """A frame or a block: its field `type` names its class."""
+    """Base class of a frame or a block; its field `type` names its class."""
 
 
 class TextBlock(TaggedFrame, frozen=True, tag="text"):
-    """Some text."""
+    """Text of a message."""
 
     text: str = ""
 
 
 class ThinkingBlock(TaggedFrame, frozen=True, tag="thinking"):
-    """What the model lets us know of its reasoning."""
+    """Reasoning that the model reveals."""
 
     thinking: str = ""
 
 
 class RedactedBlock(TaggedFrame, frozen=True, tag="redacted_thinking"):
-    """Reasoning that is for the model's eyes only."""
+    """Reasoning that the model does not reveal."""
 
 
 class ToolUse(TaggedFrame, frozen=True, tag="tool_use"):
-    """The model calls a tool."""
+    """Call of a tool by the model."""
 
     id: str
     name: str
@@ -48,11 +48,11 @@ class ToolUse(TaggedFrame, frozen=True, tag="tool_use"):
 
 
 class ServerToolUse(ToolUse, frozen=True, tag="server_tool_use"):
-    """The model has called a tool that runs where the model does."""
+    """Call of a tool that runs on the model's servers."""
 
 
 class ToolResult(TaggedFrame, frozen=True, tag="tool_result"):
-    """What came of a tool call."""
+    """Result of a tool call."""
 
     tool_use_id: str
     content: Json = None
@@ -60,15 +60,15 @@ class ToolResult(TaggedFrame, frozen=True, tag="tool_result"):
 
 
 class ServerToolResult(ToolResult, frozen=True, tag="web_search_tool_result"):
-    """What came of a tool that runs where the model does."""
+    """Result of a tool that runs on the model's servers."""
 
 
 class ImageBlock(TaggedFrame, frozen=True, tag="image"):
-    """An image, which is not shown."""
+    """Image, which is not shown."""
 
 
 class DocumentBlock(TaggedFrame, frozen=True, tag="document"):
-    """A document, which is not shown."""
+    """Document, which is not shown."""
 
 
 Block: TypeAlias = (
@@ -78,7 +78,7 @@ Block: TypeAlias = (
 
 
 class ClaudeTokenCounts(msgspec.Struct, frozen=True):
-    """What one call of the model, or a turn's calls, have used."""
+    """Tokens used by one call of the model, or by the calls of a turn."""
 
     input_tokens: float | None = None
     output_tokens: float | None = None
@@ -87,7 +87,7 @@ class ClaudeTokenCounts(msgspec.Struct, frozen=True):
 
 
 class ClaudeMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as the model's API has it."""
+    """Message of the model's API."""
 
     content: str | list[Block]
     id: str = ""
@@ -99,7 +99,7 @@ class ClaudeMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssistantFrame(TaggedFrame, frozen=True, kw_only=True, tag="assistant"):
-    """A block of a message, whole; or an error of the API, put as a message."""
+    """Complete block of a message; or an error of the API, reported as a message."""
 
     message: ClaudeMessage
     parent_tool_use_id: Maybe = None
@@ -111,7 +111,7 @@ class AssistantFrame(TaggedFrame, frozen=True, kw_only=True, tag="assistant"):
 
 
 class UserFrame(TaggedFrame, frozen=True, kw_only=True, tag="user"):
-    """What the model was told: by tools, by Claude Code itself, or our own words again."""
+    """Message to the model: a tool result, a message of Claude Code itself, or ours repeated."""
 
     message: ClaudeMessage
     uuid: str = ""
@@ -120,20 +120,20 @@ class UserFrame(TaggedFrame, frozen=True, kw_only=True, tag="user"):
 
 
 class ClaudeDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """More of a block."""
+    """Further piece of a block."""
 
     text: str = ""
     thinking: str = ""
 
 
 class StreamedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A message that begins."""
+    """Start of a message."""
 
     id: str = ""
 
 
 class StreamedApiEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An event of the model's API, as it came."""
+    """Event of the model's API, unchanged."""
 
     type: str
     index: int = 0
@@ -142,7 +142,7 @@ class StreamedApiEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamEventFrame(TaggedFrame, frozen=True, kw_only=True, gc=False, tag="stream_event"):
-    """A preview of what an `Assistant` will tell."""
+    """Preview of a part of an `AssistantFrame`."""
 
     event: StreamedApiEvent
     parent_tool_use_id: Maybe = None
@@ -151,7 +151,7 @@ class StreamEventFrame(TaggedFrame, frozen=True, kw_only=True, gc=False, tag="st
 
 
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
-    """What one model was used for."""
+    """Usage of one model."""
 
     input_tokens: float = 0
     output_tokens: float = 0
@@ -163,14 +163,14 @@ class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ToolDenial(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call that was not allowed."""
+    """Denied tool call."""
 
     tool_name: str
     tool_use_id: Maybe = None
 
 
 class ResultFrame(TaggedFrame, frozen=True, kw_only=True, tag="result"):
-    """The end of a turn, for better or worse: `success` with `is_error` is none."""
+    """End of a turn; `success` with `is_error` is a failure."""
 
     subtype: str = ""
     is_error: bool = False
@@ -195,29 +195,29 @@ class ResultFrame(TaggedFrame, frozen=True, kw_only=True, tag="result"):
     structured_output: Json | msgspec.UnsetType = msgspec.UNSET
     user_message_uuids: list[str] | None = None
     origin: Json = None
-    """Who asked for the turn, if not we."""
+    """The origin of the turn, if it was not a message of ours."""
 
     @property
     def ended_by(self) -> str | None:
-        """Why the turn has ended, as far as the agent says."""
+        """The reason for the end of the turn, if the agent gives one."""
         return self.stop_reason or self.terminal_reason
 
 
 class BackgroundTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that goes on beside the turn."""
+    """Task that runs in the background."""
 
     task_id: str
 
 
 class BackgroundTaskPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What has changed about a task."""
+    """Change of a background task."""
 
     status: Maybe = None
     is_backgrounded: bool | None = None
 
 
 class CompactMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """How a context was shortened."""
+    """Details of a compaction of the context."""
 
     trigger: Maybe = None
 
@@ -232,7 +232,7 @@ SystemKind: TypeAlias = Literal[
 
 
 class SystemFrame(TaggedFrame, frozen=True, kw_only=True, tag="system"):
-    """What Claude Code tells of itself; which fields are there depends on the subtype."""
+    """Report of Claude Code about itself; its fields depend on the subtype."""
 
     subtype: SystemKind
     session_id: str = ""
@@ -271,14 +271,14 @@ class SystemFrame(TaggedFrame, frozen=True, kw_only=True, tag="system"):
 
 
 class MessageLifecycle(TaggedFrame, frozen=True, kw_only=True, tag="command_lifecycle"):
-    """What became of a message of ours: queued, started, completed, cancelled, discarded."""
+    """State of a message of ours: queued, started, completed, cancelled, discarded."""
 
     command_uuid: str
     state: str
 
 
 class RateLimitInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How near a limit of a subscription is."""
+    """Usage of a subscription's rate limit."""
 
     status: str = ""
     resets_at: float | None = None
@@ -287,23 +287,23 @@ class RateLimitInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RateLimitFrame(TaggedFrame, frozen=True, kw_only=True, tag="rate_limit_event"):
-    """A limit of a subscription has come nearer, or was hit."""
+    """A rate limit of a subscription is near, or was hit."""
 
     rate_limit_info: RateLimitInfo
 
 
 class ConversationReset(TaggedFrame, frozen=True, kw_only=True, tag="conversation_reset"):
-    """The session begins anew, under another id."""
+    """The session starts again, under another id."""
 
     new_conversation_id: str
 
 
 class KeepAliveFrame(TaggedFrame, frozen=True, tag="keep_alive"):
-    """It lives."""
+    """Sign of life."""
 
 
 class HostRequestBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What Claude Code wants of its host; which fields are there depends on the subtype."""
+    """Request of Claude Code to its host; its fields depend on the subtype."""
 
     subtype: str
     # can_use_tool
@@ -320,20 +320,20 @@ class HostRequestBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostRequest(TaggedFrame, frozen=True, kw_only=True, tag="control_request"):
-    """A question to its host."""
+    """Request to the host."""
 
     request_id: str
     request: HostRequestBody
 
 
 class HostRequestWithdrawn(TaggedFrame, frozen=True, kw_only=True, tag="control_cancel_request"):
-    """The question wants no answer any more."""
+    """A request to the host was withdrawn, and needs no answer."""
 
     request_id: str
 
 
 class ControlReplyBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What it answers to a request of ours."""
+    """Reply to a request of ours."""
 
     subtype: str
     request_id: str
@@ -343,13 +343,14 @@ class ControlReplyBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlReplyFrame(TaggedFrame, frozen=True, kw_only=True, tag="control_response"):
-    """An answer."""
+    """Reply to a request of ours, as a frame."""
 
     response: ControlReplyBody
 
 
 ClaudeFrame: TypeAlias = (
-    AssistantFrame | UserFrame | StreamEventFrame | ResultFrame | SystemFrame | MessageLifecycle | RateLimitFrame | ConversationReset
+    AssistantFrame | UserFrame | StreamEventFrame | ResultFrame | SystemFrame
+    | MessageLifecycle | RateLimitFrame | ConversationReset
     | KeepAliveFrame | HostRequest | HostRequestWithdrawn | ControlReplyFrame
 )  # fmt: skip
 
@@ -357,7 +358,7 @@ DECODER: Final = msgspec.json.Decoder[ClaudeFrame](ClaudeFrame)
 
 
 def _repair_result(frame: UntypedFrame) -> ClaudeFrame | UntypedFrame:
-    """Read a result field by field: without it a turn would never end."""
+    """Decode a result field by field, because without it a turn would never end."""
     value = frame.value
     if not isinstance(value, dict) or value.get("type") != "result":
         return frame
@@ -374,4 +375,4 @@ def _repair_result(frame: UntypedFrame) -> ClaudeFrame | UntypedFrame:
 decode_lines: Final[Callable[[Sequence[Line]], list[ClaudeFrame | NoFrame]]] = partial(
     decode_frames, decoder=DECODER, mend=_repair_result
 )
-"""Returns what each line of a read is."""
+"""Decodes the lines of a read."""

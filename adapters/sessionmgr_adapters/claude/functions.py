@@ -1,72 +1,42 @@
-"""Functions of the caller's that Claude Code may call: tools, and hooks on what it does.
+"""The caller's functions that Claude Code may call: tools and hooks.
 
-A tool is served as an MCP server without a server: Claude Code sends its JSON-RPC messages to its
-host. Whoever gives a tool allows its use; while a run only plans, that holds for those that read.
+Tools are served as an MCP server without a process: Claude Code sends the server's JSON-RPC
+messages to its host, over its own stdin and stdout. By passing a tool the caller allows its calls;
+in plan mode this holds only for tools that read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from sessionmgr.adapter.kit import FunctionTool, FunctionTools, serve_mcp_message
-from sessionmgr.model import Json
+from sessionmgr.adapter.kit import FunctionTools, serve_mcp_message
+from sessionmgr_adapters.claude.tool_access import FUNCTION_PREFIX, FUNCTION_SERVER
 
 if TYPE_CHECKING:
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.hooks import ClaudeHook, ClaudeTool
     from sessionmgr_adapters.claude.tool_access import ToolAccess
 
-FUNCTION_SERVER: Final = "sessionmgr"
-"""What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
-FUNCTION_PREFIX: Final = f"mcp__{FUNCTION_SERVER}__"
 TOOL_ACCESS_HOOK: Final = "bounds"
 PLAN_MODE_HOOK: Final = "plans"
-"""What our own hooks are called."""
-
-HookEvent: TypeAlias = Literal[
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop",
-    "SubagentStart", "SubagentStop", "PreCompact", "Notification",
-]  # fmt: skip
-
-ClaudeTool: TypeAlias = FunctionTool
-"""A function that the model may call."""
-
-
-@dataclass(frozen=True)
-class ClaudeHook:
-    """A function that is called when something happens, and may have a say in it.
-
-    It gets the event as Claude Code tells it, and returns what a hook of Claude Code's may: `{}`
-    to let things go on.
-    """
-
-    event: HookEvent
-    call: Callable[[dict[str, Json]], Awaitable[dict[str, Json]]]
-    matcher: str | None = None
-    """The names of the tools that it is about; all, if none are given."""
-    timeout: float = 60.0
-
-
-_PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
-HookParameter = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
+"""Ids of the hooks of sessionmgr itself."""
 
 
 @dataclass(frozen=True)
 class ClaudeFunctions(FunctionTools):
-    """All functions that one child may call."""
+    """All functions that one process may call."""
 
     hooks: tuple[ClaudeHook, ...] = ()
     allowed: ToolAccess | None = None
-    """What may be used at all of servers' tools; None is all."""
+    """The permitted tools of MCP servers; None permits all."""
     plans: bool = False
-    """Whether it serves runs that only plan."""
+    """Whether the process serves runs in plan mode."""
 
     @property
     def introduction(self) -> dict[str, Json]:
-        """What Claude Code is told of them when it is greeted."""
-        told: dict[str, Json] = {"sdkMcpServers": [FUNCTION_SERVER]} if self.tools else {}
+        """The part of the initialize request that declares the functions."""
+        request: dict[str, Json] = {"sdkMcpServers": [FUNCTION_SERVER]} if self.tools else {}
         hooks: dict[str, list[Json]] = {}
         if self.plans:
             _add_hook(hooks, "PreToolUse", PLAN_MODE_HOOK, matcher="")
@@ -75,11 +45,11 @@ class ClaudeFunctions(FunctionTools):
         for number, each in enumerate(self.hooks):
             _add_hook(hooks, each.event, str(number), matcher=each.matcher, timeout=each.timeout)
         if hooks:
-            told["hooks"] = dict(hooks)
-        return told
+            request["hooks"] = dict(hooks)
+        return request
 
     def find_called(self, name: str) -> ClaudeTool | None:
-        """Return the tool of a name, as the model calls it: a tool of its own may be a namesake."""
+        """Return the caller's tool that the model calls by this name."""
         return (
             self.find_tool(name.removeprefix(FUNCTION_PREFIX))
             if name.startswith(FUNCTION_PREFIX)
@@ -90,23 +60,23 @@ class ClaudeFunctions(FunctionTools):
         """Call a hook.
 
         Raises:
-            LookupError: There is none of this name.
+            LookupError: No hook has this id.
         """
         if callback_id == TOOL_ACCESS_HOOK:
             return self._enforce_tool_access(event)
         if not callback_id.isdecimal() or int(callback_id) >= len(self.hooks):
-            raise LookupError(f"there is no hook {callback_id!r}")
+            raise LookupError(f"unknown hook {callback_id!r}")
         return await self.hooks[int(callback_id)].call(event if isinstance(event, dict) else {})
 
     def _enforce_tool_access(self, event: Json) -> dict[str, Json]:
-        """Deny what may not be used of a server that is there for other tools of it."""
+        """Deny a tool that is not permitted, of a server that was started for its other tools."""
         name = event.get("tool_name") if isinstance(event, dict) else None
         if self.allowed is None or self.allowed.is_permitted(str(name)):
             return {}
-        return denial_reply(f"{name} is none of the tools that this run may use.")
+        return denial_reply(f"{name} is not one of the tools that this run may use.")
 
     async def serve(self, message: Json) -> dict[str, Json]:
-        """Answer a message to the server of the tools."""
+        """Answer a message to the MCP server of the tools."""
         return await serve_mcp_message(FUNCTION_SERVER, self, message)
 
 
@@ -115,7 +85,7 @@ def _add_hook(hooks: dict[str, list[Json]], event: str, name: str, **fields: Jso
 
 
 def denial_reply(reason: str) -> dict[str, Json]:
-    """Return the answer of a hook that denies a call."""
+    """Return the reply of a hook that denies a call."""
     denied: dict[str, Json] = {
         "hookEventName": "PreToolUse",
         "permissionDecision": "deny",

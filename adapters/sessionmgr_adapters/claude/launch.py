@@ -1,7 +1,7 @@
-"""How Claude Code is started for a run: its argv, its environment, what goes in private files.
+"""Launch of Claude Code for a run: its argv, its environment, its private files.
 
-Nothing here waits. What can be changed while it runs (model, effort, most permission modes) is not
-part of what makes a running one fit for another run of its session.
+Nothing here waits. Settings that can change while the process runs (model, effort, most permission
+modes) do not affect whether it fits another run of its session.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from sessionmgr.process import (
     EnvironmentSpec,
     validate_session_id,
 )
-from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX, FUNCTION_SERVER, ClaudeFunctions
+from sessionmgr_adapters.claude.functions import ClaudeFunctions
 from sessionmgr_adapters.claude.tool_access import (
+    FUNCTION_PREFIX,
+    FUNCTION_SERVER,
     mcp_server_prefix,
     read_workspace_permissions,
     tool_access_of,
@@ -60,65 +62,65 @@ STREAMING_FLAGS: Final = (
     *("--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose"),
     *("--replay-user-messages", "--permission-prompt-tool=stdio"),
 )
-# Whatever asks, schedules or notifies somewhere that is not us.
+# Tools that ask, schedule or notify outside of sessionmgr.
 DISALLOWED_TOOLS: Final = (
     *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
     *("RemoteTrigger", "PushNotification"),
 )
 ASK_USER_TOOL: Final = "AskUserQuestion"
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
-"""The levels of effort; a model that lacks one thinks as hard as it can below that."""
+"""The levels of effort; a model that lacks one uses the next level below it."""
 
 
 def start_fault(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
-    """Say why a run is not begun, naming the field; None if nothing is against it."""
+    """Return why a run cannot start, as `field: reason`; None if it can."""
     schema = schema_fault(run.schema)
     if schema is not None:
         return f"schema: {schema}"
     if options.allow_rules and run.permission.asked is PermissionMode.PLAN:
-        return "options.allow_rules: a run that only plans is allowed nothing by rules"
+        return "options.allow_rules: rules cannot allow calls in plan mode"
     if run.effort is not None and run.effort not in EFFORTS:
-        return f"effort: unknown level {run.effort!r}; Claude Code has {', '.join(EFFORTS)}"
+        return f"effort: unknown level {run.effort!r}; known: {', '.join(EFFORTS)}"
     if options.tools and mcp_server_prefix(FUNCTION_SERVER) in map(
         mcp_server_prefix, options.mcp_servers
     ):
         return (
-            f"options.mcp_servers: {FUNCTION_SERVER!r} is the name of the server of options.tools"
+            f"options.mcp_servers: {FUNCTION_SERVER!r} is reserved for the server of options.tools"
         )
     return unknown_tool_fault(run.tools_allowed, run.tools_denied, options)
 
 
 class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A child to connect to: one for each session of Claude Code's."""
+    """Specification of a process: there is one for each session of Claude Code."""
 
     launcher: Launcher
     command: Command
-    """How it is started, but for the session and what is in files."""
+    """The command, without the session and without the private files."""
     session: str
     resumes: str | None = None
-    """The session that it goes on with, which is another one for a fork."""
+    """The session that it resumes; for a fork, this is another session."""
     files: tuple[tuple[str, str], ...] = ()
-    """Options whose values are texts in private files."""
+    """Options whose values are passed in private files."""
     model: str | None = None
     effort: str | None = None
     mode: str = "default"
     functions: ClaudeFunctions = ClaudeFunctions()
-    """What it may call of ours."""
+    """The caller's functions."""
     schema: Json = None
     """The output schema, if it is too long for a command line."""
 
     @property
     def key(self) -> str:
-        """Its session: two children never serve the same."""
+        """The session: two processes never serve the same one."""
         return self.session
 
     def full_command(self, files: PrivateFiles) -> Command:
-        """Write the private files, and return the whole command."""
+        """Write the private files, and return the complete command."""
         paths = {flag: str(files.write(flag.strip("-"), text)) for flag, text in self.files}
         return msgspec.structs.replace(self.command, argv=self.argv(paths))
 
     def argv(self, paths: dict[str, str]) -> tuple[str, ...]:
-        """Return the whole command line, where the files are at `paths`."""
+        """Return the complete command line; `paths` are those of the files."""
         values = (
             ("--permission-mode", self.mode),
             *((flag, paths[flag]) for flag, _ in self.files),
@@ -131,10 +133,11 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.command.argv, *_flags(values), *fork)
 
     def serves(self, other: ClaudeSpec) -> bool:
-        """Whether a child that was started so can be brought to what `other` wants."""
+        """Whether a process with this spec can be configured for `other`."""
         return (
             self._unchangeable == other._unchangeable
-            # One that was started without questions may ask none in its plan mode either.
+            # A process that was started without permission requests may omit them in plan mode,
+            # too.
             and (other.mode == BYPASS) == (self.mode == BYPASS)
             and not other.is_fork
         )
@@ -147,21 +150,21 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def introduction(self) -> dict[str, Json]:
         """The contents of its initialize request."""
-        told = self.functions.introduction
-        return told if self.schema is None else {**told, "jsonSchema": self.schema}
+        request = self.functions.introduction
+        return request if self.schema is None else {**request, "jsonSchema": self.schema}
 
     @property
     def is_fork(self) -> bool:
-        """Whether it leaves the session it goes on with as it is."""
+        """Whether it leaves the session that it resumes unchanged."""
         return self.resumes is not None and self.resumes != self.session
 
 
 def make_claude_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSpec:
-    """Say what a run needs; `session` is the name of a new session, if it begins one.
+    """Return the spec for a run; `session` is the id of a new session, if it starts one.
 
     Raises:
-        ProcessError: What it needs cannot be started.
-        WorkspaceInvalidError: What its directory says of itself cannot be understood.
+        ProcessError: The command cannot be started.
+        WorkspaceInvalidError: The directory's `PERMISSIONS.json` is invalid.
     """
     workspace = read_workspace_permissions(run.cwd)
     resumes = run.provider_session_id
@@ -225,7 +228,7 @@ def _argv(
         ("--settings", None if _is_json(options.settings) else options.settings),
         ("--debug-file", options.debug_file),
     )
-    # Other servers have tools that are not known.
+    # Other servers may have unknown tools.
     is_strict = options.strict_mcp or workspace.is_narrow or allowed is not None
     return (
         *options.command,
@@ -237,7 +240,7 @@ def _argv(
 
 
 def _flags(values: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Yield the options that have a value."""
+    """Yield the flags of the options that have a value."""
     return (f"{flag}={value}" for flag, value in values if value is not None)
 
 
@@ -247,7 +250,7 @@ def _is_short(schema: Json) -> bool:
 
 
 def _is_json(settings: str | None) -> bool:
-    """Whether these are settings rather than the name of a settings file."""
+    """Whether the value is JSON, and not the path of a settings file."""
     return settings is not None and settings.lstrip().startswith("{")
 
 
@@ -257,7 +260,7 @@ def _files(
     workspace: WorkspacePermissions,
     functions: ClaudeFunctions,
 ) -> tuple[tuple[str, str], ...]:
-    """Return what nobody should read on a command line, or is too long for one."""
+    """Return the values that are secret, or too long, for a command line."""
     added = [each for each in (options.append_system_prompt, workspace.note) if each]
     allowed = functions.allowed
     given = options.mcp_servers.items()

@@ -1,6 +1,7 @@
-"""Detect from Claude Code's environment and files whether it has a login, without starting it.
+"""Detection of a login from Claude Code's environment and files, without starting it.
 
-Measured with `claude auth status` of 2.1.327. An answer never contains the value of a key or token.
+Verified against `claude auth status` of 2.1.327. A result never contains the value of a key or
+token.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CLOUDS: Final = (
     *("CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
 )
-# Ways to log in whose outcome only Claude Code itself can determine.
+# Login methods whose outcome only Claude Code itself can determine.
 _UNDETECTABLE: Final = (
     *("ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_PROFILE", "ANTHROPIC_IDENTITY_TOKEN"),
     *("ANTHROPIC_IDENTITY_TOKEN_FILE", "CLAUDE_CODE_USE_GATEWAY"),

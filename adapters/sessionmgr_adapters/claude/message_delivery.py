@@ -1,13 +1,14 @@
-"""The messages of one run to Claude Code: its prompt, and further ones while its turn is on.
+"""Delivery of one run's messages to Claude Code: its prompt, and follow-ups to its running turn.
 
-A message at the wrong time is held back: while the context is compacted; and with older versions,
-which lose track of it, while a tool call has no result yet. Newer versions wait for that
-themselves. Whether a message belongs to the run is known once the agent has acknowledged it.
+A message is held back while the context is compacted and, with older versions, which lose it then,
+while a tool call has no result yet. Newer versions delay it themselves. Whether a message belongs
+to the run is known once the agent has acknowledged it.
 
-Results are never counted. A result names the messages that it answers, and a message that was
-absorbed into a running turn has no result of its own. Older versions name none; there a message
-counts as taken when it is echoed, and as answered by the next result after that. Slash commands
-that the agent runs itself are not echoed; each has a result without a turn of the model.
+The number of results says nothing. A result names the messages that it answers, and a message that
+was absorbed into a running turn has no result of its own. Results of older versions name none;
+there a message counts as started when it is echoed, and as answered by the next result after that.
+Slash commands that the agent runs itself are not echoed; each has a result without a turn of the
+model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.frames import ResultFrame
 
 LIFECYCLE: Final = "msg_lifecycle_v1"
@@ -38,21 +39,21 @@ def message_uuid(message_id: str) -> str:
 
 
 _ENDS: Final = {"completed", "cancelled", "discarded"}
-"""States of a message to which nothing more will happen."""
+"""Final states of a message."""
 
 
 class DeliveryStates:
-    """The messages of one run that are not answered, by their uuids."""
+    """Delivery states of one run's unanswered messages, by their uuids."""
 
     def __init__(self) -> None:
         self._open: Final[dict[str, bool]] = {}
-        """Whether each of them was taken."""
+        """Whether the agent has started on each message."""
         self._commands: Final[list[str]] = []
 
     def send(self, uuid: str, *, alone: bool = False, commands: bool = False) -> None:
-        """Note a message; one that is `alone` reaches an idle agent, which takes it at once.
+        """Add a message; if it is sent `alone`, the agent is idle and starts on it at once.
 
-        One that `commands` may be run by the agent itself, and is not echoed then.
+        One with `commands` may be run by the agent itself, and is not echoed then.
         """
         self._open[uuid] = alone
         if commands:
@@ -60,20 +61,20 @@ class DeliveryStates:
 
     @property
     def has_open(self) -> bool:
-        """Whether a message is not answered."""
+        """Whether a message is unanswered."""
         return bool(self._open)
 
     def report(self, uuid: str, state: str) -> None:
-        """Note what the agent says of a message: queued, started, completed."""
+        """Store the state of a message that the agent reports: queued, started, completed."""
         if state in _ENDS:
             self._open.pop(uuid, None)
         elif state == "started" and uuid in self._open:
             self._open[uuid] = True
 
     def answer(self, uuids: Iterable[str] | None, *, of_model: bool = True) -> None:
-        """Note a result: it answers `uuids` or, if it names none, all that was taken.
+        """Handle a result: it answers `uuids` or, if it names none, all started messages.
 
-        If none was, and the result is not `of_model`, it answers the oldest open command.
+        If none was started, and the result is not `of_model`, it answers the oldest open command.
         """
         if uuids is None:
             uuids = [uuid for uuid, is_taken in self._open.items() if is_taken]
@@ -85,23 +86,23 @@ class DeliveryStates:
 
 
 class OutboundMessages:
-    """The messages of one run, and what is known of them."""
+    """Messages of one run, with their delivery states."""
 
-    def __init__(self, driver: ClaudeDriver) -> None:
+    def __init__(self, driver: ClaudeRun) -> None:
         self._driver: Final = driver
         self._deliveries: Final = DeliveryStates()
         self._follow_ups: Final = FollowUps(driver.run)
         self._names: Final[dict[str, str]] = {}
-        """Our names for the follow-ups, by their uuids."""
+        """Our ids of the follow-ups, by their uuids."""
         self._held: Final[list[ClaudeUserMessage]] = []
         self._reports_deliveries: bool | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether a message was sent, or is to be, that is not answered."""
+        """Whether a message is held, or was sent and is unanswered."""
         return self._deliveries.has_open or bool(self._held)
 
-    # --- out -------------------------------------------------------------------------------------
+    # --- sending ---------------------------------------------------------------------------------
 
     async def send_prompt(self, prompt: Json) -> None:
         """Send the prompt of the run."""
@@ -119,7 +120,7 @@ class OutboundMessages:
 
     @property
     def can_release(self) -> bool:
-        """Whether a message is held that may be sent now."""
+        """Whether a held message may be sent now."""
         return bool(self._held) and not self._is_held_back
 
     async def release(self) -> None:
@@ -129,13 +130,13 @@ class OutboundMessages:
             await self._send(self._held.pop(0))
 
     def refuse_held(self) -> None:
-        """Send no more of what is held."""
+        """Refuse the held messages."""
         for message in self._held:
             self._follow_ups.refuse(self._names[message.uuid])
         self._held.clear()
 
     def close(self) -> None:
-        """Release all who wait for an acknowledgement, and report what is dropped."""
+        """Release all tasks that wait for an acknowledgement, and report dropped messages."""
         self._follow_ups.end()
 
     def _message(self, name: str, content: Json, priority: str | None = None) -> ClaudeUserMessage:
@@ -153,7 +154,7 @@ class OutboundMessages:
         self._driver.start(self._limit_delivery_time, self._names[message.uuid])
 
     async def _limit_delivery_time(self, name: str) -> None:
-        """Accept a held message for this run, as its sender waits for the grace at most."""
+        """Accept a held message in time: its sender waits no longer than the grace."""
         await trio.sleep(self._driver.run.grace / 2)
         self._follow_ups.accept(name)
 
@@ -162,9 +163,9 @@ class OutboundMessages:
         self._deliveries.send(message.uuid, commands=commands)
         await self._driver.conversation.send(message)
         if self._reports_deliveries is False:
-            self._acknowledge(message.uuid)  # an older version says no more before it is taken
+            self._acknowledge(message.uuid)  # an older version reports no more until it starts
 
-    # --- what the agent says of it ---------------------------------------------------------------
+    # --- reports of the agent --------------------------------------------------------------------
 
     def begin_turn(self, capabilities: Sequence[str]) -> None:
         """Note at the start of a turn whether the agent reports deliveries."""
@@ -175,18 +176,18 @@ class OutboundMessages:
                 self._acknowledge(name)
 
     def report(self, name: str, state: str) -> None:
-        """Note what the agent says of a message."""
+        """Handle the agent's report about a message."""
         self._reports_deliveries = True
         self._deliveries.report(name, state)
         self._acknowledge(name)
 
     def echo(self, name: str) -> None:
-        """Note that a message came back: the agent has taken it."""
+        """Handle the echo of a message: the agent has started on it."""
         self._deliveries.report(name, "started")
         self._acknowledge(name)
 
     def end_turn(self, result: ResultFrame) -> None:
-        """Note a result; one of a turn that no message has asked for answers none."""
+        """Handle a result; that of a turn which no message has caused answers none."""
         is_unasked = result.origin is not None and result.user_message_uuids is None
         answered = [] if is_unasked else result.user_message_uuids
         self._deliveries.answer(answered, of_model=bool(result.num_turns))

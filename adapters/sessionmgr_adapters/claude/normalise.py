@@ -1,8 +1,8 @@
-"""Claude Code's frames to events. Pure: no I/O, no clock, nothing that waits, nothing raised.
+"""Conversion of Claude Code's frames to events. Pure: no I/O, no clock, no waits, no exceptions.
 
-Whole blocks (`assistant`) are the truth and streamed pieces a preview of them. Each block of a
-message is a message of its own here, named after the message and its place in it, because that is
-how Claude Code tells them.
+Complete blocks (`assistant`) are authoritative, and streamed pieces are a preview of them. Each
+block of a message becomes a message of its own, named after the message and its index in it,
+because Claude Code reports block by block.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ if TYPE_CHECKING:
 
 Parent: TypeAlias = str | UnsetType
 
-# What may be told of a run that has not begun.
+# Events that may precede the start of a run.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 
 
 def normalise(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> list[Event]:
-    """Return the events that a frame is; none if it is not about what happens in the run."""
+    """Return the events of a frame; none if it does not concern the run."""
     events = list(_events(frame, state))
     if not state.started and any(each.type not in _INCIDENTS for each in events):
         state.started = True
@@ -113,14 +113,14 @@ def _events(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> Iterable[Event]
         case HostRequest(request=ask):
             if ask.tool_use_id is not None and ask.subtype == "can_use_tool":
                 state.judge(ask.tool_use_id)
-            return ()  # the adapter's business
+            return ()  # the driver handles these
         case MessageLifecycle() | KeepAliveFrame() | ControlReplyFrame() | HostRequestWithdrawn():
             return ()
         case _:
             return [undecoded_event(frame)]
 
 
-# --- what is said --------------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def _stream_event(frame: StreamEventFrame, state: ClaudeState) -> Iterable[Event]:
@@ -134,7 +134,7 @@ def _stream_event(frame: StreamEventFrame, state: ClaudeState) -> Iterable[Event
     if event.message is not None:
         state.streaming = event.message.id
     if frame.abandoned_blocks is not None:
-        message = "the model's reply broke off, and is asked for again"
+        message = "the model's reply was cut off, and is requested again"
         failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message, retryable=True)
         return [RetryScheduled(by="provider", attempt=1, delay=0, failure=failure)]
     return ()
@@ -142,7 +142,7 @@ def _stream_event(frame: StreamEventFrame, state: ClaudeState) -> Iterable[Event
 
 def _assistant(frame: AssistantFrame, state: ClaudeState) -> Iterator[Event]:
     if frame.error is not None:
-        state.error = frame  # the result says what that comes to
+        state.error = frame  # the result determines its consequence
         return
     parent = _parent(frame.parent_tool_use_id)
     if parent is UNSET:
@@ -195,7 +195,7 @@ def _tool_ended(block: ToolResult, parent: Parent, state: ClaudeState) -> Iterat
     yield from images
 
 
-# --- what Claude Code says of itself -------------------------------------------------------------
+# --- reports of Claude Code about itself ---------------------------------------------------------
 
 
 def _system(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
@@ -221,13 +221,13 @@ def _system(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
             )
         case "model_fallback":
             why = frame.trigger
-            message = f"{frame.original_model} is {why}: {frame.fallback_model} in its stead"
+            message = f"{frame.original_model} is {why}; {frame.fallback_model} is used instead"
             failure = Failure(kind=FailureKind.OVERLOADED, message=message, provider_code=why)
             yield ErrorOccurred(failure=failure, severity="warning")
             yield SessionStatsUpdated(model=frame.fallback_model)
         case "permission_denied" if frame.tool_use_id is not None:
-            said = frame.message if isinstance(frame.message, str) else None
-            reason = frame.decision_reason or said
+            text = frame.message if isinstance(frame.message, str) else None
+            reason = frame.decision_reason or text
             yield from _denial_event(frame.tool_name or "", frame.tool_use_id, reason, state)
         case "background_tasks_changed":
             state.tasks.clear()
@@ -257,12 +257,12 @@ def _init(frame: SystemFrame, state: ClaudeState) -> Iterator[Event]:
 
 
 def _note_task(frame: SystemFrame, state: ClaudeState) -> None:
-    """Follow what is in the background, also where nobody lists it: older ones do not."""
+    """Track background tasks, also for older versions, which do not list them."""
     if frame.task_id is None:
         return
     status = frame.patch.status if frame.patch else None
     moved = frame.is_backgrounded or (frame.patch is not None and frame.patch.is_backgrounded)
-    moved = moved or frame.tool_use_id in state.sent_away  # older ones do not say it
+    moved = moved or frame.tool_use_id in state.background_calls  # older versions do not report it
     if frame.subtype == "task_notification" or status in {"completed", "failed", "killed"}:
         state.tasks.discard(frame.task_id)
     elif moved:
@@ -272,7 +272,7 @@ def _note_task(frame: SystemFrame, state: ClaudeState) -> None:
 def _denial_event(
     tool: str, tool_use_id: str, reason: str | None, state: ClaudeState
 ) -> Iterator[Event]:
-    """Tell of a call that was denied without a question."""
+    """Yield the events of a call that was denied without a request."""
     if not state.judge(tool_use_id):
         return
     call = state.tools.get(tool_use_id)
@@ -300,7 +300,7 @@ def _result(frame: ResultFrame, state: ClaudeState) -> Iterator[Event]:
     for each in frame.permission_denials:
         if each.tool_use_id is not None:
             yield from _denial_event(each.tool_name, each.tool_use_id, None, state)
-    spent = state.spending.add_result(frame)
+    spent = state.usage.add_result(frame)
     if spent is not None:
         yield spent
     model, usage = next(iter((frame.since_last or frame.model_usage).items()), (None, None))
@@ -309,7 +309,7 @@ def _result(frame: ResultFrame, state: ClaudeState) -> Iterator[Event]:
         model=model,
         context_window=None if window is None else int(window),
         context_used=state.context,
-        usage=state.spending.total,
+        usage=state.usage.total,
         terminal_reason=frame.terminal_reason,
     )
     yield TurnCompleted(stop_reason=frame.ended_by, open_tasks=len(state.tasks))

@@ -1,11 +1,11 @@
-"""Messages to Claude Code on its stdin: one JSON object a line.
+"""Messages to Claude Code on its stdin: one JSON object per line.
 
 It exits on a line that is not JSON and on a message without a role; older versions also exit on a
 blank line. So this module encodes everything that is written there.
 
 Claude Code interprets prompts: `/` at the start runs a command, `@path` adds a file. Newer versions
-can be told to take one literally (`client_composed`). Older versions cannot, and none can where the
-prompt is plain text; there `@` counts unless a character precedes it.
+accept a flag that makes a prompt literal (`client_composed`). Older versions do not, and no version
+does in plain text, where `@` is interpreted unless a character precedes it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from sessionmgr.model import Failure
 
 LITERAL_SINCE: Final = (2, 1, 248)
-"""The first version that can be told to take a prompt literally."""
-# Which signs make it no file is known of those of ASCII alone.
+"""The first version that accepts literal prompts."""
+# Only for ASCII characters is it known that `@` after them does not start a file.
 _FILE: Final = re.compile(r"(?<![!-~])@(?:\"[^\"]*\"|[^\s@]\S*)")
 _SHOWN: Final = 80
 
 
 class ClaudeUserMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, or another message while a turn is on. The agent refers to it by its uuid."""
+    """Prompt, or follow-up to a running turn. The agent refers to it by its uuid."""
 
     content: Json
     uuid: str
     priority: str | None = None
     is_text: bool = True
-    """Whether `/` and `@` in it are characters, and no commands."""
+    """Whether `/` and `@` are literal characters, and not commands."""
 
 
 class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of ours, which is answered by its id."""
+    """Request of ours; the reply names its id."""
 
     id: str
     subtype: str
@@ -51,7 +51,7 @@ class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlRefusedError(Exception):
-    """Claude Code refuses a request without which the run cannot go on."""
+    """Claude Code refuses a request without which the run cannot continue."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -59,7 +59,7 @@ class ControlRefusedError(Exception):
 
 
 class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer to a request of Claude Code's."""
+    """Reply to a request of Claude Code."""
 
     id: str
     response: Json = None
@@ -69,30 +69,30 @@ class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
 ClaudeOutgoing: TypeAlias = ClaudeUserMessage | ControlRequest | ControlResponse
 
 
-def encode_outgoing(told: ClaudeOutgoing) -> bytes:
-    """Return the line that says it."""
-    return encode_json(_line(told)) + b"\n"
+def encode_outgoing(outgoing: ClaudeOutgoing) -> bytes:
+    """Return a message as a line."""
+    return encode_json(_line(outgoing)) + b"\n"
 
 
-def _line(told: ClaudeOutgoing) -> dict[str, Json]:
-    match told:
+def _line(outgoing: ClaudeOutgoing) -> dict[str, Json]:
+    match outgoing:
         case ClaudeUserMessage():
-            message: dict[str, Json] = {"role": "user", "content": told.content}
-            line: dict[str, Json] = {"type": "user", "message": message, "uuid": told.uuid}
-            if told.priority is not None:
-                line["priority"] = told.priority
-            if told.is_text:
+            message: dict[str, Json] = {"role": "user", "content": outgoing.content}
+            line: dict[str, Json] = {"type": "user", "message": message, "uuid": outgoing.uuid}
+            if outgoing.priority is not None:
+                line["priority"] = outgoing.priority
+            if outgoing.is_text:
                 line["client_composed"] = True
             return line
         case ControlRequest():
-            request: dict[str, Json] = {"subtype": told.subtype, **told.fields}
-            return {"type": "control_request", "request_id": told.id, "request": request}
+            request: dict[str, Json] = {"subtype": outgoing.subtype, **outgoing.fields}
+            return {"type": "control_request", "request_id": outgoing.id, "request": request}
         case ControlResponse():
-            body: dict[str, Json] = {"subtype": "success", "request_id": told.id}
-            if told.error is None:
-                body["response"] = told.response
+            body: dict[str, Json] = {"subtype": "success", "request_id": outgoing.id}
+            if outgoing.error is None:
+                body["response"] = outgoing.response
             else:
-                body |= {"subtype": "error", "error": told.error}
+                body |= {"subtype": "error", "error": outgoing.error}
             return {"type": "control_response", "response": body}
 
 
@@ -103,7 +103,7 @@ async def content_blocks(prompt: str, paths: Sequence[str], cwd: str) -> Json:
     """Return the content of a prompt with images.
 
     Raises:
-        ImageRefusedError: One of them is no image that can be sent, or they are too many.
+        ImageRefusedError: An image cannot be sent, or there are too many.
     """
     images = await read_images(paths, cwd)
     if not images:
@@ -118,27 +118,28 @@ def _block(image: PromptImage) -> Json:
 
 
 def is_slash_command(text: str) -> bool:
-    """Whether a text would run a command."""
+    """Whether Claude Code would run a text as a command."""
     return text.lstrip().startswith("/")
 
 
 def special_meaning(text: str) -> str | None:
-    """Return how a text would be interpreted; None if it is plain words."""
+    """Return how Claude Code would interpret a text; None if it is literal."""
     if is_slash_command(text):
-        return "begins with '/', which is taken for a command"
+        return "begins with '/', which is interpreted as a command"
     file = _FILE.search(text)
     if file is not None:
-        return f"says {file.group()[:_SHOWN]!r}, for which the file of that name is added"
+        return f"contains {file.group()[:_SHOWN]!r}, which is replaced by the file of that name"
     return None
 
 
 def prompt_syntax_failure(text: str, version: str | None) -> Failure | None:
-    """Return the failure of a prompt that this version would interpret."""
+    """Return the failure for a prompt that this version would interpret."""
     found = version_numbers(version)
     wrong = special_meaning(text)
     if wrong is None or (found is not None and found >= LITERAL_SINCE):
         return None
     since = ".".join(map(str, LITERAL_SINCE))
     return config_failure(
-        f"the prompt {wrong} by Claude Code before {since}; the option slash_commands lets it"
+        f"the prompt {wrong} by Claude Code before {since}; "
+        "set the option slash_commands to permit this"
     )

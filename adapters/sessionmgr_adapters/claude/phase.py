@@ -1,4 +1,4 @@
-"""The phases of a driver, and the steps between them: the life cycle of one run on Claude Code."""
+"""Phases of a run on Claude Code, and the steps between them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from typing import Final
 
 
 class ClaudePhase(StrEnum):
-    """How far the run has come on its process."""
+    """Phase of a run on its process."""
 
     CONFIGURING = "configuring"
-    """The process is greeted and configured; the prompt is not sent."""
+    """The process is initialized and configured; the prompt is not sent."""
     PROMPTED = "prompted"
-    """The prompt is sent; nothing has come since."""
+    """The prompt is sent; no frame has come since."""
     WORKING = "working"
     BACKGROUND = "background"
-    """The turn is over and tasks go on, or have ended: the agent may take their outcome up."""
+    """The turn is over, and background tasks run or have ended: the agent may react to their
+    end.
+    """
     STOPPING = "stopping"
     """The agent was asked to end its turn."""
     ENDING = "ending"
-    """The agent has confirmed that, and that no message is queued: this turn is the last."""
+    """The agent has confirmed the interrupt with no message queued: this turn is the last."""
     DONE = "done"
     STOPPED = "stopped"
     LOST = "lost"
     """The frames ended before the run did."""
     SILENT = "silent"
-    """The run gave up on an agent that said nothing."""
+    """The run gave up, because the agent was silent."""
 
 
 class ClaudeStep(StrEnum):
-    """What moves a run from phase to phase."""
+    """Step from one phase to another."""
 
     REFUSE = "refuse"
     """The prompt must not be sent."""
@@ -37,16 +39,16 @@ class ClaudeStep(StrEnum):
     HEAR = "hear"
     """The first frame after the prompt has come."""
     WORK = "work"
-    """The agent says that it works."""
+    """The agent reports that it works."""
     TASKS = "tasks"
-    """All messages are answered, and tasks go on in the background."""
+    """All messages are answered, and background tasks run."""
     SETTLE = "settle"
-    """All messages are answered, and the agent says that it is idle."""
+    """All messages are answered, and the agent reports that it is idle."""
     QUIET = "quiet"
-    """All messages are answered, and the agent has said nothing for a while."""
+    """All messages are answered, and the agent has been silent for a while."""
     INTERRUPT = "interrupt"
     CONFIRM = "confirm"
-    """The agent confirms an interrupt, and that no message is queued."""
+    """The agent confirms an interrupt with no message queued."""
     LOSE = "lose"
     GIVE_UP = "give_up"
 
@@ -75,7 +77,7 @@ TRANSITIONS: Final[dict[ClaudePhase, dict[ClaudeStep, ClaudePhase]]] = {
     },
     ClaudePhase.BACKGROUND: {
         ClaudeStep.WORK: ClaudePhase.WORKING,
-        # An agent that is idle is not done: it may take up what a task has come to.
+        # An idle agent may not be done: it may react to the end of a task.
         ClaudeStep.SETTLE: ClaudePhase.BACKGROUND,
         ClaudeStep.QUIET: ClaudePhase.DONE,
         ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
@@ -87,7 +89,7 @@ TRANSITIONS: Final[dict[ClaudePhase, dict[ClaudeStep, ClaudePhase]]] = {
         **_SETTLED,
         **_UNANSWERED,
     },
-    # Its turn ends with a result: `idle` comes a while later, and says no more than that.
+    # The turn ends with a result; the `idle` that follows later adds no information.
     ClaudePhase.ENDING: {
         ClaudeStep.WORK: ClaudePhase.STOPPING,
         ClaudeStep.INTERRUPT: ClaudePhase.STOPPING,
@@ -100,4 +102,4 @@ TRANSITIONS: Final[dict[ClaudePhase, dict[ClaudeStep, ClaudePhase]]] = {
     ClaudePhase.SILENT: {},
 }
 MINOR: Final = frozenset({ClaudeStep.HEAR, ClaudeStep.WORK, ClaudeStep.TASKS, ClaudeStep.CONFIRM})
-"""Steps that change nothing where the table does not name them."""
+"""Steps that change nothing in a phase for which the table does not name them."""

@@ -1,8 +1,9 @@
-"""Enforcement of plan mode: a run that plans changes nothing, whatever the user's rules allow.
+"""Enforcement of plan mode: a run in plan mode changes nothing, whatever the user's rules allow.
 
-We deny what Claude Code asks, so it must ask: each rule of the user that allows something becomes
-a rule to ask. Where that is not enough (the user's hooks may allow a call, or a sub-agent has a
-mode of its own), a hook of ours denies, which no rule and no other hook overrides.
+sessionmgr denies the requests of Claude Code, so Claude Code must send requests: each rule of the
+user that allows a call is replaced by a rule to ask. Where that is not sufficient (the user's hooks
+may allow a call, or a sub-agent has its own mode), a hook of sessionmgr denies the call; no rule
+and no other hook overrides it.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.functions import ClaudeFunctions
 
 PLAN: Final = "plan"
 ASKS_BELOW_SINCE: Final = (2, 1, 327)
-"""The first version in which hooks of sub-agents are known to allow nothing that must be asked."""
+"""The first version in which hooks of sub-agents allow nothing that requires a request."""
 _ALWAYS: Final = ("Write", "Edit", "NotebookEdit", "mcp__*")
 _DECIDING_HOOKS: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
-async def enforce_plan_mode(driver: ClaudeDriver) -> None:
-    """Have the process ask before each change.
+async def enforce_plan_mode(driver: ClaudeRun) -> None:
+    """Make the process send a request before each change.
 
     Raises:
-        RefusedError: It cannot be made to.
+        ControlRefusedError: The process refused the settings.
     """
-    kind, how = FailureKind.PERMISSION_REFUSED, "cannot be kept to a plan, because it refused"
+    kind, how = FailureKind.PERMISSION_REFUSED, "cannot enforce plan mode, because it refused"
     reply = await driver.request("get_settings", {}, kind, how)
     found = reply.get("effective") if isinstance(reply, dict) else None
     driver.process.denies_in_plan = not isinstance(found, dict) or _has_allowing_hook(found)
     settings: dict[str, Json] = {
-        # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
+        # Otherwise some versions let a model judge calls in plan mode, and send no request.
         "useAutoModeDuringPlan": False,
         "permissions": {"ask": [*_ALWAYS, *_rules_to_ask(found)]},
         "sandbox": {"autoAllowBashIfSandboxed": False},
@@ -56,7 +57,7 @@ def _has_allowing_hook(settings: dict[str, Json]) -> bool:
 
 
 def _rules_to_ask(settings: Json) -> Iterable[str]:
-    """Return the rules of the user that allow more than to read."""
+    """Return the user's rules that allow more than reading."""
     match settings:
         case {"permissions": {"allow": list(allowed)}}:
             rules = [each for each in allowed if isinstance(each, str)]
@@ -68,19 +69,19 @@ def _rules_to_ask(settings: Json) -> Iterable[str]:
 
 
 def is_hook_needed(event: Json, process: ClaudeProcess) -> bool:
-    """Whether Claude Code might not ask about a call that it must ask about."""
+    """Whether Claude Code might not send a request for a call that requires one."""
     version = version_numbers(process.version) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
     return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 
 
 def plan_verdict(event: Json, functions: ClaudeFunctions, *, denies: bool) -> dict[str, Json]:
-    """Return the answer to the hook: deny what Claude Code would not ask about."""
+    """Return the reply of the hook: deny calls for which Claude Code would not send a request."""
     match event:
         case {"tool_name": str(name), "permission_mode": str(mode)}:
             pass
         case _:
-            name, mode = "a call of no name", ""
+            name, mode = "an unnamed call", ""
     ours = functions.find_called(name)
     effect = tool_effect(name)
     is_asked = effect in {"edit", "command"} or name.startswith("mcp__")
@@ -91,4 +92,4 @@ def plan_verdict(event: Json, functions: ClaudeFunctions, *, denies: bool) -> di
         or (is_asked and mode == PLAN and not denies)
     ):
         return {}
-    return denial_reply("the run only plans: nothing may be changed")
+    return denial_reply("the run is in plan mode: nothing may be changed")

@@ -1,4 +1,4 @@
-"""The requests of Claude Code to its host: approvals, hooks and tools of the caller."""
+"""Handler of Claude Code's requests to its host: approvals, hooks and the caller's tools."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.claude_run import ClaudeRun
     from sessionmgr_adapters.claude.frames import HostRequest, HostRequestBody
 
 log: Final = logging.getLogger("sessionmgr.claude")
 
 _PATHS: Final = ("file_path", "notebook_path", "path")
 SAFETY_CHECK: Final = "safetyCheck"
-"""Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
+"""Why Claude Code asks in any mode: the call may be an edit that has other effects later."""
 
 
-def handle_request(driver: ClaudeDriver, request: HostRequest) -> None:
-    """Answer a request in a task of its own."""
+def handle_request(driver: ClaudeRun, request: HostRequest) -> None:
+    """Answer a request in its own task."""
     name, ask = request.request_id, request.request
     answer = _approve if ask.subtype == "can_use_tool" else _call_function
     refuse = partial(driver.conversation.send, ControlResponse(id=name, error=TOO_MANY_REQUESTS))
     driver.requests.serve(name, partial(answer, driver, name, ask), refuse)
 
 
-async def _call_function(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
-    """Call a function of the caller's: the run goes on without what it raises."""
+async def _call_function(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> None:
+    """Call a function of the caller; its exceptions do not fail the run."""
     functions = driver.process.spec.functions
     response: Json
     try:
@@ -56,33 +56,33 @@ async def _call_function(driver: ClaudeDriver, request_id: str, ask: HostRequest
                 raise LookupError(f"this host does not serve {ask.subtype!r}")
         answer = ControlResponse(id=request_id, response=response)
     except Exception as error:
-        log.warning("event=call_failed subtype=%s", ask.subtype, exc_info=True)
+        log.warning("A request of Claude Code failed. subtype=%s", ask.subtype, exc_info=True)
         answer = ControlResponse(id=request_id, error=f"{type(error).__name__}: {error}")
     await driver.conversation.send(answer)
 
 
-async def _approve(driver: ClaudeDriver, request_id: str, ask: HostRequestBody) -> None:
+async def _approve(driver: ClaudeRun, request_id: str, ask: HostRequestBody) -> None:
     run, functions = driver.run, driver.process.spec.functions
     question = approval_request(ask, (run.cwd, *run.directories))
     decision = await functions.decide(run, functions.find_called(ask.tool_name), question)
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
-        decision = replace(decision, tool_input=ask.input)  # older versions need it again
+        decision = replace(decision, tool_input=ask.input)  # older versions need the input again
     await driver.conversation.answer(request_id, decision)
 
 
 def approval_request(ask: HostRequestBody, directories: Sequence[str]) -> ApprovalRequest:
-    """Return the request whether a run that may work in `directories` may use a tool.
+    """Return the approval request for a tool in a run that may work in `directories`.
 
-    The first of `directories` is the run's own: relative paths are resolved against it.
+    Relative paths are resolved against the first of `directories`, where the run works.
     """
     effect = tool_effect(ask.tool_name)
-    said = _named_paths(ask.input)
-    paths = tuple(resolve_within(directories, each) for each in said)
+    named = _named_paths(ask.input)
+    paths = tuple(resolve_within(directories, each) for each in named)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
         # Claude Code resolves these against the directory in which its last command ended.
-        or any(not PurePath(each).is_absolute() for each in said)
-        or any(is_protected(each, directories) for each in (*said, *paths))
+        or any(not PurePath(each).is_absolute() for each in named)
+        or any(is_protected(each, directories) for each in (*named, *paths))
     ):
         effect = "other"
     return ApprovalRequest(

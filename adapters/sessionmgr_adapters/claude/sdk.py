@@ -1,8 +1,9 @@
-"""The connection to Claude Code: a child process that is spawned, written to, and read.
+"""Connection to Claude Code: a child process, its stdin and its stdout.
 
-This is the seam that a mock SDK replaces. A process ends when it is told to in its own words and
-its input is closed after that. Closing the input alone would have it finish its turn first, and
-a kill alone would leave its tools behind, but for the guard that owns the tree.
+This is the seam that a mock SDK replaces. To end a process, the adapter sends a request to end the
+session, and then closes its input. If it only closed the input, the process would finish its turn
+first; if it only killed the process, the tools would survive until the reaper of the process tree
+kills them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ async def connect_claude(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, N
     """Start Claude Code, and own it for the length of the block.
 
     Raises:
-        ProcessError: It could not be started.
+        ProcessError: The program could not be started.
     """
     connection = ClaudeConnection()
     with PrivateFiles() as files:
@@ -47,13 +48,13 @@ async def connect_claude(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, N
 
 
 class ClaudeConnection(StdioConnection[ClaudeOutgoing, ClaudeFrame | NoFrame]):
-    """One Claude Code. It has one conversation after the other, all of the same session."""
+    """One process of Claude Code. It has one conversation at a time, all of the same session."""
 
     def __init__(self) -> None:
         super().__init__(decode_lines, encode_outgoing)
 
     async def aclose(self) -> None:
-        """Have it end, and wait until nothing of it is left."""
+        """End the process, and wait until its process tree is empty."""
         self.write_message(
             ControlRequest(id="end", subtype="end_session", fields={"reason": "done"})
         )
@@ -68,7 +69,7 @@ class ClaudeConnection(StdioConnection[ClaudeOutgoing, ClaudeFrame | NoFrame]):
         return ClaudeConversation(self, driver)
 
     def on_unhandled_frames(self, frames: Sequence[ClaudeFrame | NoFrame]) -> None:
-        """Use a process no more that begins something for which no run has asked."""
+        """Retire a process that starts work which no run has requested."""
         if any(map(_begins_something, frames)):
             self.retire()
 
@@ -82,30 +83,30 @@ def _begins_something(frame: ClaudeFrame | NoFrame) -> bool:
 
 
 class ClaudeConversation(StdioConversation[ClaudeOutgoing, ClaudeFrame | NoFrame]):
-    """One run's use of a Claude Code."""
+    """One run's conversation on a process."""
 
     _interrupts = 0
 
     async def interrupt(self) -> None:
-        """Ask it to end the turn, and to drop the messages that wait for the next."""
+        """Ask the agent to end the turn, and to drop the messages that are queued for the next."""
         self._interrupts += 1
         fields: dict[str, Json] = {"cancel_queued": True}
         id_ = f"interrupt-{self._interrupts}"
         await self.send(ControlRequest(id=id_, subtype="interrupt", fields=fields))
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Answer whether a tool may be used."""
+        """Answer a request to use a tool."""
         await self.send(ControlResponse(id=question, response=verdict(decision)))
 
 
 def verdict(decision: Decision) -> dict[str, Json]:
-    """Return what a decision is in Claude Code's words."""
+    """Return a decision in the format of Claude Code."""
     if isinstance(decision, Allow):
         allowed: dict[str, Json] = {"behavior": "allow"}
         if not isinstance(decision.tool_input, msgspec.UnsetType):
             allowed["updatedInput"] = decision.tool_input
         return allowed
-    message = decision.reason or "It was not allowed."
+    message = decision.reason or "The call was not allowed."
     denied: dict[str, Json] = {"behavior": "deny", "message": message}
     if decision.stop:
         denied["interrupt"] = True

@@ -1,8 +1,8 @@
-"""Claude Code's own record of a session, followed as it grows: tool calls, while stdout is silent.
+"""Reader of Claude Code's own record of a session: reports tool calls while stdout is silent.
 
-Only tool calls and their results are taken from it, each once, whether stdout reports it before or
-after; texts are not, because they have no id by which to recognize them. Lines that are older than
-the run belong to runs before it, or were copied for a fork.
+Only tool calls and their results are read, each once, whether stdout reports it before or after.
+Texts are not, because they have no id that identifies them. Lines older than the run belong to
+earlier runs, or were copied for a fork.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.frames import ClaudeFrame
 
 SILENCE: Final = 5.0
-"""Seconds without a word after which the file is looked at, and how often then."""
+"""Seconds of silence before the file is read, and between two reads of it."""
 LONGEST: Final = 200
-"""Of the name of a directory; a longer one is shortened, and something added that is not known."""
+"""Maximum length of a directory name; a longer one is truncated, and an unknown suffix is added."""
 _A_PROMPT: Final = b'"type":"user"'
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9]")
 
 
 class SessionFileEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a line says of itself."""
+    """Line of the record."""
 
     type: str = ""
     timestamp: str = ""
@@ -50,7 +50,7 @@ class SessionFileEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 def session_path(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
-    """Return where a session is written down; None if that cannot be known."""
+    """Return the path of a session's record; None if it cannot be determined."""
     home = env.get("CLAUDE_CONFIG_DIR") or (f"{env['HOME']}/.claude" if "HOME" in env else None)
     if home is None:
         return None
@@ -60,7 +60,7 @@ def session_path(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
 
 
 def _find_directory(path: Path) -> Path:
-    """Return where a record is in truth: the names of directories are shortened that are long."""
+    """Return the actual path of a record: long directory names are truncated."""
     named = path.parent.name
     if len(named) <= LONGEST:
         return path
@@ -76,11 +76,11 @@ def _find_directory(path: Path) -> Path:
 
 
 async def is_session_stored(path: Path | None) -> bool:
-    """Whether a session can be gone on with: what was asked first is on disk.
+    """Whether a session can be resumed: its first prompt is on disk.
 
-    One that is killed in its first turn may have written nothing yet.
+    A process that is killed in its first turn may have written nothing yet.
     """
-    if path is None or not _find_directory(path).exists():  # that takes no thread
+    if path is None or not _find_directory(path).exists():  # this needs no thread
         await trio.lowlevel.checkpoint()
         return False
     return await trio.to_thread.run_sync(_has_prompt, path)
@@ -95,7 +95,7 @@ def _has_prompt(path: Path) -> bool:
 
 
 class SessionFile(GrowingFile["AssistantFrame | UserFrame"]):
-    """A session's record, from its present end on."""
+    """Record of a session, read from its present end."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(partial(_find_directory, path), self._tool_entries)

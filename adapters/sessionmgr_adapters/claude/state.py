@@ -1,9 +1,9 @@
-"""State of `normalise`: what a run remembers, and what its process has used.
+"""State of `normalise`: of a run, and the usage of its process.
 
-Claude Code's totals count over the whole of a session, however many processes have served it, and a
-resumed session shows what it has used before. Newer ones say beside that what is new since the last
-result. Older ones do not: of the first result of a session that was resumed, only the turn's own
-count is known then, and no money.
+Claude Code's totals cover the whole session, across all processes that have served it, and a
+resumed session includes its earlier usage. Newer versions also report the usage since the last
+result. Older ones do not: for the first result of a resumed session, only the turn's own token
+count is known then, and no cost.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 
 class ProcessUsage:
-    """Books the results of one child, in their order."""
+    """Usage of one process: books its results in their order."""
 
     def __init__(self, *, resumed: bool = False) -> None:
         self._ledger = UsageLedger()
         self._is_behind = resumed
-        """Whether the meters already show something that nobody has read."""
+        """Whether the totals include usage that was never booked."""
 
     @property
     def total(self) -> Usage:
-        """All that was booked."""
+        """The usage that was booked."""
         return self._ledger.total
 
     def add_result(self, result: ResultFrame) -> TokenUsageUpdated | None:
-        """Return what a result adds; None if nothing."""
+        """Return the event for the usage that a result adds; None if it adds none."""
         report = self._report(result)
         self._ledger, booking = self._ledger.book(report)
         self._is_behind = False
@@ -81,7 +81,7 @@ class ProcessUsage:
 
 
 def model_usage_of(counts: ModelUsage | ClaudeTokenCounts) -> Usage:
-    """Return what a model was used for."""
+    """Return the usage of a model."""
     return Usage(
         input=int(counts.input_tokens or 0),
         cached_input=int(counts.cache_read_input_tokens or 0),
@@ -101,10 +101,10 @@ SYNTHETIC: Final = "<synthetic>"
 
 
 class ClaudeState:
-    """What is known so far."""
+    """State of one run between frames."""
 
     def __init__(self, spending: ProcessUsage | None = None) -> None:
-        self.spending: Final = spending or ProcessUsage()
+        self.usage: Final = spending or ProcessUsage()
         self.session_id: str | None = None
         self.version: str | None = None
         self.credential: Credential = "unknown"
@@ -112,24 +112,24 @@ class ClaudeState:
         self.compacting = False
         self.images: Final = ImageCollector()
         self.tools: Final[dict[str, ToolUse]] = {}
-        """Calls without a result."""
+        """Calls without a result, by their ids."""
         self._called: Final[set[str]] = set()
         self._ended: Final[set[str]] = set()
         self.tasks: Final[set[str]] = set()
-        """What goes on in the background."""
-        self.sent_away: Final[set[str]] = set()
-        """Calls that were to go on there from the first."""
+        """Ids of the background tasks."""
+        self.background_calls: Final[set[str]] = set()
+        """Ids of the calls that were started in the background."""
         self.error: AssistantFrame | None = None
-        """What the API said last, if that was an error, in the turn that is on."""
+        """The last message of the current turn that was an error of the API."""
         self.limit: RateLimitInfo | None = None
         self.failure: Failure | None = None
-        """What went wrong in the last turn."""
+        """The failure of the last turn."""
         self.streaming: str | None = None
-        """The message that is streamed."""
+        """The id of the message that is streamed."""
         self._judged: Final[set[str]] = set()
         self._blocks: Final[dict[str, int]] = {}
         self.context: int | None = None
-        """How many tokens the last call of the model has read."""
+        """Number of tokens that the last call of the model has read."""
 
     def name(self, message_id: str) -> str:
         """Return the name of the next block of a message."""
@@ -138,24 +138,24 @@ class ClaudeState:
         return f"{message_id}/{place}"
 
     def streamed_name(self, frame: StreamEventFrame) -> str:
-        """Return the name of the block of which more is streamed."""
+        """Return the name of the block whose text is streamed."""
         return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
     def judge(self, tool_use_id: str) -> bool:
-        """Note that a call was ruled upon; False if that was known."""
+        """Note that a call was decided; return False if that was known."""
         return _add_name(tool_use_id, self._judged)
 
     def begin(self, call: ToolUse) -> bool:
-        """Note a call of a tool; False if that was known."""
+        """Note a tool call; return False if it was known."""
         is_new = _add_name(call.id, self._called)
         if is_new:
             self.tools[call.id] = call
             if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
-                self.sent_away.add(call.id)
+                self.background_calls.add(call.id)
         return is_new
 
     def end(self, tool_use_id: str) -> bool:
-        """Note that a call has its result; False if that was known."""
+        """Note that a call has its result; return False if that was known."""
         return _add_name(tool_use_id, self._ended)
 
     @property
@@ -164,7 +164,7 @@ class ClaudeState:
         return bool(self._called)
 
     def fill(self, frame: AssistantFrame) -> None:
-        """Note how full the context is."""
+        """Store the size of the context."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:
             read = model_usage_of(usage)
@@ -172,7 +172,7 @@ class ClaudeState:
 
 
 def _add_name(name: str, known: set[str]) -> bool:
-    """Add a name, and return whether it is new."""
+    """Add a name, and return whether it was new."""
     is_new = name not in known
     known.add(name)
     return is_new

@@ -1,13 +1,13 @@
-"""Which tools a run may use: those that it names, and those that `PERMISSIONS.json` leaves it.
+"""Tools that a run may use: those that it names, restricted by the directory's `PERMISSIONS.json`.
 
-`--tools` bounds Claude Code's own alone. So no other servers are started than those of which a tool
-is named, and a hook denies what else they have.
+`--tools` restricts only Claude Code's own tools. So only those MCP servers are started of which a
+tool is named, and a hook denies their other tools.
 
     {"tier": "standard", "note": "Leave the folder `vendor` alone."}
 
-The file is in the run's directory. A tier only ever narrows: `readonly` looks, `standard` edits as
-well, `custom` has the tools that it lists, and `full` is whatever the run may do without it. The
-note is for the model to read.
+The file is in the run's directory. A tier only narrows: `readonly` allows tools that read,
+`standard` also those that edit, `custom` those listed, and `full` narrows nothing. The note is
+added to the system prompt.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from sessionmgr_adapters.claude.functions import FUNCTION_PREFIX
-
 if TYPE_CHECKING:
     from sessionmgr.adapter import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
+FUNCTION_SERVER: Final = "sessionmgr"
+"""Name of the MCP server of these tools; the model calls a tool `mcp__sessionmgr__NAME`."""
+FUNCTION_PREFIX: Final = f"mcp__{FUNCTION_SERVER}__"
 HARMLESS_TOOLS: Final = (
     *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
     *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),
@@ -34,7 +35,7 @@ HARMLESS_TOOLS: Final = (
     *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
     "WaitForMcpServers",
 )
-"""Tools that change nothing by themselves, or about which Claude Code asks where they do."""
+"""Tools that change nothing by themselves, or that send a request before they do."""
 _TOOLS: Final[dict[Effect, tuple[str, ...]]] = {
     "read": ("Read", "Glob", "Grep", "LS", "NotebookRead"),
     "edit": ("Edit", "MultiEdit", "Write", "NotebookEdit"),
@@ -49,7 +50,7 @@ _TOOLS: Final[dict[Effect, tuple[str, ...]]] = {
         *("ShareOnboardingGuide", "SuggestBackgroundPR"),
     ),
 }
-"""What tools Claude Code has had of its own, in any version that we talk to."""
+"""Claude Code's own tools by effect, in all supported versions."""
 _EFFECT_OF: Final[dict[str, Effect]] = {
     name: effect for effect, names in _TOOLS.items() for name in names
 }
@@ -62,27 +63,29 @@ class ToolAccess(msgspec.Struct, frozen=True):
     """The only tools that a run may use."""
 
     own: tuple[str, ...] = ()
-    """Of Claude Code's."""
+    """Claude Code's own tools."""
     others: frozenset[str] = frozenset()
-    """Of servers, and of the caller's: as the model calls them, or a server, for all of its."""
+    """Tools of MCP servers and of the caller, by the model's names; a server stands for all of its
+    tools.
+    """
 
     def is_permitted(self, name: str) -> bool:
-        """Whether a tool of a server may be used, or one of the caller's."""
+        """Whether the run may use a tool of a server, or of the caller."""
         return name in self.others or any(name.startswith(f"{each}__") for each in self.others)
 
     def needs(self, server: str) -> bool:
-        """Whether there is something that may be used of a server."""
+        """Whether the run may use any tool of a server."""
         prefix = mcp_server_prefix(server)
         return any(each == prefix or each.startswith(f"{prefix}__") for each in self.others)
 
 
 def mcp_server_prefix(server: str) -> str:
-    """Return what the names of a server's tools begin with, but for the last `__`."""
+    """Return the prefix of the names of a server's tools, without the final `__`."""
     return _MCP + _NOT_IN_A_NAME.sub("_", server)
 
 
 def tool_access_of(names: Iterable[str] | None, options: ClaudeOptions) -> ToolAccess | None:
-    """Return what may be used of all that is known; None is all."""
+    """Return the permitted tools; None permits all."""
     if names is None:
         return None
     functions = {each.name for each in options.tools}
@@ -97,7 +100,7 @@ def tool_access_of(names: Iterable[str] | None, options: ClaudeOptions) -> ToolA
 def unknown_tool_fault(
     allowed: Collection[str] | None, denied: Collection[str], options: ClaudeOptions
 ) -> str | None:
-    """Say which tool is named that nobody knows: it would narrow too much, or nothing."""
+    """Return the first unknown tool as a message: it would restrict too much, or nothing."""
     functions = {FUNCTION_PREFIX + each.name: each.name for each in options.tools}
     servers = tuple(mcp_server_prefix(each) for each in options.mcp_servers)
     known = {*KNOWN_TOOLS, *functions, *functions.values(), *servers}
@@ -124,7 +127,7 @@ def _is_of(name: str, server: str) -> bool:
 
 
 def nearest_tool(name: str, known: Collection[str] = KNOWN_TOOLS) -> str:
-    """Return the known name that is most like another, whatever the letters' case."""
+    """Return the known name that is most similar to another, ignoring case."""
     by_letters = {each.casefold(): each for each in sorted(known, reverse=True)}
     wanted = name.partition("(")[0].casefold()
     (found,) = get_close_matches(wanted, by_letters, 1, cutoff=0)
@@ -132,7 +135,7 @@ def nearest_tool(name: str, known: Collection[str] = KNOWN_TOOLS) -> str:
 
 
 def tool_effect(tool_name: str) -> Effect:
-    """Return what a tool does, as far as its name says."""
+    """Return the effect of a tool, as far as its name determines it."""
     return _EFFECT_OF.get(tool_name, "other")
 
 
@@ -145,11 +148,11 @@ STANDARD_TOOLS: Final = (*READONLY_TOOLS, "Edit", "MultiEdit", "Write", "Noteboo
 
 
 class WorkspaceInvalidError(Exception):
-    """The file cannot be understood; the text names it, and says why."""
+    """The file is invalid; the message names it and the reason."""
 
 
 class WorkspacePermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What may be done in a directory."""
+    """Permissions of a directory."""
 
     tier: Literal["readonly", "standard", "full", "custom"] = "full"
     tools: tuple[str, ...] = ()
@@ -158,11 +161,11 @@ class WorkspacePermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
     @property
     def is_narrow(self) -> bool:
-        """Whether there is something that a run may not do for it."""
+        """Whether it restricts runs."""
         return self.tier != "full"
 
     def restrict(self, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return which tools are left of those that are wanted; None is all, on either side."""
+        """Return the permitted tools among `wanted`; None means all, for both."""
         tiers = {"readonly": READONLY_TOOLS, "standard": STANDARD_TOOLS, "custom": self.tools}
         allowed = tiers.get(self.tier)
         if allowed is None or wanted is None:
@@ -171,30 +174,30 @@ class WorkspacePermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 def read_workspace_permissions(directory: str) -> WorkspacePermissions:
-    """Read what a directory says of itself; nothing is said where there is no such file.
+    """Return the permissions of a directory; without the file they restrict nothing.
 
     Raises:
-        WorkspaceInvalidError: There is one, and it cannot be understood.
+        WorkspaceInvalidError: The file is invalid or unreadable.
     """
     path = Path(directory, PERMISSIONS_FILE)
     try:
         with path.open("rb") as file:
-            said = file.read(LARGEST_FILE + 1)
+            data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return WorkspacePermissions()
     except OSError as error:
         raise WorkspaceInvalidError(f"{path}: {error.strerror or error}") from None
-    if len(said) > LARGEST_FILE:
-        raise WorkspaceInvalidError(f"{path}: it has more than {LARGEST_FILE} bytes")
+    if len(data) > LARGEST_FILE:
+        raise WorkspaceInvalidError(f"{path}: the file is larger than {LARGEST_FILE} bytes")
     try:
-        found = msgspec.json.decode(said, type=WorkspacePermissions)
+        found = msgspec.json.decode(data, type=WorkspacePermissions)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise WorkspaceInvalidError(f"{path}: {error}") from None
     if found.tools and found.tier != "custom":
-        raise WorkspaceInvalidError(f"{path}: `tools` are for the tier `custom`")
+        raise WorkspaceInvalidError(f"{path}: `tools` needs the tier `custom`")
     for each in found.tools:
         if each not in KNOWN_TOOLS:
             raise WorkspaceInvalidError(
-                f"{path}: nobody knows a tool {each!r}; {nearest_tool(each)!r}?"
+                f"{path}: unknown tool {each!r}; did you mean {nearest_tool(each)!r}?"
             )
     return found

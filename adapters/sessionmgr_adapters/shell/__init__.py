@@ -1,4 +1,4 @@
-"""The provider `shell`: a prompt is a command of the system."""
+"""Adapter of the provider `shell`, whose prompts are commands of the system."""
 
 from sessionmgr_adapters.shell.adapter import ShellAdapter as ShellAdapter
 from sessionmgr_adapters.shell.options import ShellOptions as ShellOptions

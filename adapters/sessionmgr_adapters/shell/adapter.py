@@ -1,4 +1,4 @@
-"""The adapter: a prompt is a command, and its output is the answer."""
+"""Adapter that executes a prompt as a command; its output is the answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PERMISSIONS: Final = PermissionMap(
 
 
 class ShellAdapter(RunAdapter[ShellRun]):
-    """Runs commands of the system; `ShellOptions` are its settings."""
+    """Executes commands of the system; `ShellOptions` are its settings."""
 
     name = "shell"
     display_name = "Shell command"
@@ -66,7 +66,7 @@ class ShellAdapter(RunAdapter[ShellRun]):
     def fault(cls, spec: RunSpec) -> str | None:
         """Return why a prompt is not a command."""
         if "\0" in spec.prompt:
-            return "prompt: it holds a NUL"
+            return "prompt: it contains a NUL character"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
             return None if is_shell or plain_argv(spec.prompt) else "prompt: it contains no command"
@@ -116,7 +116,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
     else:
         argv = plain_argv(run.prompt)
         if not argv:
-            raise ValueError("the prompt holds no command")
+            raise ValueError("the prompt contains no command")
         if rules:
             argv = rules.check_argv(argv)
     return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)

@@ -43,7 +43,7 @@ class CommandRefusedError(Exception):
 
 
 class ResolvedProgram(NamedTuple):
-    """The program to which a word leads as the name of a command."""
+    """Program to which a word leads as the name of a command."""
 
     word: str
     path: str | None
@@ -54,7 +54,7 @@ class ResolvedProgram(NamedTuple):
 
 
 class CommandRules:
-    """The lists, for commands that start in `cwd` with this PATH."""
+    """Rules for commands that start in `cwd` with this PATH."""
 
     def __init__(
         self, allowed: Sequence[str] | None, denied: Sequence[str], *, path: str, cwd: str
@@ -65,8 +65,8 @@ class CommandRules:
         for folder in path.split(":"):
             if not Path(folder).is_absolute():
                 raise CommandRefusedError(
-                    f"PATH holds {folder!r}, which is not absolute: what a name means there "
-                    "cannot be told"
+                    f"PATH contains {folder!r}, which is not absolute; "
+                    "the programs in it cannot be determined"
                 )
         self._allowed = None if allowed is None else [self._program(each) for each in allowed]
         self._denied = [self._program(each) for each in denied]
@@ -79,7 +79,7 @@ class CommandRules:
         """Check a command, and return its argv with paths instead of names.
 
         Raises:
-            CommandRefusedError: It is not allowed.
+            CommandRefusedError: The rules do not allow it.
         """
         try:
             return self._check_command([ShellWord(each, each) for each in argv], builtins=False)
@@ -87,10 +87,10 @@ class CommandRules:
             raise CommandRefusedError(_undetermined_error(error)) from None
 
     def check_script(self, text: str) -> str:
-        """Check a script, and return one that does the same and nothing else.
+        """Check a script, and return an equivalent one that executes exactly what was checked.
 
         Raises:
-            CommandRefusedError: A command is not allowed, or cannot be determined.
+            CommandRefusedError: The rules do not allow a command, or it cannot be determined.
         """
         try:
             return self._script(text)
@@ -128,16 +128,18 @@ class CommandRules:
         self._require_allowed(program)
         texts = [each.text for each in words]
         if any(map(is_opaque_command, program.names)) or Path(program.word).name in MULTI_CALL:
-            raise NotSimpleError(f"what {program.word} would start")
+            raise NotSimpleError(f"cannot determine what {program.word} starts")
         self._require_no_launch(program, words, texts)
         if program.path is None:
             if inside:
-                raise NotSimpleError(f"there is no program {program.word}")
+                raise NotSimpleError(f"program not found: {program.word}")
             if builtins and program.word not in SHELL_BUILTINS:
-                raise NotSimpleError(f"there is no program {program.word}, if the shell has one")
+                raise NotSimpleError(
+                    f"program not found: {program.word}; it may be a shell built-in"
+                )
             return texts
         if moves and "/" in program.word and not Path(program.word).is_absolute():
-            raise NotSimpleError(f"what {program.word} is after a cd")
+            raise NotSimpleError(f"cannot determine which file {program.word} is after a cd")
         texts[0] = program.path
         return self._unwrap(program, words, texts, moves=moves)
 
@@ -150,11 +152,13 @@ class CommandRules:
         called = Path(program.word).name
         starters = names & LAUNCHER_COMMANDS
         if any(map(is_opaque_command, names)):
-            raise NotSimpleError(f"what {called} would start")
+            raise NotSimpleError(f"cannot determine what {called} starts")
         if not starters:
             return texts
         if any(word.glob for word in words):
-            raise NotSimpleError(f"what {called} is given: it starts other programs")
+            raise NotSimpleError(
+                f"cannot determine the arguments of {called}, which starts other programs"
+            )
         if starters & SHELLS:
             place = shell_script_index(called, [each.text for each in words])
             texts[place] = self._script(texts[place])
@@ -165,19 +169,23 @@ class CommandRules:
                 if self._names(inner[0]) & LAUNCHER_COMMANDS and any(
                     "{}" in each for each in inner
                 ):
-                    raise NotSimpleError(f"what {inner[0]} makes of what is found")
+                    raise NotSimpleError(
+                        f"cannot determine what {inner[0]} does with the files found"
+                    )
             return texts
         if len(starters) > 1:
-            raise NotSimpleError(f"which of {', '.join(sorted(starters))} {called} is")
+            raise NotSimpleError(
+                f"cannot determine which of {', '.join(sorted(starters))} {called} is"
+            )
         (name,) = starters
         at = PREFIX_COMMANDS[name].inner(called, texts)
         if at is None:
             return texts
         if "=" in texts[at]:
-            raise NotSimpleError(f"what is found once {texts[at]} is set")
+            raise NotSimpleError(f"cannot determine the program once {texts[at]} is set")
         inner = self._inner_command(words[at:], moves=moves)
         if name == "xargs" and self._names(inner[0]) & _STARTING:
-            raise NotSimpleError(f"what {inner[0]} is given by xargs")
+            raise NotSimpleError(f"cannot determine the arguments that {inner[0]} gets from xargs")
         return [*texts[:at], *inner]
 
     def _require_no_launch(
@@ -186,15 +194,17 @@ class CommandRules:
         """Refuse an argument that names a program to start, or a pattern that could."""
         names = self._names(program.word)
         if (argument := launch_argument(names, texts)) is not None:
-            raise NotSimpleError(f"what {program.word} would start for {argument}")
+            raise NotSimpleError(f"cannot determine what {program.word} starts for {argument}")
         if names & LAUNCH_ARGUMENTS.keys() and any(
             word.glob and word.raw[0] in "*?[-" for word in words
         ):
-            raise NotSimpleError(f"what {program.word} is given: a file's name can be an option")
+            raise NotSimpleError(
+                f"cannot determine the arguments of {program.word}: a file name can be an option"
+            )
 
     def _inner_command(self, words: Sequence[ShellWord], *, moves: bool) -> list[str]:
         if not words or "{}" in words[0].text:
-            raise NotSimpleError("what is found, run as a command,")
+            raise NotSimpleError("cannot determine a command that is the file found")
         return self._check_command(words, builtins=False, moves=moves, inside=True)
 
     def _names(self, word: str) -> frozenset[str]:
@@ -211,10 +221,10 @@ class CommandRules:
         if self._allowed is None or any(_is_allowed(program, each) for each in self._allowed):
             return
         listed = ", ".join(each.word for each in self._allowed) or "none"
-        raise CommandRefusedError(f"{program.word} is not allowed; allowed are: {listed}")
+        raise CommandRefusedError(f"{program.word} is not allowed; allowed: {listed}")
 
     def _program(self, word: str) -> ResolvedProgram:
-        """Find the program that a word means as a command."""
+        """Return the program that a word means as a command."""
         name = Path(word).name or word
         try:
             found = find_program(*map(os.fsencode, (word, self._path, self._cwd)))
@@ -226,7 +236,7 @@ class CommandRules:
 
 
 def _is_allowed(program: ResolvedProgram, listed: ResolvedProgram) -> bool:
-    """Whether it is the same file under the same name: one file may be many programs."""
+    """Whether two programs are the same file under the same name: one file may be many programs."""
     same_name = Path(program.word).name == Path(listed.word).name
     return same_name and program.identity == listed.identity
 
@@ -260,6 +270,6 @@ def _called_programs(plain: SimpleCommand, name: str) -> bool:
 
 def _undetermined_error(error: NotSimpleError) -> str:
     return (
-        f"{error}: commands are listed, and which ones this would start cannot be told; "
+        f"{error}; so the lists of commands cannot be applied: "
         "write plain commands, one after the other, without expansions"
     )

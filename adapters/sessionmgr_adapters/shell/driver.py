@@ -1,4 +1,4 @@
-"""One run: a command from its start to the end of its process tree."""
+"""Driver of one run: a command from its start to the end of its process tree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LINGER: Final = 0.5
 
 
 class ShellRun(ChildRun):
-    """One command. All output that was read is emitted, also if the run is cancelled."""
+    """Run of one command. All output that was read is emitted, also if the run is cancelled."""
 
     lingers = None  # a command may close its output and continue
 
@@ -55,14 +55,14 @@ class ShellRun(ChildRun):
         self._err = OutputStream()
 
     def succeeded(self, facts: ExitReport) -> bool:
-        """Whether it exited by itself with a code that counts as success."""
+        """Whether the command exited by itself with a code that counts as success."""
         return self.run.cancelling is None and facts.exit_code in self._success
 
     async def run_command(self, command: Command, limit: float | None) -> ExitReport | None:
-        """Run the command once its start is stored, unless the run was stopped by then.
+        """Run the command once its start is stored, unless the run was stopped before.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The command could not be started.
         """
         try:
             await self.run.recorded()
@@ -78,7 +78,7 @@ class ShellRun(ChildRun):
     def _emit_not_started(self) -> None:
         self.run.emit_nowait(self.tool_ended(ToolCallFailed, "it was not started"))
 
-    # --- its output ------------------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
         """Emit output on stdout as it was written."""
@@ -98,10 +98,10 @@ class ShellRun(ChildRun):
         else:
             self.run.alive()
 
-    # --- its end ---------------------------------------------------------------------------------
+    # --- the end ---------------------------------------------------------------------------------
 
     def on_exit(self, facts: ExitReport) -> None:
-        """Report how it exited, and emit all of its output once more as one message."""
+        """Report the exit, and emit all output once more as one message."""
         if rest := self._out.close():
             self._stream(rest)
         events: list[Event] = [
@@ -135,7 +135,7 @@ class ShellRun(ChildRun):
         return None
 
     def tool_ended(self, how: type[ToolCallEnded], tool_output: Json) -> ToolCallEnded:
-        """Return the event that ends the command as a call of a tool."""
+        """Return the event that ends the command as a tool call."""
         return how(
             tool_call_id=self.tool_call_id,
             tool_name=TOOL,

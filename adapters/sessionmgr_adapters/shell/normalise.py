@@ -1,4 +1,4 @@
-"""The output of a command: decoded as it arrives, and kept up to a limit."""
+"""Output of a command: decoded as it arrives, and kept up to a limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 MAX_OUTPUT: Final = 4 * 1024 * 1024
-"""Maximum number of bytes of a stream that are kept; the number of further ones is reported."""
+"""Maximum number of bytes kept of a stream; the number of further bytes is reported."""
 
 
 class PassThroughDecoder(LineDecoder):
@@ -30,7 +30,7 @@ class PassThroughDecoder(LineDecoder):
 
 
 class OutputStream:
-    """One stream, decoded as UTF-8 also where reads cut characters; invalid bytes are replaced."""
+    """Output stream, decoded as UTF-8 across reads; invalid bytes are replaced."""
 
     def __init__(self, limit: int = MAX_OUTPUT) -> None:
         self._limit = limit
@@ -48,7 +48,7 @@ class OutputStream:
         return self._add(self._decoder.decode(kept))
 
     def close(self) -> str:
-        """Return the replacement of a character that was cut at the end."""
+        """Return the replacement of a character that was incomplete at the end."""
         return self._add(self._decoder.decode(b"", final=True))
 
     def text(self) -> str:
@@ -65,7 +65,7 @@ def truncation_warning(name: str, count: int) -> ErrorOccurred:
     """Return the warning that `count` bytes of a stream were not kept."""
     failure = Failure(
         kind=FailureKind.PROVIDER_ERROR,
-        message=f"{name} grew past what is kept: the last {count} bytes are left out",
+        message=f"{name} exceeds the limit of what is kept: the last {count} bytes are left out",
         phase="turn",
     )
     return ErrorOccurred(failure=failure, severity="warning")

@@ -14,19 +14,19 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class ShellOptions(Options, frozen=True, kw_only=True):
-    """How a command is run, and which commands are allowed.
+    """Options of a command, and which commands are allowed.
 
     The lists hold names (`git`) or paths (`/usr/bin/git`, `./tool`). In the mode `default` only
-    `allowed_commands` run; null allows all. A command in `denied_commands` runs in no mode.
-    The lists restrict which programs this adapter starts, not what an interpreter, a script or a
-    copy of a program does once it runs.
+    `allowed_commands` run; null allows all. A command in `denied_commands` runs in no mode. The
+    lists restrict which programs this adapter starts, not the actions of an interpreter, a script
+    or a copy of a program once it runs.
     """
 
     shell: bool = False
     """Have /bin/sh read the prompt. Otherwise the prompt is an argv; an unquoted `;`, `&`, `|`,
     `<`, `>`, `*`, `$`, backtick or line break is refused, because it was meant for a shell."""
     cwd: str | None = None
-    """Where it starts, relative to the session's directory. It does not confine the command."""
+    """The start directory, relative to the session's directory. It does not confine the command."""
     timeout: Seconds | str | None = 30.0
     """Seconds, or a text like "15m"; null: no limit. A run that exceeds it is timed_out."""
     allowed_commands: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     success_exit_codes: tuple[int, ...] = (0,)
     """The exit codes of a completed run."""
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Variables beside those of the environment; those given to the run itself win."""
+    """Variables beside those of the environment; those of the run itself override them."""
 
     @property
     def limit(self) -> float | None:
@@ -52,4 +52,4 @@ class ShellOptions(Options, frozen=True, kw_only=True):
             raise ValueError(f"timeout: expected {EXPECTED}, got {self.timeout!r}")
         for each in (*(self.allowed_commands or ()), *self.denied_commands):
             if not each or each != each.strip() or any(map(str.isspace, each)):
-                raise ValueError(f"a list holds names or paths of commands, and {each!r} is none")
+                raise ValueError(f"expected the name or path of a command, not {each!r}")

@@ -38,7 +38,10 @@ from sessionmgr.adapter.kit.connection_pool import (
     ConnectionPool as ConnectionPool,
 )
 from sessionmgr.adapter.kit.conversation_adapter import ConversationAdapter as ConversationAdapter
-from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun as PhasedConversationRun
+from sessionmgr.adapter.kit.conversation_run import (
+    ConversationRun as ConversationRun,
+    PhasedConversationRun as PhasedConversationRun,
+)
 from sessionmgr.adapter.kit.file_fingerprint import (
     FilesState as FilesState,
     directory_and_parents as directory_and_parents,
@@ -73,6 +76,11 @@ from sessionmgr.adapter.kit.json_rpc_caller import (
     RpcOutgoing as RpcOutgoing,
     RpcRefusal as RpcRefusal,
 )
+from sessionmgr.adapter.kit.json_rpc_connection import (
+    JsonRpcConnection as JsonRpcConnection,
+    JsonRpcConversation as JsonRpcConversation,
+    decode_by_method as decode_by_method,
+)
 from sessionmgr.adapter.kit.json_rpc_peer import (
     BUSY as BUSY,
     DEADLINE as DEADLINE,
@@ -89,6 +97,7 @@ from sessionmgr.adapter.kit.program_version import (
     read_version as read_version,
     version_numbers as version_numbers,
 )
+from sessionmgr.adapter.kit.readiness import program_health as program_health
 from sessionmgr.adapter.kit.request_handler import (
     TOO_MANY_REQUESTS as TOO_MANY_REQUESTS,
     RequestHandler as RequestHandler,
@@ -110,5 +119,8 @@ from sessionmgr.adapter.kit.stdio_connection import (
     StdioConversation as StdioConversation,
     read_size as read_size,
 )
-from sessionmgr.adapter.kit.structured_output import schema_fault as schema_fault
+from sessionmgr.adapter.kit.structured_output import (
+    schema_fault as schema_fault,
+    validate_output as validate_output,
+)
 from sessionmgr.adapter.kit.undecoded import undecoded_event as undecoded_event

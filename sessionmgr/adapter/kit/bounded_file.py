@@ -1,4 +1,4 @@
-"""Reads files that users name, up to a limit, and refuses endless ones."""
+"""Reader of user-named files, up to a size limit; it refuses devices and pipes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_bounded_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool =
     """Return a file's contents, up to a limit; `regular` refuses devices and pipes.
 
     Raises:
-        FileRefused: It is unreadable or too large.
+        FileRefusedError: The file is unreadable or too large.
     """
     try:
         if path.is_dir():
@@ -47,7 +47,7 @@ def read_bounded_text(path: Path, *, regular: bool = True) -> str:
     """Return a file's text.
 
     Raises:
-        FileRefused: It is unreadable, too large, or not UTF-8.
+        FileRefusedError: The file is unreadable, too large, or not UTF-8.
     """
     try:
         return read_bounded_bytes(path, regular=regular).decode()
@@ -59,7 +59,7 @@ def read_optional_file(path: Path) -> bytes | None:
     """Return the contents of a settings or login file; None if it does not exist.
 
     Raises:
-        FileRefused: It is not a readable regular file of moderate size.
+        FileRefusedError: The path is not a readable regular file of moderate size.
     """
     try:
         if not os.path.lexists(path):
@@ -73,7 +73,7 @@ def read_json_object(path: Path) -> dict[str, Json]:
     """Return the JSON object in a file; empty if the file does not exist.
 
     Raises:
-        FileRefused: It is unreadable or contains something else.
+        FileRefusedError: The file is unreadable or does not contain a JSON object.
     """
     data = read_optional_file(path)
     if data is None:

@@ -1,4 +1,4 @@
-"""Conditions that tasks of one driver wait for; they are checked again after each read."""
+"""Signal that tasks of one driver wait for; each rechecks its condition after every read."""
 
 from __future__ import annotations
 

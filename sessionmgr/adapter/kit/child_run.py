@@ -1,18 +1,19 @@
-"""The base class of a run that is one child process.
+"""Base class of a run that is one child process.
 
 The run is over when the child has exited and its pipes are closed. `stop` ends it, first by
-`polite`, if it has that; a child that has sent its last message (`done`), or has closed its output,
-has `lingers` seconds to exit. In any case, `ended` is called with its exit facts once its process
-tree is empty. `TRANSITIONS` is the table of its phases.
+`polite`, if the subclass defines it; a child that has sent its last message (`done`), or has closed
+its output, has `lingers` seconds to exit. In every case `on_exit` receives the exit report once the
+process tree is empty. `TRANSITIONS` is the table of its phases.
 
     class EchoRun(ChildRun):
-        def take(self, lines: Sequence[Line]) -> None:
+        def handle_lines(self, lines: Sequence[Line]) -> None:
             self.run.emit_nowait(*(event for line in lines for event in normalise(line)))
 
     async def run(self, run: RunContext) -> None:
         child = EchoRun(run)
-        with self.playing(run, child):  # see `RunAdapter`
-            facts = await child.play(Command(argv=("echo-agent",), cwd=run.cwd, env=run.env))
+        command = Command(argv=("echo-agent",), cwd=run.cwd, env=run.env)
+        with self.active_runs(run, child):  # see `RunAdapter`
+            facts = await child.run_child(command)
         ...  # run.finish() or run.fail(exit_failure(facts, child.tail))
 """
 
@@ -42,7 +43,7 @@ GRACE: Final = 2.0
 
 
 class ChildPhase(StrEnum):
-    """How far the run has come with its child."""
+    """Phase of a run's child process."""
 
     READY = auto()
     """No child was started."""
@@ -50,7 +51,9 @@ class ChildPhase(StrEnum):
     """The run was stopped before a child was started."""
     RUNNING = auto()
     FINISHING = auto()
-    """The child has sent its last message, or has closed its output: it has `lingers` seconds."""
+    """The child has sent its last message, or has closed its output, and has `lingers` seconds to
+    exit.
+    """
     STOPPING = auto()
     """The run was stopped, and the child is being ended."""
     EXITED = auto()
@@ -60,7 +63,7 @@ class ChildPhase(StrEnum):
 
 
 class ChildStep(StrEnum):
-    """What moves a run from phase to phase."""
+    """Step from one phase to another."""
 
     START = auto()
     """A child was started."""
@@ -71,7 +74,7 @@ class ChildStep(StrEnum):
     """The process tree of the child is empty."""
 
 
-# A run that was stopped stays stopped: a child that is started all the same is ended at once.
+# A stopped run stays stopped: if a child is started all the same, it is ended at once.
 TRANSITIONS: Final[dict[ChildPhase, dict[ChildStep, ChildPhase]]] = {
     ChildPhase.READY: {ChildStep.START: ChildPhase.RUNNING, ChildStep.STOP: ChildPhase.CALLED_OFF},
     ChildPhase.CALLED_OFF: {
@@ -99,7 +102,7 @@ TRANSITIONS: Final[dict[ChildPhase, dict[ChildStep, ChildPhase]]] = {
 
 
 class ChildRun:
-    """One run and its child. A subclass implements `take`."""
+    """Base class of a run that is one child process. A subclass implements `handle_lines`."""
 
     polite: Callable[[ChildTree], Awaitable[None]] | None = None
     """Asks the child to end in its own protocol."""
@@ -151,29 +154,29 @@ class ChildRun:
         """Report how the child exited, also if the run was cancelled."""
         self.run.emit_nowait(process_exit_event(facts))
 
-    # --- what it has -----------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------
 
     @property
     def tail(self) -> StderrTail:
-        """The end of what it wrote to stderr."""
+        """The last lines that the child wrote to stderr."""
         return self._pump.tail
 
     @property
     def phase(self) -> ChildPhase:
-        """How far it has come."""
+        """The current phase."""
         return self._phase.value
 
     def stop(self) -> None:
-        """End the child; `play` reads until it has exited."""
+        """End the child; `run_child` reads until it has exited."""
         self._step(ChildStep.STOP)
 
     async def interrupt(self) -> None:
-        """End the child: `play` reads until it has exited."""
+        """End the child: `run_child` reads until it has exited."""
         self.stop()
         await trio.lowlevel.checkpoint()
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Take no other message."""
+        """Return False: a child accepts no further messages."""
         await trio.lowlevel.checkpoint()
         return False
 
@@ -186,11 +189,11 @@ class ChildRun:
     ) -> ExitReport:
         """Run a child until it exits, with `text` as its input, and return how it exited.
 
-        The run times out if that takes more than `limit` seconds. It can be called again, for
-        instance if the child found a file locked.
+        The run times out after `limit` seconds. You can call it again, for instance if the child
+        found a file locked.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The child could not be started.
         """
         self._pump = self._make_pump()
         tree: ChildTree | None = None

@@ -1,10 +1,10 @@
-"""A pool of connections: leased by runs, and kept for a while when idle.
+"""Pool of connections: leased to runs, and kept for a while when idle.
 
-A connection is a child of the provider's own supervisor, so it ends with its branch and not with
-a run. The pool limits how many idle connections are kept, not how many there are. A lease that an
-exception leaves, or that is abandoned, leaves a conversation in an unknown state. Its connection is
-never leased again: it is closed when its other leases have been returned, or at a deadline, so that
-one unresponsive conversation does not cost its neighbours.
+A connection is a child of the provider's own supervisor, so it ends with its branch and not with a
+run. The pool limits the number of idle connections, not of all. If an exception leaves a lease, or
+the lease is abandoned, its conversation is in an unknown state. The connection is then never leased
+again. It is closed when its other leases have been returned, or at a deadline, so that one
+unresponsive conversation does not interrupt the others.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TRANSITIONS: Final[dict[ConnectionState, dict[ConnectionStep, ConnectionState]]]
 
 
 class PooledConnection(Generic[Spec, C]):
-    """A connection of a pool, from the decision to connect until it is closed."""
+    """Connection of a pool, from the decision to connect until it is closed."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec: Final = spec
@@ -85,7 +85,7 @@ class PooledConnection(Generic[Spec, C]):
         self._changed = trio.Event()
 
     def step(self, step: ConnectionStep) -> None:
-        """Move to the next state."""
+        """Move to the state that follows a step."""
         self.state = TRANSITIONS[self.state][step]
 
     def expire_at(self, deadline: float) -> None:
@@ -103,19 +103,19 @@ class PooledConnection(Generic[Spec, C]):
 
 
 class ConnectionLease(Generic[C]):
-    """A connection for the length of a block."""
+    """Lease of a connection for the length of a block."""
 
     def __init__(self, connection: C) -> None:
         self.connection: Final = connection
         self.is_abandoned = False
 
     def abandon(self) -> None:
-        """Note that the conversation is unresponsive, or in an unknown state."""
+        """Mark the conversation as unresponsive, or in an unknown state."""
         self.is_abandoned = True
 
 
 class ConnectionPool(Generic[Spec, C]):
-    """The connections of one provider; each serves up to `max_leases` leases at once."""
+    """Pool of one provider's connections; each serves up to `max_leases` leases at once."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class ConnectionPool(Generic[Spec, C]):
         self._idle_for: Final = idle_for
         self._abandoned_for: Final = abandoned_for
         self._all: Final[list[PooledConnection[Spec, C]]] = []
-        """Those that may be leased, or will be; the most recently used is the last."""
+        """Connections that can be leased, or soon can; the most recently used is the last."""
 
     def connection_states(self) -> list[ConnectionState]:
         """Return the state of each connection, the least recently used first."""
@@ -154,7 +154,7 @@ class ConnectionPool(Generic[Spec, C]):
         """Lease a connection: an idle one if there is one, else a new child of `owner`.
 
         Raises:
-            Exception: It could not be connected; what `connect` raises.
+            Exception: The connection could not be opened; the exception is that of `connect`.
         """
         pooled = await self._acquire(spec, owner)
         assert pooled.connection is not None
@@ -182,16 +182,18 @@ class ConnectionPool(Generic[Spec, C]):
             try:
                 if is_new:
                     await self._start(pooled, owner)
+                # Another task may still be connecting it: a leased connection can be unready.
                 await pooled.ready.wait()
             except BaseException:
                 self._release(pooled, abandoned=False)
                 raise
             if pooled.connection is not None and pooled.state is not ConnectionState.DEAD:
                 return pooled
+            # It failed or ended while this task waited for it: try another.
             self._release(pooled, abandoned=False)
 
     def _find(self, spec: Spec) -> PooledConnection[Spec, C] | None:
-        """Return the connection to use: of several, the one that was used last."""
+        """Return the connection to use; among several, the most recently used one."""
         for pooled in reversed(self._all):
             is_free = pooled.leases < self._max_leases and not pooled.abandoned
             if is_free and pooled.spec.key == spec.key:
@@ -218,9 +220,10 @@ class ConnectionPool(Generic[Spec, C]):
                 task_status.started()
                 async with move_on_when(connection.wait_closed):
                     await pooled.wait_expired()
-                    self._remove(pooled)  # at once: to leave this block takes turns in which
-                    # another run could lease it
-                self._remove(pooled)  # it may have ended by itself, and closing may take a while
+                    # Remove it at once: leaving this block executes checkpoints, at which another
+                    # run could lease it.
+                    self._remove(pooled)
+                self._remove(pooled)  # it may have ended by itself, and closing can take a while
         finally:
             self._remove(pooled)
 

@@ -1,44 +1,34 @@
-"""The base class of an adapter that plays each run as one conversation on a leased connection.
+"""Base class of an adapter that executes each run as one conversation on a leased connection.
 
-It owns the pool of connections and the drivers of the current runs, opens and plays the
-conversation of each run, abandons a connection that is not fit for another run, and fails a run
-whose connection ended. A subclass implements what a run needs, and how it ends with its turn.
+It owns the pool of connections and the drivers of the current runs, opens and runs the conversation
+of each run, abandons a connection that is not fit for another run, and fails a run whose connection
+ended. A subclass implements what a run needs, and how it ends with its turn.
 
-A connection is abandoned when its run was cut at the end of its grace, crashed or was silent, when
-its child ended, and when `is_fit` says so. It gets no new runs then; those that it has go on, and
-it is closed after the last of them, or ten minutes later.
+A connection is abandoned when its run was cancelled at the end of its grace, crashed or was silent,
+when its child ended, and when `is_fit` returns False. An abandoned connection gets no new runs; its
+current runs continue, and it is closed after the last of them, or after ten minutes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from sessionmgr.adapter import Closable, KeyedSpec
+from sessionmgr.adapter import KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
-from sessionmgr.adapter.kit.run_end import connection_failure, process_exit_event, start_failure
+from sessionmgr.adapter.kit.run_end import (
+    ChildConnection,
+    connection_failure,
+    process_exit_event,
+    start_failure,
+)
 from sessionmgr.process import ProcessError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from sessionmgr.adapter import Conversation, RunContext
-    from sessionmgr.process import ExitReport, StderrTail
-
-
-class ChildConnection(Closable, Protocol):
-    """A connection to a child process; one to something else has no `facts`."""
-
-    @property
-    def facts(self) -> ExitReport | None:
-        """How the child ended, when it has."""
-        ...
-
-    @property
-    def tail(self) -> StderrTail:
-        """The end of what it wrote to stderr."""
-        ...
 
 
 Spec = TypeVar("Spec", bound=KeyedSpec)
@@ -47,7 +37,7 @@ D = TypeVar("D", bound=ConversationRun[Any, Any])
 
 
 class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
-    """Plays runs as conversations on connections that it leases."""
+    """Base class of adapters that execute runs as conversations on leased connections."""
 
     max_leases: ClassVar[int] = 1
     """Maximum number of runs that a connection serves at once.
@@ -65,28 +55,29 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
     def connect(spec: Any) -> AbstractAsyncContextManager[Any]:
         """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces.
 
-        It starts the child and waits for no answer: a handshake is a request of the connection's.
+        It starts the child without waiting for an answer: the connection sends a handshake as a
+        request.
 
         Raises:
-            ProcessError: The child could not be started. It becomes the failure of the run; any
-                other exception does so as `adapter_crashed`.
+            ProcessError: The child could not be started. This becomes the failure of the run; any
+                other exception becomes `adapter_crashed`.
         """
         raise NotImplementedError
 
     def spec(self, run: RunContext) -> Spec:
-        """Return what the run's connection is made from.
+        """Return the specification of the run's connection.
 
-        A connection with the same key is used if it is free. The key of a `ConnectionSpec` is its
+        A free connection with the same key is used again. The key of a `ConnectionSpec` is its
         command, environment, account and directory.
         """
         raise NotImplementedError
 
     def drive(self, run: RunContext) -> D:
-        """Return a new driver for a run; it gets frames from `open` on, and is played once."""
+        """Return a new driver for a run. It receives frames from `open` on, and is used once."""
         raise NotImplementedError
 
     async def open(self, run: RunContext, connection: C, driver: D) -> Conversation[Any]:
-        """Open the run's session, `run.provider_session_id` or a new one, on a connection.
+        """Open the run's session on a connection: `run.provider_session_id`, or a new one.
 
         It does not wait for the provider's answer, which is a frame.
         """
@@ -95,22 +86,22 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
     async def finish(self, run: RunContext, driver: D) -> None:
         """End a run whose conversation is over: call `run.finish` or `run.fail`.
 
-        It is not called for a run that is cancelled, nor if the connection ended before the turn.
+        It is not called for a cancelled run, nor if the connection ended before the turn did.
         """
         raise NotImplementedError
 
     def is_fit(self, run: RunContext, driver: D) -> bool:
         """Whether the connection may serve another run after this one.
 
-        It is asked of a run that the base class would keep the connection after. False where the
-        child might still write about this run, or is not to be kept.
+        It is called only if the base class would keep the connection. Return False if the child
+        might still write about this run, or must not be kept.
         """
         return True
 
     # --- a run -----------------------------------------------------------------------------------
 
     async def run(self, run: RunContext) -> None:
-        """Play one run: one conversation."""
+        """Execute one run as one conversation."""
         try:
             async with self._pool.lease(self.spec(run), run.connections) as lease:
                 driver = self.drive(run)
@@ -130,5 +121,5 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
             return  # the component that stopped the run ends it
         if not driver.is_broken:
             await self.finish(run, driver)
-        else:  # exit code 0 is no success in the middle of a turn
+        else:  # exit code 0 is not a success in the middle of a turn
             await run.fail(connection_failure(connection))

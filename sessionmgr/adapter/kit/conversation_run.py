@@ -1,19 +1,19 @@
-"""The base class of a driver: one run's side of a conversation whose frames are pushed.
+"""Base class of a driver: one run's side of a conversation whose frames are pushed.
 
-The connection's reader calls `feed`, which hands the frames of one read to the subclass and emits
-the events of that read in one go. What has to wait (an approval, a request of ours) runs in tasks
-of the driver's own nursery, which `play` opens and which is cancelled when the conversation is
-over. A crash of the subclass ends this run alone: `play` raises it.
+The connection's reader calls `feed`, which passes the frames of one read to the subclass and emits
+the events of that read together. Work that must wait (an approval, a request of ours) runs in tasks
+of the driver's own nursery, which `run_conversation` opens and which is cancelled when the
+conversation is over. A crash of the subclass fails this run alone: `run_conversation` raises it.
 
     class EchoDriver(ConversationRun[Outgoing, Frame]):
         async def begin(self) -> None:
             await self.conversation.send(Say(self.run.prompt))
 
-        def take(self, frames: Sequence[Frame]) -> None:
+        def handle_frames(self, frames: Sequence[Frame]) -> None:
             for frame in frames:
                 self.emit(*normalise(frame, self._state))
                 if isinstance(frame, TurnEnded):
-                    self.over()
+                    self.finish()
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Task: TypeAlias = Callable[..., Awaitable[None]]
 
 
 class ConversationRun(Generic[Outgoing, Frame]):
-    """One run's side of a conversation. A subclass says how it begins, and what frames mean."""
+    """Driver of one run. A subclass implements the start of the turn and the handling of frames."""
 
     def __init__(self, run: RunContext) -> None:
         self.run: Final = run
@@ -49,7 +49,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
         self._nursery: trio.Nursery | None = None
         self._deferred: Final[list[tuple[Task, tuple[object, ...]]]] = []
         self._events: list[Event] | None = None
-        """The events of the read that is being taken."""
+        """The events of the read that is being handled; None between reads."""
         self._blobs: Final[list[bytes]] = []
         self._over: Final = trio.Event()
         self._crash: Exception | None = None
@@ -57,20 +57,20 @@ class ConversationRun(Generic[Outgoing, Frame]):
     # --- what a subclass implements --------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Send the prompt, and whatever comes before it. It runs beside the reading.
+        """Send the prompt, and anything that must precede it. It runs concurrently with the reader.
 
-        A run that is to end already does not begin.
+        It is not called for a run that was asked to end before.
         """
         raise NotImplementedError
 
     def handle_frames(self, frames: Sequence[Frame]) -> None:
-        """Take the frames of one read: emit events, start tasks, note the end. It never waits."""
+        """Emit the events of one read, start tasks, detect the end; it must not wait."""
         raise NotImplementedError
 
     async def interrupt(self) -> None:
-        """Ask the provider to end the turn; frames are taken until it has.
+        """Ask the provider to end the turn; frames are handled until it has ended.
 
-        Before the prompt is sent it ends the conversation; afterwards, when it is over, nothing.
+        Before the prompt is sent it ends the conversation; once that is over it does nothing.
         """
         await trio.lowlevel.checkpoint()
         if not self._has_begun:
@@ -79,43 +79,43 @@ class ConversationRun(Generic[Outgoing, Frame]):
             await self.conversation.interrupt()
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Give another message to the turn, and say whether it was taken; see `FollowUps`."""
+        """Send another message to the turn, and return whether it was accepted; see `FollowUps`."""
         await trio.lowlevel.checkpoint()
         return False
 
     def on_connection_lost(self) -> None:
-        """Note that the frames ended before the conversation was over."""
+        """Handle the end of the frames before the conversation was over."""
         self.finish()
 
     def on_leave(self) -> None:
-        """Release all who wait for this conversation; it is over, or its run is cancelled."""
+        """Release the tasks that wait for this conversation, as it is over or cancelled."""
         return
 
     def keeps_session(self) -> bool:
         """Whether the provider may keep the session loaded for the next run."""
         return False
 
-    # --- what it has ----------------------------------------------------------------------------
+    # --- for a subclass --------------------------------------------------------------------------
 
     @property
     def conversation(self) -> Conversation[Outgoing]:
-        """The conversation, once `play` has it."""
-        assert self._conversation is not None, "it is not played yet"
+        """The conversation; available once `run_conversation` was called."""
+        assert self._conversation is not None, "`run_conversation` was not called yet"
         return self._conversation
 
     @property
     def is_over(self) -> bool:
-        """Whether the conversation is over: what comes now is not taken any more."""
+        """Whether the conversation is over; later frames are ignored."""
         return self._over.is_set()
 
     def finish(self) -> None:
-        """End the conversation: the tasks that are left are cancelled, and `play` returns."""
+        """End the conversation: its tasks are cancelled, and `run_conversation` returns."""
         self._over.set()
-        if self._nursery is not None:  # here, and not in `play`: that would be one turn later
+        if self._nursery is not None:  # here: `run_conversation` would do so one turn later
             self._nursery.cancel_scope.cancel()
 
     def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
-        """Emit events: at once, or, while a read is taken, together with that read's others.
+        """Emit events: at once, or, during a read, together with that read's other events.
 
         `blobs` are the images that the events name by their sha256.
         """
@@ -126,17 +126,17 @@ class ConversationRun(Generic[Outgoing, Frame]):
             self._blobs.extend(blobs)
 
     def start(self, task: Task, *args: object) -> None:
-        """Run a task beside the reading; one that is started before `play` begins with it."""
+        """Start a task in the driver's nursery, which `run_conversation` opens."""
         if self._nursery is not None:
             self._nursery.start_soon(task, *args)
         elif not self.is_over:
             self._deferred.append((task, args))
 
     async def run_conversation(self, conversation: Conversation[Outgoing]) -> None:
-        """Have the run's prompt answered, to the end of the conversation, and close it.
+        """Run the conversation from its start to its end, and close it.
 
         Raises:
-            Exception: What the subclass has raised, here or in `feed`.
+            Exception: The exception that the subclass raised, here or in `feed`.
         """
         self._conversation = conversation
         try:
@@ -146,7 +146,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
                 for task, args in self._deferred:
                     nursery.start_soon(task, *args)
                 await self._over.wait()
-                nursery.cancel_scope.cancel()  # who still asks is not waited for
+                nursery.cancel_scope.cancel()  # do not wait for open requests
         finally:
             self._nursery = None
             self._over.set()
@@ -159,9 +159,9 @@ class ConversationRun(Generic[Outgoing, Frame]):
 
     async def _begin(self) -> None:
         await trio.lowlevel.checkpoint()
-        if self.is_over:  # what has come meanwhile may have ended it
+        if self.is_over:  # the frames that came meanwhile may have ended it
             return
-        if self.run.cancelling is not None:  # it was interrupted before it was asked anything
+        if self.run.cancelling is not None:  # it was interrupted before its prompt was sent
             self.finish()
             return
         self._has_begun = True
@@ -170,12 +170,12 @@ class ConversationRun(Generic[Outgoing, Frame]):
     # --- the connection's side -------------------------------------------------------------------
 
     def feed(self, frames: Sequence[Frame], size: int) -> None:
-        """Take the frames of one read, and emit the events of it in one go."""
+        """Handle the frames of one read, and emit its events together."""
         if self.is_over:
             return
         try:
             self._handle_frames(frames, size)
-        except Exception as error:  # noqa: BLE001  # of this run and not of the reader: see `play`
+        except Exception as error:  # noqa: BLE001  # raised by `run_conversation`
             self.crash(error)
 
     def _handle_frames(self, frames: Sequence[Frame], size: int) -> None:
@@ -191,28 +191,28 @@ class ConversationRun(Generic[Outgoing, Frame]):
             self._blobs.clear()
 
     def crash(self, error: Exception) -> None:
-        """End the run with an error of its own frames: `play` raises it."""
+        """Fail the run with an error about its own frames: `run_conversation` raises it."""
         self._crash = error
         self._over.set()
 
     def end(self) -> None:
-        """Note that no more frames will come."""
+        """Handle the end of the frames."""
         if not self.is_over:
             self.is_broken = True
             try:
                 self.on_connection_lost()
-            except Exception as error:  # noqa: BLE001  # as in `feed`: others are told after us
+            except Exception as error:  # noqa: BLE001  # as in `feed`
                 self.crash(error)
 
     async def room(self) -> None:
-        """Wait until nearly all that was emitted is stored."""
+        """Wait until nearly all emitted events are stored."""
         await self.run.room()
 
 
 class PhasedConversationRun(
     ConversationRun[Outgoing, Frame], Generic[Outgoing, Frame, Phase, Step]
 ):
-    """A conversation whose life cycle is a table of phases, and of the steps between them."""
+    """Driver whose life cycle is a table of phases and the steps between them."""
 
     def __init__(
         self,
@@ -223,9 +223,9 @@ class PhasedConversationRun(
         lost: Step,
         minor: frozenset[Step] = frozenset(),
     ) -> None:
-        """`lost` is the step when the frames end before the conversation is over.
+        """`lost` is the step taken when the frames end before the conversation is over.
 
-        `minor` steps change nothing in a phase in which the table does not name them.
+        `minor` steps change nothing in a phase for which the table does not name them.
         """
         super().__init__(run)
         self.phase = first
@@ -234,16 +234,16 @@ class PhasedConversationRun(
         self._minor: Final = minor
 
     def on_connection_lost(self) -> None:
-        """Note that the frames ended before the conversation was over."""
+        """Take the step `lost`, as the frames ended before the conversation was over."""
         self.take_step(self._lost)
 
     def take_step(self, step: Step) -> None:
-        """Go on to another phase; one without further steps is the end of the conversation.
+        """Move to the phase that follows a step; a phase without steps ends the conversation.
 
-        What comes after the end changes nothing.
+        Steps after the end change nothing.
 
         Raises:
-            KeyError: The step is impossible in this phase.
+            KeyError: The table has no such step for this phase.
         """
         steps = self._transitions[self.phase]
         if self.is_over or (step in self._minor and step not in steps):

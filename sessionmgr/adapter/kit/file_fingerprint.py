@@ -1,7 +1,7 @@
-"""The state of configuration files, to find out whether one has changed, appeared or vanished.
+"""State of configuration files, to detect whether one has changed, appeared or vanished.
 
-An adapter need not ask its provider for the configuration again while the state is equal. It takes
-the state before it asks, so that a change in the meantime is found the next time.
+While the state is equal, an adapter need not read the provider's configuration again. It determines
+the state before it reads the configuration, so that a change in between is detected the next time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 RECENT_NS: Final = 100_000_000
-"""Nanoseconds for which a file may change once more without a new time stamp."""
+"""Nanoseconds in which a file may change again without a new time stamp."""
 
 FileState: TypeAlias = tuple[str, int, int, int, int]
 """Path, inode, size, and the times of the last change of content and of anything."""

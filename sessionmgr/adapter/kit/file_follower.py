@@ -1,4 +1,4 @@
-"""A file of lines that another program writes, followed as it grows."""
+"""Follower of a file of lines that another program appends to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MEGABYTE: Final = 1024 * 1024
 
 
 class GrowingFile(Generic[T]):
-    """A file from its present end; `find` returns its path, and `parse` runs in a thread."""
+    """File of lines, read from its present end.
+
+    `find` returns its path, and `parse` runs in a thread.
+    """
 
     def __init__(
         self, find: Callable[[], Path], parse: Callable[[Sequence[Line]], Iterable[T]]
@@ -31,7 +34,7 @@ class GrowingFile(Generic[T]):
         self._offset = self._size()
 
     async def read_new(self) -> list[T]:
-        """Return what `parse` finds in the lines that were added since the last call."""
+        """Return the result of `parse` for the lines that were added since the last call."""
         if self._size() <= self._offset:  # a stat needs no thread
             await trio.lowlevel.checkpoint()
             return []

@@ -1,12 +1,13 @@
-"""The messages that are sent to a running turn, and the state of each.
+"""Follow-ups: messages that are sent to a running turn, and the state of each.
 
-A message is offered to the provider, which takes or refuses it. One that was taken is heard when it
-has reached the model. At the end of the conversation, messages that were only offered count as
-refused, and become runs of their own; those taken and not heard are reported as dropped.
+A message is offered to the provider, which accepts or refuses it. An accepted message is heard when
+it has reached the model. At the end of the conversation, messages that were only offered count as
+refused, and become runs of their own; accepted messages that were not heard are reported as
+dropped.
 
-In the record, a message is `queued` until this answers, `sent` once it was taken or heard, and
-`dropped` when it is refused, or was taken and not heard. So take a message that only waits in a
-queue of the adapter's, and hear it when it is sent.
+In the record, a message is `queued` until `offer` returns, `sent` once it was accepted or heard,
+and `dropped` when it is refused, or was accepted and not heard. So an adapter that queues a message
+calls `accept` when it queues it, and `mark_heard` when it sends it.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class FollowUpState(Enum):
-    """The state of a message."""
+    """State of a follow-up."""
 
     OFFERED = auto()
-    TAKEN = auto()
+    ACCEPTED = auto()
     HEARD = auto()
     REFUSED = auto()
     DROPPED = auto()
 
 
 class FollowUpStep(Enum):
-    """A step of its life cycle."""
+    """Step of a follow-up's life cycle."""
 
-    TAKE = auto()
+    ACCEPT = auto()
     HEAR = auto()
     REFUSE = auto()
     END = auto()
@@ -45,12 +46,12 @@ class FollowUpStep(Enum):
 
 TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
     FollowUpState.OFFERED: {
-        FollowUpStep.TAKE: FollowUpState.TAKEN,
+        FollowUpStep.ACCEPT: FollowUpState.ACCEPTED,
         FollowUpStep.HEAR: FollowUpState.HEARD,
         FollowUpStep.REFUSE: FollowUpState.REFUSED,
         FollowUpStep.END: FollowUpState.REFUSED,
     },
-    FollowUpState.TAKEN: {
+    FollowUpState.ACCEPTED: {
         FollowUpStep.HEAR: FollowUpState.HEARD,
         FollowUpStep.END: FollowUpState.DROPPED,
     },
@@ -58,23 +59,23 @@ TRANSITIONS: Final[dict[FollowUpState, dict[FollowUpStep, FollowUpState]]] = {
     FollowUpState.REFUSED: {},
     FollowUpState.DROPPED: {},
 }
-"""A step that is not in the table changes nothing: providers repeat themselves."""
+"""Steps that are not in the table change nothing, because providers repeat themselves."""
 
 
 class _FollowUp:
     def __init__(self, content: str) -> None:
         self.content: Final = content
-        self.fate = FollowUpState.OFFERED
+        self.state = FollowUpState.OFFERED
         self.is_settled: Final = trio.Event()
 
     def step(self, step: FollowUpStep) -> None:
-        self.fate = TRANSITIONS[self.fate].get(step, self.fate)
-        if self.fate is not FollowUpState.OFFERED:
+        self.state = TRANSITIONS[self.state].get(step, self.state)
+        if self.state is not FollowUpState.OFFERED:
             self.is_settled.set()
 
 
 class FollowUps:
-    """The follow-ups of one run, by our message ids."""
+    """Follow-ups of one run, by our message ids."""
 
     def __init__(self, run: RunContext) -> None:
         self._run: Final = run
@@ -84,28 +85,30 @@ class FollowUps:
     async def offer(
         self, message_id: str, content: str, send: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Offer a message with `send`, and return whether this run has it now."""
+        """Offer a message with `send`, and return whether this run has accepted it."""
         if self._has_ended:
             return False
         message = self._messages[message_id] = _FollowUp(content)
         await send()
         await message.is_settled.wait()
-        return message.fate is not FollowUpState.REFUSED
+        return message.state is not FollowUpState.REFUSED
 
     @property
     def offered(self) -> list[str]:
-        """The messages that are neither taken nor refused yet."""
-        return [name for name, each in self._messages.items() if each.fate is FollowUpState.OFFERED]
+        """The ids of the messages that are neither accepted nor refused yet."""
+        return [
+            name for name, each in self._messages.items() if each.state is FollowUpState.OFFERED
+        ]
 
     @property
     def undelivered(self) -> dict[str, str]:
-        """The contents of the messages that were taken and not heard, by their ids."""
-        taken = (item for item in self._messages.items() if item[1].fate is FollowUpState.TAKEN)
+        """The contents of the messages that were accepted and not heard, by their ids."""
+        taken = (item for item in self._messages.items() if item[1].state is FollowUpState.ACCEPTED)
         return {name: each.content for name, each in taken}
 
     def accept(self, message_id: str) -> None:
-        """Note that the provider has taken a message."""
-        self._take_step(message_id, FollowUpStep.TAKE)
+        """Note that the provider has accepted a message."""
+        self._take_step(message_id, FollowUpStep.ACCEPT)
 
     def mark_heard(self, message_id: str) -> None:
         """Note that a message has reached the model."""
@@ -116,7 +119,7 @@ class FollowUps:
         self._take_step(message_id, FollowUpStep.REFUSE)
 
     def end(self) -> None:
-        """Refuse messages that were only offered; report those taken and not heard as dropped."""
+        """Refuse messages that were only offered; report unheard accepted ones as dropped."""
         self._has_ended = True
         dropped = self.undelivered
         for each in self._messages.values():

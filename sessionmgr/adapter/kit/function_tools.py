@@ -25,11 +25,11 @@ PROTOCOL: Final = "2025-06-18"
 
 @dataclass(frozen=True)
 class FunctionTool:
-    """A function that the model may call, with an object that is valid against `schema`.
+    """Function that the model may call, with an object that is valid against `schema`.
 
-    The model gets what it returns: a text as it is, anything else as JSON. An exception is the
-    tool's failure, and the model gets its text. A tool that is given may be called without being
-    asked about it; while a run only plans, this holds for those that read.
+    The model gets the result: a string as it is, anything else as JSON. An exception fails the tool
+    call, and the model gets its text. By passing a tool the caller allows its calls; in a run in
+    plan mode this holds only for tools that read.
     """
 
     name: str
@@ -37,7 +37,7 @@ class FunctionTool:
     call: Callable[[dict[str, Json]], Awaitable[Json]]
     schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "object"})
     reads_only: bool = False
-    """Whether it changes nothing, so that it may be called in a run that only plans."""
+    """Whether it changes nothing, so that it may be called in plan mode."""
 
 
 _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
@@ -45,7 +45,7 @@ AnyTool = Annotated[FunctionTool, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
 def tool_description(tool: FunctionTool) -> dict[str, Json]:
-    """Return what a model is told of a tool, in the words of MCP."""
+    """Return the description of a tool for a model, in the format of MCP."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -54,7 +54,7 @@ def tool_description(tool: FunctionTool) -> dict[str, Json]:
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """The result of a call, for the model."""
+    """Result of a call, for the model."""
 
     text: str
     failed: bool = False
@@ -62,20 +62,20 @@ class ToolOutcome(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class FunctionTools:
-    """The functions that a model may call, and how they are called."""
+    """Functions that a model may call."""
 
     tools: tuple[FunctionTool, ...] = ()
 
     def find_tool(self, name: Json) -> FunctionTool | None:
-        """Return the tool of a name."""
+        """Return the tool with a name; None if there is none."""
         return next((each for each in self.tools if each.name == name), None)
 
     async def decide(
         self, run: RunContext, tool: FunctionTool | None, question: ApprovalRequest
     ) -> Decision:
-        """Decide whether a tool may be called: whoever gives a function allows it.
+        """Decide whether a tool may be called: a function of the caller is allowed.
 
-        A run that plans asks for functions that write, and any run for other tools (None).
+        In plan mode functions that write need approval; in all modes tools of others do (None).
         """
         is_plan = run.permission.asked is PermissionMode.PLAN
         if tool is not None and (tool.reads_only or not is_plan):
@@ -86,12 +86,12 @@ class FunctionTools:
         """Call a tool, and return the result for the model."""
         tool = self.find_tool(name)
         if tool is None:
-            return ToolOutcome(f"there is no tool {name!r}", failed=True)
+            return ToolOutcome(f"unknown tool {name!r}", failed=True)
         try:
             found = await tool.call(arguments if isinstance(arguments, dict) else {})
             text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
-        except Exception as error:  # the caller's function: its failure is for the model to see
-            log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
+        except Exception as error:  # the caller's function: its failure is a result
+            log.warning("A function tool failed. tool=%s", tool.name, exc_info=True)
             return ToolOutcome(f"{type(error).__name__}: {error}", failed=True)
         return ToolOutcome(text)
 
@@ -102,7 +102,7 @@ class FunctionTools:
 async def serve_mcp_message(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
     """Answer a message to the MCP server `name`."""
     if not isinstance(message, dict):
-        return {"jsonrpc": "2.0", "id": None, "error": _error_reply("it is no message")}
+        return {"jsonrpc": "2.0", "id": None, "error": _error_reply("not a message")}
     answer: dict[str, Json] = {"jsonrpc": "2.0"}
     if "id" not in message:
         return {**answer, "result": {}}  # a notification
@@ -122,7 +122,7 @@ async def serve_mcp_message(name: str, tools: FunctionTools, message: Json) -> d
         case "tools/call":
             answer["result"] = await _call_tool(tools, params if isinstance(params, dict) else {})
         case _:
-            answer["error"] = _error_reply(f"there is no method {method!r}")
+            answer["error"] = _error_reply(f"unknown method {method!r}")
     return answer
 
 

@@ -1,4 +1,4 @@
-"""A value that arrives later, such as the reply to a request."""
+"""Value that arrives later, such as the reply to a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A value that is set once; tasks can wait for it."""
+    """Value that is set once; tasks can wait for it."""
 
     def __init__(self) -> None:
         self._values: Final[list[T]] = []

@@ -1,4 +1,4 @@
-"""Images: those of a prompt are read and checked, those in tool outputs are collected as blobs."""
+"""Images: reads and checks those of a prompt, and collects those of tool outputs as blobs."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class ImageRefusedError(Exception):
 
 
 class PromptImage(msgspec.Struct, frozen=True):
-    """An image of a prompt, read and checked."""
+    """Image of a prompt, read and checked."""
 
     media_type: str
     data: bytes
 
 
 async def read_images(paths: Sequence[str], cwd: str) -> list[PromptImage]:
-    """Read the images of a prompt, named as seen from `cwd`.
+    """Read the images of a prompt; relative paths start at `cwd`.
 
     Raises:
-        ImageRefusedError: One of them cannot be sent, or there are too many.
+        ImageRefusedError: An image cannot be sent, or there are too many.
     """
     await trio.lowlevel.checkpoint()
     if len(paths) > MAX_IMAGES:
-        raise ImageRefusedError(f"{len(paths)} images: {MAX_IMAGES} is the most")
+        raise ImageRefusedError(f"{len(paths)} images; at most {MAX_IMAGES} are allowed")
     images: list[PromptImage] = []
     total = 0
     for path in paths:
@@ -59,11 +59,11 @@ async def read_images(paths: Sequence[str], cwd: str) -> list[PromptImage]:
         total += len(data)
         if total > MAX_TOTAL_BYTES:
             raise ImageRefusedError(
-                f"the images have more than {MAX_TOTAL_BYTES // MEGABYTE} MB in all"
+                f"the images are larger than {MAX_TOTAL_BYTES // MEGABYTE} MB in total"
             )
         media_type = image_media_type(data)
         if media_type is None:
-            raise ImageRefusedError(f"{path} is no PNG, JPEG, GIF or WebP")
+            raise ImageRefusedError(f"{path} is not a PNG, JPEG, GIF or WebP image")
         images.append(PromptImage(media_type, data))
     return images
 
@@ -72,26 +72,26 @@ async def _read(path: trio.Path) -> bytes:
     try:
         size = (await path.stat()).st_size
         if size > MAX_IMAGE_BYTES:
-            raise ImageRefusedError(f"{path} has more than {MAX_IMAGE_BYTES // MEGABYTE} MB")
+            raise ImageRefusedError(f"{path} is larger than {MAX_IMAGE_BYTES // MEGABYTE} MB")
         return await path.read_bytes()
     except OSError as error:
         raise ImageRefusedError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def image_media_type(data: bytes) -> str | None:
-    """Return the media type of an image by its first bytes; its name may be wrong."""
+    """Return the media type of an image by its first bytes, as its name may be wrong."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for head, kind in _BEGINNINGS if data.startswith(head)), None)
 
 
 class ImageCollector:
-    """The images in the tool outputs of one run: each once, up to a maximum number."""
+    """Collector of the images in the tool outputs of one run: each once, up to a maximum number."""
 
     def __init__(self) -> None:
         self._seen: Final[set[str]] = set()
         self.blobs: Final[list[bytes]] = []
-        """The images collected since the last `take`."""
+        """The images collected since the last `collect`."""
 
     def collect(self) -> list[bytes]:
         """Return and forget the images collected since the last call."""
@@ -100,7 +100,7 @@ class ImageCollector:
         return blobs
 
     def extract(self, output: Json) -> tuple[Json, list[Event]]:
-        """Return a tool's output with the sha256 of each image in its place, and the events."""
+        """Return a tool's output with each image replaced by its sha256, and the events."""
         if not isinstance(output, list):
             return output, []
         events: list[Event] = []

@@ -1,8 +1,8 @@
 """Requests of one driver to a JSON-RPC server, made through its conversation.
 
-A driver sends a `Call`. The connection, whose `JsonRpcPeer` gives it an id on the wire, feeds the
-`Answer` back as a frame. A mock of the connection receives the one and sends the other. A request
-of the server is an `Asking`, which a `Reply` answers.
+A driver sends an `RpcCall`. The connection, whose `JsonRpcPeer` assigns an id on the wire, feeds
+the `RpcAnswer` back as a frame. A mock of the connection receives the call and sends the answer. A
+request of the server is a `PeerRequest`, which a `PeerReply` answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_SUCH_METHOD: Final = -32601
 
 
 class RpcCall(msgspec.Struct, frozen=True):
-    """A request. `id` is the conversation's own; the connection sends another on the wire."""
+    """Request to the server. Its `id` is the conversation's own; the connection assigns another."""
 
     id: int
     method: str
@@ -32,37 +32,37 @@ class RpcCall(msgspec.Struct, frozen=True):
 
 
 class RpcRefusal(msgspec.Struct, frozen=True):
-    """Why a request was not served."""
+    """Refusal of a request."""
 
     code: int
     message: str
 
     @classmethod
     def of(cls, error: RpcErrorResponse) -> RpcRefusal:
-        """Return the refusal that a response is."""
+        """Return the refusal for an error response."""
         return cls(error.code or 0, error.message)
 
 
 class RpcAnswer(msgspec.Struct, frozen=True):
-    """The answer to a call of ours: JSON, or a refusal."""
+    """Answer to a call of ours: JSON, or a refusal."""
 
     call: int
     method: str
     result: bytes = b""
     refusal: RpcRefusal | None = None
     is_remembered: bool = False
-    """Whether the connection has answered from memory, without the server."""
+    """Whether the connection has answered from its cache, without the server."""
 
     @classmethod
     def to(cls, call: RpcCall, response: RpcResponse | RpcErrorResponse) -> RpcAnswer:
-        """Return the answer to a call that a response is."""
+        """Return the answer to a call for a response."""
         if isinstance(response, RpcResponse):
             return cls(call.id, call.method, response.result)
         return cls(call.id, call.method, refusal=RpcRefusal.of(response))
 
 
 class PeerRequest(msgspec.Struct, frozen=True):
-    """A request of theirs, which wants an answer."""
+    """Request of the server, which needs an answer."""
 
     id: RpcId
     method: str
@@ -70,7 +70,7 @@ class PeerRequest(msgspec.Struct, frozen=True):
 
 
 class PeerReply(msgspec.Struct, frozen=True):
-    """The answer to a request of theirs: a result, or with an `error`, a refusal."""
+    """Answer to a request of the server: a result or, with an `error`, a refusal."""
 
     id: RpcId
     result: Json = None
@@ -78,7 +78,7 @@ class PeerReply(msgspec.Struct, frozen=True):
 
     @property
     def response(self) -> RpcResponse | RpcErrorResponse:
-        """The message that tells them."""
+        """The response on the wire."""
         if self.error is None:
             return RpcResponse(self.id, encode_json(self.result))
         return RpcErrorResponse(self.id, NO_SUCH_METHOD, self.error)
@@ -88,7 +88,7 @@ RpcOutgoing: TypeAlias = RpcCall | PeerReply
 
 
 class JsonRpcCaller:
-    """Calls of one run; `is_passing` tells which refusals are temporary."""
+    """Calls of one run; `is_passing` returns whether a refusal is temporary."""
 
     def __init__(
         self, send: Callable[[RpcCall], Awaitable[None]], is_passing: Callable[[RpcRefusal], bool]
@@ -125,11 +125,11 @@ class JsonRpcCaller:
         finally:
             self._open.pop(number, None)
         self.is_deaf = True
-        message = f"there was no answer within {DEADLINE:.0f} seconds"
+        message = f"no answer within {DEADLINE:.0f} seconds"
         return RpcAnswer(number, method, refusal=RpcRefusal(0, message))
 
     def resolve(self, answer: RpcAnswer) -> None:
-        """Hand an answer to the task that waits for it."""
+        """Pass an answer to the task that waits for it."""
         answered = self._open.get(answer.call)
         if answered is not None:
             answered.set(answer)

@@ -1,18 +1,17 @@
-"""A connection to a child that speaks JSON-RPC in lines and serves several sessions at once.
+"""Connection to a child that speaks JSON-RPC in lines and serves several sessions at once.
 
-Each conversation has a session of the agent's, which the messages about it name. The frames of one
-read are pushed in one `feed` to each driver. The rules of what goes where:
+Each conversation has one of the agent's sessions, which the messages about it name. The frames of
+one read are pushed in one `feed` to each driver. The routing rules:
 
 - An answer goes to the conversation that made the request, the handshake's to all of them.
-- A notification or a request of the agent's goes to the conversation that is bound to its session.
+- A notification or a request of the agent goes to the conversation that is bound to its session.
 - While a conversation waits for the name of its session, notifications about unknown sessions are
-  held for it; otherwise they are about a conversation that is closed, and are dropped.
-- A notification that names no session, and a line that is no message, go to all conversations.
-- A request that no open conversation knows is refused.
+  held for it; otherwise they belong to a closed conversation, and are dropped.
+- A notification that names no session, and a line that is not a message, go to all conversations.
+- A request that belongs to no open conversation is refused.
 
-Requests of ours go out in the order of the calls, once the handshake has been answered and the
-agent has few enough others. They have no deadline: the clocks of the run end one that is not
-answered.
+Our requests are sent in the order of the calls, once the handshake has been answered and few enough
+others are open. They have no deadline: the clocks of the run end one that is not answered.
 
     class EchoConnection(JsonRpcConnection[Frame]):
         def __init__(self) -> None:
@@ -69,7 +68,7 @@ NO_METHOD: Final = -32601
 
 
 class JsonRpcConversation(Generic[Frame]):
-    """One conversation. A subclass implements `send`, `interrupt` and `answer`."""
+    """Base class of a conversation. A subclass implements `send`, `interrupt` and `answer`."""
 
     def __init__(
         self, connection: JsonRpcConnection[Frame], driver: Driver[Frame | NoFrame]
@@ -77,22 +76,24 @@ class JsonRpcConversation(Generic[Frame]):
         self.driver: Final = driver
         self.session: str | None = None
         """The agent's name for the session, once it is bound."""
-        self.asked: Final[dict[str, RpcId | None]] = {}
-        """The ids of the agent's requests that are not answered yet, by our names for them."""
+        self.open_requests: Final[dict[str, RpcId | None]] = {}
+        """The ids of the agent's unanswered requests, by our names for them."""
         self._connection: Final = connection
 
     def request(self, method: str, params: Json) -> None:
-        """Request something; `answered` of the connection makes a frame of the answer."""
+        """Send a request; the connection's `on_answer` converts the answer to a frame."""
         self._connection.request(self, method, params)
 
     async def reply(self, name: str, result: Json) -> None:
-        """Answer a request of the agent's, unless that was done before."""
+        """Answer a request of the agent, unless it was answered before."""
         await trio.lowlevel.checkpoint()
-        if name in self.asked:
-            await self._connection.reply(RpcResponse(self.asked.pop(name), encode_json(result)))
+        if name in self.open_requests:
+            await self._connection.reply(
+                RpcResponse(self.open_requests.pop(name), encode_json(result))
+            )
 
     def close(self, *, keep: bool = False) -> None:
-        """Push no more frames, and forget the requests that are not answered."""
+        """Push no more frames, and forget the unanswered requests."""
         self._connection.detach(self)
 
     async def discard(self) -> None:
@@ -101,14 +102,14 @@ class JsonRpcConversation(Generic[Frame]):
 
 
 class _OpenRequest(msgspec.Struct, Generic[Frame], frozen=True, eq=False):
-    """Who made a request; the handshake has no conversation."""
+    """Open request and the conversation that made it; the handshake has none."""
 
     method: str
     conversation: JsonRpcConversation[Frame] | None = None
 
 
 class JsonRpcConnection(StdioChild, Generic[Frame]):
-    """One child and its conversations. A subclass opens these, and makes frames of messages."""
+    """Base class of a connection; a subclass opens conversations and makes frames of messages."""
 
     def __init__(
         self,
@@ -120,7 +121,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     ) -> None:
         """`greeting` is the handshake, a method and its params: the first request.
 
-        `in_flight` is how many requests are open at once, `version` whether messages name theirs.
+        `in_flight` is the maximum number of open requests; `version` adds the protocol version to
+        messages.
         """
         super().__init__(self._handle_lines, room=self._room, over=self._end, ladder=ladder)
         self._peer: Final = JsonRpcPeer[_OpenRequest[Frame]](
@@ -130,24 +132,24 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         self._owners: Final[dict[str, JsonRpcConversation[Frame]]] = {}
         self._held: Final[dict[str, list[Frame | NoFrame]]] = {}
         self._waiting: Final[deque[tuple[_OpenRequest[Frame], Json]]] = deque()
-        self._is_greeted = greeting is None
-        self._hello: Frame | None = None
+        self._handshake_done = greeting is None
+        self._handshake_frame: Frame | None = None
         if greeting is not None:
             self._waiting.append((_OpenRequest(greeting[0]), greeting[1]))
 
     # --- what a subclass implements --------------------------------------------------------------
 
     def session_key(self, message: RpcRequest | RpcNotification) -> str | None:
-        """Return the session that a message names, None if it names none. It raises nothing."""
+        """Return the session that a message names; None if it names none. It must not raise."""
         raise NotImplementedError
 
     def make_frame(
         self, message: RpcRequest | RpcNotification, name: str
     ) -> Frame | NoFrame | None:
-        """Return the frame of a message, None if it has none; see `frame_by_method`.
+        """Return the frame of a message, None if it has none; see `decode_by_method`.
 
-        `name` is ours for a request, to be used in `reply`. A request without a frame, or with an
-        `Untyped` one, is refused as unknown.
+        `name` is our name for a request, for use in `reply`. A request without a frame, or with an
+        `UntypedFrame`, is refused as unknown.
         """
         raise NotImplementedError
 
@@ -157,7 +159,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         method: str,
         answer: RpcResponse | RpcErrorResponse,
     ) -> Frame | None:
-        """Return the frame of an answer; `bind` the conversation if it names its session."""
+        """Return the frame of an answer, and `bind` the conversation if it names its session."""
         raise NotImplementedError
 
     def on_handshake(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
@@ -167,24 +169,25 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     # --- conversations ---------------------------------------------------------------------------
 
     def attach(self, conversation: JsonRpcConversation[Frame], session: str | None = None) -> None:
-        """Push frames into a conversation's driver from now on, also those about a known session.
+        """Push frames into a conversation's driver from now on, also those about `session`.
 
-        The frame of the handshake, and the end of the child, are pushed at once if they have come.
+        If the frame of the handshake, or the end of the child, has come before, it is pushed at
+        once.
 
         Raises:
-            RuntimeError: The session has a conversation.
+            RuntimeError: The session has a conversation already.
         """
         if session is not None:
             self.bind(conversation, session)
         self._conversations.append(conversation)
-        if self._hello is not None:
-            conversation.driver.feed((self._hello,), 0)
+        if self._handshake_frame is not None:
+            conversation.driver.feed((self._handshake_frame,), 0)
         if self.has_ended:
             conversation.driver.end()
         self._send_waiting()
 
     def bind(self, conversation: JsonRpcConversation[Frame], session: str) -> None:
-        """Route messages about a session to a conversation, which may have several.
+        """Route messages about a session to a conversation, which can have several sessions.
 
         Raises:
             RuntimeError: Another conversation has the session.
@@ -207,10 +210,10 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
                 self._peer.withdraw(id_)
         self._send_waiting()
 
-    # --- what is sent ----------------------------------------------------------------------------
+    # --- sending ---------------------------------------------------------------------------------
 
     def request(self, by: JsonRpcConversation[Frame], method: str, params: Json) -> None:
-        """Request something for a conversation, as soon as it may be sent."""
+        """Send a request for a conversation, as soon as possible."""
         if by not in self._conversations or self.has_ended:
             return
         ticket = _OpenRequest(method, by)
@@ -225,13 +228,13 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         self._peer.notify(RpcNotification(method, b"" if params is None else encode_json(params)))
 
     async def reply(self, answer: RpcResponse) -> None:
-        """Answer a request of the agent's, as soon as there is room."""
+        """Answer a request of the agent, as soon as there is room."""
         await trio.lowlevel.checkpoint()
         if not self._peer.notify(answer):
             await self._peer.notify_later(answer)
 
     def _send_waiting(self) -> None:
-        while self._waiting and (self._is_greeted or self._waiting[0][0].conversation is None):
+        while self._waiting and (self._handshake_done or self._waiting[0][0].conversation is None):
             if not self._peer.slot_nowait():
                 return
             ticket, params = self._waiting.popleft()
@@ -244,7 +247,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         ):
             conversation.driver.feed(frames, 0)
 
-    # --- what is received ------------------------------------------------------------------------
+    # --- receiving -------------------------------------------------------------------------------
 
     def _handle_lines(self, lines: Sequence[Line]) -> None:
         reads: dict[JsonRpcConversation[Frame], list[Frame | NoFrame]] = defaultdict(list)
@@ -271,16 +274,17 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     ) -> list[Push[Frame]]:
         conversation = ticket.conversation
         if conversation is None:
-            self._is_greeted = True
-            self._hello = self.on_handshake(answer)
-            hello = () if self._hello is None else (self._hello,)
-            return [(each, hello) for each in self._conversations]
+            self._handshake_done = True
+            self._handshake_frame = self.on_handshake(answer)
+            frames_of_all = () if self._handshake_frame is None else (self._handshake_frame,)
+            return [(each, frames_of_all) for each in self._conversations]
         try:
             frame = self.on_answer(conversation, ticket.method, answer)
         except Exception as error:  # noqa: BLE001  # of this run and not of the reader
             conversation.driver.crash(error)
             return []
         frames: list[Frame | NoFrame] = [] if frame is None else [frame]
+        # `on_answer` may have bound a session, whose held notifications follow the answer.
         for session in [name for name in self._held if self._owners.get(name) is conversation]:
             frames += self._held.pop(session)
         return [(conversation, frames)]
@@ -290,6 +294,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         owner = None if session is None else self._owners.get(session)
         name = encode_json(message.id).decode() if isinstance(message, RpcRequest) else ""
         try:
+            # A request without an owner is refused below, so it needs no frame.
             frame = None if name and owner is None else self.make_frame(message, name)
         except Exception as error:
             if owner is None:
@@ -298,9 +303,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             frame = None
         if isinstance(message, RpcRequest):
             if owner is None or frame is None or isinstance(frame, UntypedFrame):
-                self._peer.notify(RpcErrorResponse(message.id, NO_METHOD, "this is not known here"))
+                self._peer.notify(RpcErrorResponse(message.id, NO_METHOD, "unknown request"))
             else:
-                owner.asked[name] = message.id
+                owner.open_requests[name] = message.id
         if frame is None:
             return []
         if owner is not None:
@@ -311,7 +316,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         return []
 
     def _hold(self, session: str, frame: Frame | NoFrame) -> None:
-        """Hold a frame about a session that may turn out to be a conversation's."""
+        """Hold a frame about an unknown session, which may turn out to be a conversation's."""
+        # No conversation waits for the name of its session: the session is a closed one.
         if all(each.session is not None for each in self._conversations):
             self._held.clear()
             return
@@ -332,7 +338,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 def decode_by_method(
     message: RpcRequest | RpcNotification, types: Mapping[str, type[T]]
 ) -> T | UntypedFrame:
-    """Return the params of a message as the type that its method has; `Untyped` if it has none."""
+    """Return the params of a message as the type of its method; `UntypedFrame` if it has none."""
     wanted = types.get(message.method)
     why = "unknown method"
     if wanted is not None:

@@ -1,4 +1,4 @@
-"""Paths as a provider names them: where they lead, and which are protected.
+"""Paths as a provider names them: their resolution, and which of them are protected.
 
 Protected files configure or run something, so that an edit has further effects. A hook in
 `.claude/settings.json` is a command that the next Claude Code runs without asking; git, shells and
@@ -26,7 +26,7 @@ PROTECTED_FILES: Final = frozenset({
     "gradle-wrapper.properties",
 })  # fmt: skip
 WORKTREES: Final = (".claude", "worktrees")
-"""Where Claude Code keeps copies of a project to work in; their files are like any others."""
+"""The directory of Claude Code's working copies of a project; their files are not protected."""
 
 
 def resolve_within(directories: Sequence[str], path: str) -> str:
@@ -47,7 +47,7 @@ def resolve_within(directories: Sequence[str], path: str) -> str:
 
 
 def is_protected(path: str, directories: Sequence[str]) -> bool:
-    """Whether a path is protected; the part that leads to a working directory does not count."""
+    """Whether a path is protected; the part of it that leads to a working directory is ignored."""
     pure = PurePath(path)
     inside = [pure.relative_to(each).parts for each in directories if pure.is_relative_to(each)]
     return any(map(_is_protected, inside or [pure.parts]))

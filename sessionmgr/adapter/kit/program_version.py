@@ -1,4 +1,4 @@
-"""A provider's program: whether it is there, and whether its version is too old."""
+"""Program of a provider: whether it is installed, and whether its version is too old."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def missing_program_reason(
             found = os.fsdecode(error.path)
             return Health(state="fail", detail=f"{found} cannot be executed; {remedy}")
         where = "" if "/" in program else " on PATH"
-        return Health(state="skip", detail=f"there is no program {program!r}{where}; {remedy}")
+        return Health(state="skip", detail=f"program {program!r} not found{where}; {remedy}")
     return None
 
 
@@ -62,7 +62,7 @@ def outdated_failure(program: str, version: str | None, oldest: tuple[int, ...])
         return None
     least = ".".join(map(str, oldest))
     return config_failure(
-        f"{program} {version or 'of no version'} is too old: {least} is the oldest"
+        f"{program} {version or '(unknown version)'} is too old; install {least} or newer"
     )
 
 
@@ -70,12 +70,12 @@ async def read_version(launcher: Launcher, program: Sequence[str], like: Command
     """Return the first line of `program --version`; "" if it prints none.
 
     Raises:
-        ProcessError: It could not be started.
+        ProcessError: The program could not be started.
     """
-    said: list[str] = []
+    output: list[str] = []
 
     def take(lines: Sequence[Line]) -> None:
-        said.extend(line.decode(errors="replace") for line in lines if isinstance(line, bytes))
+        output.extend(line.decode(errors="replace") for line in lines if isinstance(line, bytes))
 
     command = Command(argv=(*program, "--version"), cwd=like.cwd, env=like.env, stdin=False)
     pump = PipePump(take)
@@ -84,4 +84,4 @@ async def read_version(launcher: Launcher, program: Sequence[str], like: Command
             await pump.run(
                 stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
             )
-    return said[0] if said else ""
+    return output[0] if output else ""

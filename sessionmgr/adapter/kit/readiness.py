@@ -1,4 +1,4 @@
-"""Whether the program of an adapter is there, for its `readiness`."""
+"""Check for an adapter's `readiness`: whether its program is installed."""
 
 from __future__ import annotations
 
@@ -14,5 +14,6 @@ if TYPE_CHECKING:
 def program_health(program: str, env: Mapping[str, str]) -> Health:
     """Return whether a program is a file, or on the PATH of the run's environment."""
     if shutil.which(program, path=env.get("PATH", "")) is None:
-        return Health(state="skip", detail=f"there is no program {program!r}; install it")
+        where = "" if "/" in program else " on PATH"
+        return Health(state="skip", detail=f"program {program!r} not found{where}; install it")
     return Health()

@@ -1,8 +1,8 @@
-"""The handler of a provider's requests in one run: each is answered in a task of its own.
+"""Handler of a provider's requests in one run: each is answered in its own task.
 
-The provider may withdraw a request before it is answered. Up to `limit` are open at once; a further
-one is refused. A provider that cannot be given another input for a tool (not `takes_input`) is told
-no where the answer has one, and the run's record gets a warning.
+The provider may withdraw a request before it is answered. Up to `limit` requests are open at once;
+a further one is refused. If the provider cannot accept another input for a tool (not
+`takes_input`), a decision that has one is sent as a denial, and the run's record gets a warning.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 
 MAX_OPEN_REQUESTS: Final = 64
-TOO_MANY_REQUESTS: Final = "too many questions are open at once"
+TOO_MANY_REQUESTS: Final = "too many requests are open"
 
 
 class RequestHandler(Generic[Outgoing, Frame]):
-    """The open requests of one conversation, by the provider's names for them."""
+    """Open requests of one conversation, by the provider's names for them."""
 
     def __init__(
         self,
@@ -47,10 +47,11 @@ class RequestHandler(Generic[Outgoing, Frame]):
         return len(self._open)
 
     def ask(self, name: str, request: ApprovalRequest) -> None:
-        """Ask for the run's decision about a request, and answer the provider with it.
+        """Ask for the run's decision about a request, and send it to the provider.
 
-        `name` is the conversation's own: where the provider's ids are numbers or texts, it keeps
-        which id a name stands for (`JsonRpcConversation.asked`), as "1" and 1 are two ids.
+        `name` is the conversation's own. Where the provider's ids are numbers or strings, the
+        conversation maps names to ids (`JsonRpcConversation.open_requests`), because "1" and 1 are
+        two ids.
         """
 
         async def answer() -> None:
@@ -63,12 +64,12 @@ class RequestHandler(Generic[Outgoing, Frame]):
         self.serve(name, answer, refuse)
 
     def _possible(self, request: ApprovalRequest, decision: Decision) -> Decision:
-        """Return the decision that the provider can be told."""
+        """Return the decision in a form that the provider can accept."""
         if self._takes_input or isinstance(decision, Deny):
             return decision
         if decision.tool_input in (UNSET, request.tool_input):
             return decision
-        message = f"{request.tool_name} cannot be given another input: denied"
+        message = f"{request.tool_name}: the provider cannot replace its input; the call was denied"
         failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=message)
         self._driver.run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
         return Deny(reason=message, by="adapter")
@@ -79,7 +80,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
         answer: Callable[[], Awaitable[None]],
         refuse: Callable[[], Awaitable[None]],
     ) -> None:
-        """Run `answer` in a task of its own, or `refuse` if too many requests are open."""
+        """Run `answer` in its own task, or `refuse` if too many requests are open."""
         if len(self._open) >= self._limit:
             self._driver.start(refuse)
             return
@@ -98,5 +99,5 @@ class RequestHandler(Generic[Outgoing, Frame]):
             with scope:
                 await answer()
         finally:
-            if self._open.get(name) is scope:  # a provider may use a name again
+            if self._open.get(name) is scope:  # a provider may reuse a name
                 del self._open[name]

@@ -1,4 +1,4 @@
-"""The base class of an adapter that passes interrupts and messages on to what plays each run."""
+"""Base class of an adapter that forwards interrupts and messages to the driver of each run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class ActiveRun(Protocol):
-    """What plays one run: the driver of a conversation, or a child of the run's own."""
+    """Driver of one run: of a conversation, or of the run's own child."""
 
     async def interrupt(self) -> None:
         """Ask the provider to end the turn."""
         ...
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Offer another message to the turn, and return whether it was taken."""
+        """Offer another message to the turn, and return whether it was accepted."""
         ...
 
 
@@ -30,7 +30,7 @@ P = TypeVar("P", bound=ActiveRun)
 
 
 class RunAdapter(ProviderAdapter, Generic[P]):
-    """Keeps what plays each current run, from `playing`."""
+    """Base class of adapters that register the driver of each current run (`active_runs`)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class RunAdapter(ProviderAdapter, Generic[P]):
 
     @contextmanager
     def active_runs(self, run: RunContext, played_by: P) -> Generator[None]:
-        """Pass the run's interrupts and messages on for the length of a block."""
+        """Forward the run's interrupts and messages to its driver for the length of a block."""
         self._runs[run.run_id] = played_by
         try:
             yield
@@ -46,13 +46,13 @@ class RunAdapter(ProviderAdapter, Generic[P]):
             del self._runs[run.run_id]
 
     async def interrupt(self, run: RunContext) -> None:
-        """Ask the provider to end the turn; `run` goes on until it has."""
+        """Ask the provider to end the turn; `run` continues until it has ended."""
         played_by = self._runs.get(run.run_id)
         if played_by is not None:
             await played_by.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Offer another message to the turn, and return whether it was taken."""
+        """Offer another message to the turn, and return whether it was accepted."""
         played_by = self._runs.get(run.run_id)
         return played_by is not None and await played_by.add(content, message_id)
 
@@ -63,5 +63,5 @@ class RunAdapter(ProviderAdapter, Generic[P]):
 
     @classmethod
     def can_append(cls) -> bool:
-        """Whether it can give a message to a turn that runs."""
+        """Whether it can send a message to the current turn."""
         return cls.capabilities.steer != UNSUPPORTED

@@ -1,13 +1,13 @@
-"""How a run ends: with validated output, or with the failure that its child's exit or a wish is."""
+"""Ends of a run: with validated output, or with the failure for its child's exit."""
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
-from sessionmgr.adapter import SecretFileRefused
+from sessionmgr.adapter import Closable, SecretFileRefused
 from sessionmgr.adapter.kit.structured_output import validate_output
 from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
 from sessionmgr.process import (
@@ -23,11 +23,24 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.kit.conversation_adapter import ChildConnection
     from sessionmgr.model import Json
     from sessionmgr.process import ExitReport, StderrTail
 
 _TREE_EMPTY: Final = {EmptyProof.NO_CHILD: True, EmptyProof.SWEPT: True, EmptyProof.UNPROVED: False}
+
+
+class ChildConnection(Closable, Protocol):
+    """Connection to a child process; a connection to anything else has no `facts`."""
+
+    @property
+    def facts(self) -> ExitReport | None:
+        """The report of the child's exit; None until then."""
+        ...
+
+    @property
+    def tail(self) -> StderrTail:
+        """The last lines that the child wrote to stderr."""
+        ...
 
 
 # --- a turn that ended ---------------------------------------------------------------------------
@@ -47,7 +60,7 @@ async def finish_with_output(
 
 
 def parse_output(text: str) -> Json | UnsetType:
-    """Return the JSON value that a text is; `UNSET` if it is not JSON."""
+    """Return the JSON value of a text; `UNSET` if it is not JSON."""
     found = parse_json(text.encode(errors="replace"))
     return UNSET if isinstance(found, UnreadableJson) else found
 
@@ -115,7 +128,7 @@ def _exit_description(facts: ExitReport) -> str:
     if facts.signal is not None:
         return f"it was ended by {_name(facts.signal)}"
     if facts.exit_code is None:
-        return "it ended, and nobody saw how"
+        return "it ended with an unknown exit code"
     return f"it ended with exit code {facts.exit_code}"
 
 

@@ -1,7 +1,7 @@
-"""A pool of processes that each serve one of the provider's sessions, one process per session.
+"""Pool of processes that each serve one of the provider's sessions.
 
-A process is kept between the runs of its session. One that does not fit what a run needs is ended,
-and the next is started once its process tree is empty: two never serve the same session.
+A process is kept between the runs of its session. If it does not fit the next run, it is ended, and
+another is started once its process tree is empty: two processes never serve the same session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SessionProcess(Closable, Protocol):
-    """A process that serves the session that is the key of its spec."""
+    """Process that serves the session that is the key of its spec."""
 
     @property
     def spec(self) -> Any:
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=SessionProcess)
 
 
 class SessionPool(ConnectionPool[Spec, P]):
-    """Processes by their sessions."""
+    """Pool of processes, by their sessions."""
 
     def __init__(self, start: Callable[[Spec], AbstractAsyncContextManager[P]]) -> None:
         super().__init__(partial(self._start_next, start))
@@ -71,7 +71,7 @@ class SessionPool(ConnectionPool[Spec, P]):
     async def end(self, key: Hashable) -> None:
         """End the process of a session, and wait until its process tree is empty.
 
-        One that is leased is ended when it is returned, so the caller bounds the wait.
+        A leased process is ended when it is returned, so the caller must limit the wait.
         """
         await trio.lowlevel.checkpoint()
         self.retire(key)

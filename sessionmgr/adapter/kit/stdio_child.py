@@ -1,7 +1,7 @@
-"""A child process that speaks in lines, from its start to the proof that its tree is empty.
+"""Child process that speaks in lines, from its start to the proof that its tree is empty.
 
-To end it, its input is closed (a subclass may first say goodbye in its protocol), and then it is
-escalated by a ladder of signals. Cancelling its owner does not interrupt that.
+To end it, its input is closed (a subclass may first send a farewell in its protocol); then signals
+escalate. Cancelling its owner does not interrupt this.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 LADDER: Final = Escalation(polite=3.0, term=2.0)
 HURRIED_LADDER: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
-"""For a child that did not end in the time that it had."""
+"""Escalation for a child whose time to end is over."""
 LAST_MOMENTS: Final = 1.0
 """Seconds that a child has to exit after it has closed its output."""
 
 
 class StdioChild:
-    """One child. `take` gets the lines of each read; `over` is called once it has exited.
+    """Child process. `take` receives the lines of each read; `over` is called once it has exited.
 
     `take` and `over` run in the reader, so they neither wait nor raise. `room` is awaited between
-    two reads. Use `running`, which starts the child; `run` is for an owner that has a tree.
+    two reads. Use `running`, which starts the child; `run` is for an owner that has started it.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class StdioChild:
         ladder: Escalation | None = None,
     ) -> None:
         self.tree: ChildTree | None = None
-        """Its process tree, once it was started."""
+        """The process tree, once it was started."""
         self.facts: ExitReport | None = None
-        """How it exited, once it has."""
+        """The report of the exit; None until then."""
         self.hurried = False
-        """Set it before `aclose` where the time of its run is over: it is then killed soon."""
+        """Set it before `aclose` if the grace of the run is over: the child is then killed soon."""
         self._over: Final = over
         self._ladder: Final = ladder or LADDER
         self._closed: Final = trio.Event()
@@ -59,7 +59,7 @@ class StdioChild:
 
     @property
     def tail(self) -> StderrTail:
-        """The end of what it wrote to stderr."""
+        """The last lines that the child wrote to stderr."""
         return self._pump.tail
 
     @property
@@ -72,7 +72,7 @@ class StdioChild:
         """Start the child, and own it for the length of the block.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The child could not be started.
         """
         tree = await launcher.spawn(command)
         async with trio.open_nursery() as nursery:
@@ -86,13 +86,13 @@ class StdioChild:
                 nursery.cancel_scope.cancel()
 
     async def live(self) -> None:
-        """Do what goes on beside the reading; it is cancelled when the child has exited."""
+        """Work concurrently with the reader; it is cancelled when the child has exited."""
         await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:
-        """Serve the pipes of a child that was started, until it has exited, also if cancelled.
+        """Serve the pipes of a started child until it has exited, also if cancelled.
 
-        A task of the owner's: the child is ended by `aclose`, or by closing its output.
+        It runs as a task of the owner. The child is ended by `aclose`, or by closing its output.
         """
         self.tree = tree
         with trio.CancelScope(shield=True):
@@ -113,7 +113,7 @@ class StdioChild:
                 await tree.aclose()
 
     async def _wait_for_exit(self, tree: ChildTree) -> None:
-        """Wait until it has exited or closed its output, or its time to end is over."""
+        """Wait until the child has exited or closed its output, or its time to end is over."""
         async with move_on_when(partial(self._wait_for_silence, tree)):
             await self._parting.wait()
             with trio.move_on_after(0.0 if self.hurried else self._ladder.polite):
@@ -121,7 +121,7 @@ class StdioChild:
 
     async def _wait_for_silence(self, tree: ChildTree) -> None:
         await self._pump.stdout_ended.wait()
-        # A child that has closed its output is about to exit. One that does not is useless.
+        # A child that has closed its output is about to exit; otherwise it is of no use.
         with trio.move_on_after(LAST_MOMENTS):
             await tree.wait_exit()
 
@@ -131,14 +131,14 @@ class StdioChild:
         )
 
     def write(self, line: bytes) -> bool:
-        """Queue a line with its newline, to be written in the order of the calls.
+        """Queue a line with its newline; lines are written in the order of the calls.
 
         False means that there is no room: the child does not read. For a child that is gone it
         returns True and does nothing; `over` reports that.
         """
         try:
             return self._pump.outbox.send(line)
-        except InputFull:  # it does not read; the timeouts of silence end that
+        except InputFull:  # the child does not read; the silence timeout ends its run
             return False
 
     async def aclose(self) -> None:

@@ -1,7 +1,7 @@
-"""A connection to a child that speaks in lines: decodes them to frames and pushes these.
+"""Connection to a child that speaks in lines: decodes them to frames and pushes these.
 
-The child has one conversation after the other. Frames that come before the first is opened are
-pushed into its driver then; those between two conversations go to `unheard`, for a subclass.
+The child has one conversation at a time. Frames that come before the first is opened are pushed
+into its driver then; those between two conversations go to `on_unhandled_frames`.
 
     class EchoConnection(StdioConnection[Outgoing, Frame]):
         def __init__(self) -> None:
@@ -43,7 +43,7 @@ def encode_line(message: Any) -> bytes:
 
 
 class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
-    """A child and its current conversation. A subclass opens conversations."""
+    """Base class of a connection: a child and its current conversation, which a subclass opens."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
         self._is_opened: Final = trio.Event()
 
     def attach(self, driver: Driver[Frame]) -> None:
-        """Push frames into a driver from now on, and at once those that came before the first.
+        """Push frames into a driver from now on; frames that came before the first, at once.
 
         Raises:
-            RuntimeError: The child has a conversation; `JsonRpcConnection` has several at once.
+            RuntimeError: The child has a conversation; `JsonRpcConnection` allows several at once.
         """
         if self._driver is not None:
-            raise RuntimeError("this connection has one conversation at a time: close the other")
+            raise RuntimeError("the connection has a conversation already; close it first")
         self._driver = driver
         self._is_opened.set()
         if self._early:
@@ -113,19 +113,19 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
 
 
 class StdioConversation(Generic[Outgoing, Frame]):
-    """One conversation on a `StdioConnection`. A subclass implements `interrupt` and `answer`."""
+    """Base class of a conversation. A subclass implements `interrupt` and `answer`."""
 
     def __init__(self, connection: StdioConnection[Outgoing, Frame], driver: Driver[Frame]) -> None:
         self._connection: Final = connection
         self._driver: Final = driver
 
     async def send(self, message: Outgoing) -> None:
-        """Queue a message at once, so that messages go out in the order of the calls."""
+        """Queue a message at once, so that messages are sent in the order of the calls."""
         self._connection.write_message(message)
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:
-        """Stop pushing frames. The child keeps its session as long as it runs."""
+        """Push no more frames. The child keeps its session as long as it runs."""
         self._connection.detach(self._driver)
 
     async def discard(self) -> None:

@@ -1,6 +1,6 @@
-"""Validation of structured output and of the JSON Schemas that ask for it.
+"""Validation of structured output, and of the JSON Schemas that describe it.
 
-Without the extra `schema` output is only known to be JSON, and the run reports that. References to
+Without the extra `schema`, output is only known to be JSON, and the run reports that. References to
 other documents are never fetched: a schema that contains one cannot be used.
 """
 
@@ -17,8 +17,8 @@ from sessionmgr.model import ErrorOccurred, Failure, FailureKind, Json, encode_j
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MASK: Final = "what is there"
-"""Shown instead of a value, which may be long or secret."""
+MASK: Final = "the value"
+"""Replaces a value in messages, because it may be long or secret."""
 SHOWN: Final = 60
 """Maximum number of characters of a schema's value in a message."""
 
@@ -35,9 +35,10 @@ class _SchemaValidator(Protocol):
 def validate_output(
     schema: Json, output: Json | msgspec.UnsetType
 ) -> Failure | ErrorOccurred | None:
-    """Validate the output of a run by the schema that asked for it, if any did.
+    """Validate the output of a run against its schema, if it has one.
 
-    Returns a failure, a warning that it could not be validated, or None.
+    Returns:
+        A failure, a warning that the output could not be validated, or None.
     """
     if schema is None:
         return None
@@ -58,11 +59,11 @@ def validate_output(
 
 
 def schema_fault(schema: Json) -> str | None:
-    """Return why a schema cannot be used, as far as that is known before the run."""
+    """Return why a schema cannot be used, as far as this is known before the run."""
     if schema is None:
         return None
     if not isinstance(schema, dict):
-        return "it is no object"
+        return "it is not an object"
     make = find_validator_factory()
     try:
         if make is not None:
@@ -126,7 +127,7 @@ def _invalid(message: str, code: str = "invalid") -> Failure:
 def _unchecked(why: str) -> ErrorOccurred:
     failure = Failure(
         kind=FailureKind.CAPABILITY_MISSING,
-        message=f"the structured output is JSON; whether it is valid is not known: {why}",
+        message=f"the structured output is JSON, but was not validated: {why}",
         provider_code="unchecked_structured_output",
         phase="turn",
     )

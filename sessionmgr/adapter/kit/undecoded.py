@@ -29,10 +29,10 @@ def undecoded_event(line: NoFrame) -> Event:
         case NoiseLine(line=text):
             return OutputReceived(stream="stdout", text=text.decode(errors="replace"))
         case MalformedFrame(line=text, why=why):
-            return _protocol_error(f"a malformed frame ({why}): {_shown(text)}")
+            return _protocol_error(f"malformed frame ({why}): {_shown(text)}")
         case _:
             head = _shown(line.head)
-            return _protocol_error(f"a frame of {line.bytes_seen} bytes was skipped: {head}…")
+            return _protocol_error(f"skipped a frame of {line.bytes_seen} bytes: {head}…")
 
 
 def _protocol_error(message: str) -> ErrorOccurred:

@@ -1,4 +1,4 @@
-"""The adapter: capabilities of the toy agent, and the start and end of a run on it."""
+"""Adapter of the toy agent: its capabilities, and the start and end of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENT: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("progra
 
 
 class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
-    """Runs on the toy agent."""
+    """Executes runs on the toy agent."""
 
     name = "toy"
     capabilities = Capabilities(
@@ -35,7 +35,7 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         resume=NATIVE,
         usage=NATIVE,
     )
-    # The agent asks about everything and has no sandbox: our answers make all modes but one.
+    # The agent asks about everything and has no sandbox: our answers implement all modes but one.
     permissions = PermissionMap(
         {mode: MappedMode("asks", Fidelity.EMULATED, confined=False) for mode in PermissionMode}
         | {PermissionMode.DEFAULT: MappedMode("asks", confined=False)}
@@ -60,11 +60,11 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         return await connection.open(ToyOpen(run.provider_session_id), driver)
 
     def is_fit(self, run: RunContext, driver: ToyDriver) -> bool:
-        """Keep the agent, unless its turn did not end: it may still write about it."""
+        """Keep the agent only if its turn has ended: otherwise it may still write about it."""
         return ToyOptions.of(run.options).keep and driver.ended is not None
 
     async def finish(self, run: RunContext, driver: ToyDriver) -> None:
-        """End the run as its turn ended."""
+        """Report the end of the run by the end of its turn."""
         ended = driver.ended
         assert ended is not None, "a run without it is cancelled or has failed"
         if ended.error is None:

@@ -1,4 +1,4 @@
-"""One run on the toy agent: the prompt, questions, follow-ups, and the end of the turn."""
+"""Driver of a run on the toy agent: prompt, questions, follow-ups, and the end of the turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ToyPhase(StrEnum):
-    """The phase of a run's turn."""
+    """Phase of a run's turn."""
 
     OPENED = auto()
     ASKED = auto()
@@ -28,7 +28,7 @@ class ToyPhase(StrEnum):
 
 
 class ToyStep(StrEnum):
-    """A step from one phase to another."""
+    """Step from one phase to another."""
 
     ASK = auto()
     TURN_ENDED = auto()
@@ -48,7 +48,7 @@ TRANSITIONS: Final[dict[ToyPhase, dict[ToyStep, ToyPhase]]] = {
 
 
 class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, ToyPhase, ToyStep]):
-    """Drives the turn of one run."""
+    """Driver of one run."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run, TRANSITIONS, ToyPhase.OPENED, lost=ToyStep.LEAVE)
@@ -83,11 +83,11 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, ToyPhase, ToyS
                     pass
 
     def on_leave(self) -> None:
-        """Release all follow-ups that wait for an answer."""
+        """Release the follow-ups that wait for an answer."""
         self._follow_ups.end()
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Offer another message, and return whether it was taken."""
+        """Offer another message, and return whether the agent accepted it."""
         if self.phase is not ToyPhase.ASKED:
             return False
         send = partial(self.conversation.send, toy.ToyMore(message_id, content))

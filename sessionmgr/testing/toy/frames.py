@@ -1,7 +1,7 @@
-"""The messages from and to the toy agent: one JSON object per line.
+"""Messages from and to the toy agent: one JSON object per line.
 
 The frames are open, as they should be for every provider: unknown fields are ignored, and a message
-of an unknown type is decoded to `Untyped`, not to an error.
+of an unknown type is decoded to `UntypedFrame`, not to an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _tag(name: str) -> str:
 
 
 class _ToyMessage(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):
-    """A message; its `type` is the name of its class: `tool_began` for `ToolBegan`."""
+    """Base class of a message; its `type` is its name: `tool_began` for `ToyToolBegan`."""
 
 
 class ToyHello(_ToyMessage, frozen=True):
@@ -41,7 +41,7 @@ class ToyTextDelta(_ToyMessage, frozen=True):
 
 
 class ToyText(_ToyMessage, frozen=True):
-    """A whole message."""
+    """A complete message."""
 
     text: str
     message: str
@@ -64,7 +64,7 @@ class ToyToolEnded(_ToyMessage, frozen=True):
 
 
 class ToyQuestion(_ToyMessage, frozen=True):
-    """A question whether a tool may be used."""
+    """Question whether a tool may be used."""
 
     id: str
     name: str
@@ -79,21 +79,21 @@ class ToyWithdrawn(_ToyMessage, frozen=True):
 
 
 class ToyTook(_ToyMessage, frozen=True):
-    """The answer to `More`: whether the message was taken into the turn."""
+    """Answer to `ToyMore`: whether the message was accepted for the turn."""
 
     id: str
     taken: bool
 
 
 class ToyTokens(_ToyMessage, frozen=True):
-    """Tokens that were used since the last such message."""
+    """Tokens used since the last such message."""
 
     input: int = 0
     output: int = 0
 
 
 class ToyTurnEnded(_ToyMessage, frozen=True):
-    """The turn has ended; if it failed, with an error."""
+    """End of the turn, with an error if it failed."""
 
     reason: str = "done"
     error: str | None = None
@@ -106,26 +106,26 @@ Frame: TypeAlias = (
 
 
 class ToyOpen(_ToyMessage, frozen=True):
-    """Open a session, a new one or one to resume."""
+    """Request to open a session, a new one or one to resume."""
 
     session: str | None = None
 
 
 class ToySay(_ToyMessage, frozen=True):
-    """A prompt, which begins a turn."""
+    """Prompt, which begins a turn."""
 
     text: str
 
 
 class ToyMore(_ToyMessage, frozen=True):
-    """Another message for the current turn."""
+    """Further message for the current turn."""
 
     id: str
     text: str
 
 
 class ToyAnswer(_ToyMessage, frozen=True):
-    """The answer to a question, perhaps with another input for the tool."""
+    """Answer to a question; its `input` replaces that of the tool."""
 
     id: str
     allow: bool
@@ -134,7 +134,7 @@ class ToyAnswer(_ToyMessage, frozen=True):
 
 
 class ToyCancel(_ToyMessage, frozen=True):
-    """End the turn."""
+    """Request to end the turn."""
 
 
 Outgoing: TypeAlias = ToyOpen | ToySay | ToyMore | ToyAnswer | ToyCancel

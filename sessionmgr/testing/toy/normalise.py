@@ -1,4 +1,4 @@
-"""The toy agent's frames to events. Pure: no I/O, no clock, no awaits, no exceptions."""
+"""Conversion of the toy agent's frames to events. Pure: no I/O, clock, awaits or exceptions."""
 
 from __future__ import annotations
 

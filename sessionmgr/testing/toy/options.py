@@ -6,7 +6,7 @@ from sessionmgr.adapter import Options
 
 
 class ToyOptions(Options, frozen=True, kw_only=True):
-    """The user's settings. An unknown one is refused, with the nearest known name."""
+    """Settings of the toy agent. An unknown one is refused, with the nearest known name."""
 
     command: tuple[str, ...] = ()
     """The command of the agent; by default the program beside the adapter."""

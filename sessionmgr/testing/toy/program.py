@@ -1,4 +1,4 @@
-"""The toy agent: follows the orders in its prompt, and reports in JSON lines; see `frames.py`.
+"""Program of the toy agent: executes the orders in its prompt, and reports in JSON lines.
 
 A prompt is a list of orders, separated by `;`:
 
@@ -9,10 +9,10 @@ A prompt is a list of orders, separated by `;`:
     deaf SECONDS      be silent, and read no input
     fail TEXT         end the turn with an error
     exit CODE         end the process
-    print TEXT        write a line that is perhaps no frame
+    print TEXT        write a line, which need not be a frame
     complain TEXT     write a line to stderr
 
-Anything else is written as a message. This file needs only the standard library.
+Any other order is written as a message. This file needs only the standard library.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 
 
 class TurnCancelledError(Exception):
-    """The turn is to end."""
+    """The turn was cancelled."""
 
 
 class ToyAgent:
-    """One session at a time, one turn at a time."""
+    """Agent with one session at a time, and one turn at a time."""
 
     def __init__(self) -> None:
         self.heard = b""
@@ -50,7 +50,7 @@ class ToyAgent:
                 write_frame("took", id=message["id"], taken=False)
 
     def next(self, seconds: float | None) -> dict[str, Any]:
-        """Return the next message; after `seconds` without one, TimeoutError."""
+        """Return the next message; raise TimeoutError after `seconds` without one."""
         until = None if seconds is None else time.monotonic() + seconds
         while b"\n" not in self.heard:
             left = None if until is None else max(0.0, until - time.monotonic())
@@ -65,7 +65,7 @@ class ToyAgent:
         return message
 
     def turn(self, prompt: str) -> None:
-        """Follow a prompt, and what is added to it meanwhile."""
+        """Execute a prompt, and the messages that are added to it."""
         self.more = [prompt]
         try:
             while self.more:
@@ -84,7 +84,7 @@ class ToyAgent:
         write_frame("turn_ended", reason="done")
 
     def handle_messages(self, seconds: float) -> None:
-        """Take what is sent in the middle of a turn, for so long."""
+        """Handle the messages to a running turn, for a number of seconds."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -93,7 +93,7 @@ class ToyAgent:
                 return
 
     def handle_message(self, message: dict[str, Any]) -> None:
-        """Take one message in the middle of a turn."""
+        """Handle one message to a running turn."""
         if message["type"] == "cancel":
             raise TurnCancelledError
         if message["type"] == "more":
@@ -101,7 +101,7 @@ class ToyAgent:
             write_frame("took", id=message["id"], taken=True)
 
     def run_order(self, verb: str, rest: str, order: str) -> None:
-        """Follow one order."""
+        """Execute one order."""
         self.count += 1
         match verb:
             case "use":
@@ -134,7 +134,7 @@ class ToyAgent:
         write_frame("tool_ended", id=f"t{self.count}", ok=True, output=f"{name} is done")
 
     def ask(self, name: str) -> None:
-        """Ask whether a tool may be used; what else is sent meanwhile is taken."""
+        """Ask whether a tool may be used; handle other messages meanwhile."""
         id_ = f"q{self.count}"
         write_frame("question", id=id_, name=name, input={"n": self.count}, effect="command")
         while (message := self.next(None)).get("id") != id_:

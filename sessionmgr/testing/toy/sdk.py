@@ -1,6 +1,6 @@
-"""The connection to a toy agent: a child process that reads and writes lines.
+"""Connection to a toy agent: a child process that reads and writes lines.
 
-A mock SDK replaces `connect`; the rest of the adapter stays as it is.
+A mock SDK replaces `connect`; the rest of the adapter stays the same.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[ToyConnection]:
 
 
 class ToyConnection(StdioConnection[Outgoing, AnyFrame]):
-    """One agent. It has one conversation after the other, and exits when its input is closed."""
+    """Connection to one agent, with one conversation at a time."""
 
     def __init__(self) -> None:
         super().__init__(read, ladder=LADDER)
 
     async def open(self, spec: ToyOpen, driver: Driver[AnyFrame]) -> ToyConversation:
-        """Open a session, new or resumed; the agent answers with `Hello`."""
+        """Open a session, new or resumed; the agent answers with `ToyHello`."""
         self.attach(driver)
         self.write_message(spec)
         await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""How Claude Code says what every agent says, for a player in its place."""
+"""Dialect of Claude Code, for a player that replaces it."""
 
 import json
 from typing import Final

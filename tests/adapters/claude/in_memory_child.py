@@ -1,4 +1,4 @@
-"""A Claude Code in memory: a child tree whose pipes a test holds, and no process."""
+"""Claude Code in memory: a child tree whose pipes a test holds, without a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FACTS = ExitReport(
 
 
 class InMemoryChild:
-    """A child, seen by who has started it, and by who plays it."""
+    """Child with two sides: one for the adapter that has started it, one for the test."""
 
     pid = 1
     id = "in memory"
@@ -40,7 +40,7 @@ class InMemoryChild:
         self._gone = trio.Event()
         self._unread = b""
 
-    # --- who plays it ----------------------------------------------------------------------------
+    # --- the test's side -------------------------------------------------------------------------
 
     async def hears(self) -> dict[str, Json] | None:
         """Read a line; None if there are no more."""
@@ -57,12 +57,12 @@ class InMemoryChild:
         await self._said.send_all(data)
 
     async def goes(self) -> None:
-        """Be gone."""
+        """Exit."""
         await self._said.aclose()
         await self._complained.aclose()
         self._gone.set()
 
-    # --- who has started it ----------------------------------------------------------------------
+    # --- the adapter's side ----------------------------------------------------------------------
 
     @property
     def is_over(self) -> bool:
@@ -90,7 +90,7 @@ class InMemoryChild:
 
 
 class InMemoryLauncher:
-    """Starts children that `play` plays."""
+    """Launcher whose children run `play`."""
 
     def __init__(
         self, play: Callable[[InMemoryChild], Awaitable[None]], nursery: trio.Nursery

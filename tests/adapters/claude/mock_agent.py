@@ -1,4 +1,4 @@
-"""Claude Code as a script for a mock: what its prompt says is done, in the protocol's words."""
+"""Claude Code as a script for a mock SDK: it executes the orders in its prompt."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def init(session: str, mode: str = "default") -> SystemFrame:
 
 
 def text(words: str, *, name: str | None = None) -> list[ClaudeFrame]:
-    """A message, streamed and whole."""
+    """Return the frames of a message, streamed and complete."""
     name = name or f"msg{next(NUMBERS)}"
     deltas: list[ClaudeFrame] = [
         StreamEventFrame(
@@ -97,7 +97,7 @@ def result(*uuids: str, **fields: object) -> ResultFrame:
 
 
 async def heard_prompt(it: Talk, hello: Json = None) -> ClaudeUserMessage:
-    """Answer requests until the prompt comes."""
+    """Answer requests until the prompt comes, and return it."""
     while True:
         match await it.heard():
             case ControlRequest(id=id_):
@@ -112,7 +112,7 @@ async def heard_prompt(it: Talk, hello: Json = None) -> ClaudeUserMessage:
 
 
 async def agent_of_frames(it: Talk) -> None:
-    """Play one run, and whatever is said after it."""
+    """Play one run, and the messages that follow."""
     prompt = await heard_prompt(it)
     while await took_turns(it, prompt):
         heard = await it.heard()
@@ -124,7 +124,7 @@ async def agent_of_frames(it: Talk) -> None:
 
 
 async def took_turns(it: Talk, prompt: ClaudeUserMessage) -> bool:
-    """Answer a prompt and what else is said meanwhile; False if that came to a bad end."""
+    """Answer a prompt and the messages that come meanwhile; return False if the turn failed."""
     it.says(running(), MessageLifecycle(command_uuid=prompt.uuid, state="queued"))
     it.says(MessageLifecycle(command_uuid=prompt.uuid, state="started"), init(session_of(it)))
     turn = [prompt]
@@ -139,7 +139,7 @@ async def took_turns(it: Talk, prompt: ClaudeUserMessage) -> bool:
 
 
 async def obey(it: Talk, order: str, turn: list[ClaudeUserMessage]) -> bool:
-    """Follow one order; False ends all."""
+    """Execute one order; False ends the script."""
     verb, _, rest = order.partition(" ")
     match verb:
         case "use":
@@ -178,7 +178,7 @@ def stop(it: Talk, turn: list[ClaudeUserMessage]) -> None:
 
 
 async def ask(it: Talk, name: str, turn: list[ClaudeUserMessage]) -> bool:
-    """Ask, and hear what else is said meanwhile."""
+    """Ask, and handle the messages that come meanwhile."""
     id_ = f"t{next(NUMBERS)}"
     it.says(tool(id_, name, {"n": 1}))
     assert isinstance(it.opening, ClaudeSpec)
@@ -205,7 +205,7 @@ async def ask(it: Talk, name: str, turn: list[ClaudeUserMessage]) -> bool:
 
 
 def hear(it: Talk, heard: object, turn: list[ClaudeUserMessage]) -> None:
-    """Take another message; it is answered in a turn of its own."""
+    """Accept another message, which is answered in a turn of its own."""
     assert isinstance(heard, ClaudeUserMessage), heard
     turn.append(heard)
     it.says(MessageLifecycle(command_uuid=heard.uuid, state="queued"))

@@ -1,4 +1,4 @@
-"""A manager with the adapter in it, and a script in the place of Claude Code."""
+"""A manager with the Claude adapter, and a script that replaces Claude Code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def ran(session: SessionHandle, prompt: str = "hi", **options: object) -> 
 
 
 async def answer(it: Talk, words: str = "well", hello: Json = None) -> ClaudeUserMessage:
-    """Answer one prompt, and nothing else."""
+    """Answer one prompt, and no more."""
     prompt = await heard_prompt(it, hello)
     it.says(running(), init(session_of(it)), *text(words), result(prompt.uuid), idle())
     return prompt

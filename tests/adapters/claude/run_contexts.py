@@ -1,4 +1,4 @@
-"""Runs that were never started, for what is decided before one is."""
+"""Contexts of runs that are not started, for decisions before the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child of a session: kept, changed, replaced."""
+"""Process of a session: kept, reconfigured, replaced."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
             ("apply_flag_settings", {"settings": {"effortLevel": "high"}}),
         ]
         await (await session.submit("three", permission_mode="full_auto")).result()
-        assert len(sdk.connections) == 2  # no child learns to ask no more
+        assert len(sdk.connections) == 2  # a process cannot be switched to run without requests
         assert sdk.connections[0].is_closed
         first, second = (each.spec for each in sdk.connections)
         assert isinstance(first, ClaudeSpec)

@@ -1,4 +1,4 @@
-"""What a child says of itself: its version, its mode."""
+"""Reports of a process about itself: its version, its mode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_versions_are_compared_by_their_numbers() -> None:
         assert "2.1.197" in failure.message
 
 
-def test_a_mode_that_nobody_knows_is_as_wide_as_any() -> None:
+def test_an_unknown_mode_is_as_wide_as_any() -> None:
     assert mode_failure("default", "plan") is None
     assert mode_failure("default", None) is None
     assert mode_failure("bypassPermissions", "default") is None

@@ -1,4 +1,4 @@
-"""The laws of all adapters, on Claude Code's: with a mock in the place of its sdk, and a player."""
+"""Conformance of the Claude adapter: with a mock SDK, and with a player."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASE = AdapterCase(
 
 
 class TestClaudeMocked(AdapterConformance):
-    """In virtual time, all of the adapter but its sdk."""
+    """In virtual time, the complete adapter without its sdk."""
 
     case = CASE
 
@@ -40,7 +40,7 @@ class TestClaudeMocked(AdapterConformance):
 
 
 class TestClaudePlayed(AdapterConformance):
-    """A program that misbehaves in the place of Claude Code."""
+    """A misbehaving program instead of Claude Code."""
 
     case = AdapterCase(
         adapter=ClaudeAdapter, answers=Play(prompt="anything"), dialect=CLAUDE, grace=1.0
@@ -48,10 +48,10 @@ class TestClaudePlayed(AdapterConformance):
 
     @pytest.fixture(autouse=True)
     def _in_a_hurry(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Wait for the deaf as they are waited for in earnest, but not as long."""
+        """Use the real waits for unresponsive processes, but shorter."""
         monkeypatch.setattr(stdio_child, "LADDER", Escalation(polite=0.5, term=0.5))
 
 
-for name in list(vars(TestClaudePlayed)):  # what is not about misbehaving wants a whole agent
+for name in list(vars(TestClaudePlayed)):  # the other tests need a complete agent
     if name.startswith("test_") and not name.startswith("test_an_agent_that_"):
         delattr(TestClaudePlayed, name)

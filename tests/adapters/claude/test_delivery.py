@@ -1,4 +1,4 @@
-"""What is said to it, and what becomes of that."""
+"""Delivery of messages to Claude Code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_deliveries_are_settled_by_name_or_once_they_were_taken() -> None:
     look()
     deliveries.report("more", "queued")
     deliveries.answer(None)
-    look()  # it was not taken yet
+    look()  # it was not started yet
     deliveries.report("more", "started")
     deliveries.answer(None)
     look()
@@ -50,9 +50,9 @@ def test_commands_that_the_agent_does_by_itself_are_settled_one_after_the_other(
     deliveries.send("/one", commands=True)
     deliveries.send("words")
     deliveries.send("/two", commands=True)
-    deliveries.answer(None, of_model=False)  # of the prompt, which was taken
+    deliveries.answer(None, of_model=False)  # this answers the prompt, which was started
     deliveries.answer(None, of_model=False)
-    deliveries.answer(None)  # of nothing that we know
+    deliveries.answer(None)  # this answers no known message
     deliveries.answer(None, of_model=False)
     deliveries.answer(None, of_model=False)
     assert deliveries.has_open

@@ -1,4 +1,4 @@
-"""The way of a piece of text: from the pipe of a Claude Code to who iterates over its run."""
+"""Path of a piece of text: from the pipe of Claude Code to the reader of the run's events."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ ROOTS = tuple(
 )
 PIECE = "<a piece>"
 FILES = 20
-"""So many are given one piece of text at most."""
+"""Maximum number of files whose functions receive one piece of text."""
 HANDS = 5
-"""So many tasks and threads are: pipe, recorder, the writer's thread, recorder, reader."""
+"""Maximum number of tasks and threads that receive it: pipe, recorder, writer thread, recorder,
+reader.
+"""
 
 
 class EventPath:
-    """Notes which of our files are given the second piece, and which tasks and threads run."""
+    """Records the files that receive the second piece, and the tasks and threads that run."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -50,7 +52,7 @@ class EventPath:
         self._main = threading.get_ident()
 
     def note(self, frame: FrameType, event: str, arg: object) -> None:
-        """Note a call, and what it is given or gives back."""
+        """Record a call, with its arguments and its result."""
         file, code = frame.f_code.co_filename, frame.f_code
         if not (self.is_open and event in {"call", "return"} and file.startswith(ROOTS)):
             return
@@ -59,7 +61,7 @@ class EventPath:
         )
         count = code.co_argcount + code.co_kwonlyargcount + stars
         given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
-        # Who goes on after a wait only passes all who wait for it.
+        # A task that resumes after a wait only passes the scheduler.
         is_entered = event == "call" and frame.f_lasti <= 0
         if holds_it(given if is_entered else arg):
             self.files.add(file.removeprefix(HOME))
@@ -70,13 +72,13 @@ class EventPath:
         if threading.get_ident() == self._main:
             hand = trio.lowlevel.current_task().name
             if "run_sync_soon" in hand:
-                return  # it is how a thread wakes a task
+                return  # this is how a thread wakes a task
         if self.hands[-1:] != [hand]:
             self.hands.append(hand)
 
     @contextmanager
     def watched(self) -> Generator[None]:
-        """Watch all calls, in threads that begin within the block too."""
+        """Trace all calls, also in threads that start within the block."""
         before = sys.getprofile()
         threading.setprofile(self.note)
         sys.setprofile(self.note)
@@ -88,7 +90,7 @@ class EventPath:
 
 
 def holds_it(value: object, depth: int = 8) -> bool:
-    """Whether the piece is in a value: in its bytes, its parts, or what a function closes over."""
+    """Whether a value contains the piece: in its bytes, its parts, or a function's closure."""
     if isinstance(value, str):
         return PIECE in value
     if isinstance(value, bytes | bytearray):
@@ -109,17 +111,17 @@ def parts(value: object) -> list[object]:
         case outcome.Value():
             return [cast("outcome.Value[object]", value).value]
         case Run():
-            return []  # what it comes to: whoever watches over a run has that
+            return []  # the observer of a run holds all results
         case msgspec.Struct():
             return [getattr(value, name) for name in value.__struct_fields__]
         case DatabaseJob():
-            return [getattr(value, "work", None)]  # it may be half made
+            return [getattr(value, "work", None)]  # it may be partly initialized
         case _:
             return []
 
 
 async def way_of_a_piece(tmp_path: Path) -> EventPath:
-    """Have a run stream three pieces of text, and watch the way of the second."""
+    """Stream three pieces of text in a run, and trace the path of the second."""
     way = EventPath()
     read = trio.Event(), trio.Event(), trio.Event()
 

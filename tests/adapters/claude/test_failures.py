@@ -1,4 +1,4 @@
-"""What goes wrong, and the kind that it is."""
+"""Failures of a turn, and their kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done when a child does not start well."""
+"""Fallbacks after a failed start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manag
 
 
 async def codes(run: RunHandle) -> list[str | None]:
-    """Name what has gone wrong on the way."""
+    """Return the codes of a run's incidents."""
     return [each.failure.provider_code async for each in run if isinstance(each, ErrorOccurred)]
 
 
@@ -44,7 +44,7 @@ async def test_a_child_that_does_not_start_is_replaced_by_one_of_the_runs_own(
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await codes(run) == [f"fallback_{how}"]
         assert (trio.current_time() - began >= FIRST_FRAME_TIMEOUT) == (how == "hung")
-        assert all(each.is_closed for each in sdk.connections)  # nothing of them is kept
+        assert all(each.is_closed for each in sdk.connections)  # no process is kept
         await ran(session)
         await ran(session)
         assert len(sdk.connections) == 3
@@ -97,7 +97,7 @@ async def test_the_beginning_of_a_line_is_no_word(autojump_clock: MockClock) -> 
             await answer(it)
             return
         await heard_prompt(it)
-        it.says()  # a read without a whole line
+        it.says()  # a read without a complete line
         await trio.sleep_forever()
 
     sdk: Mock = MockSdk(script)
@@ -215,7 +215,10 @@ async def test_plain_text_is_no_way_round_what_was_asked_for(tmp_path: Path) -> 
         session = await manager.open_session("claude", cwd=tmp_path)
         failure = (await (await session.submit("hi", options=options)).result()).failure
     assert failure is not None
-    assert (failure.kind, "who pays" in failure.message) == (FailureKind.CONFIG_INVALID, True)
+    assert (failure.kind, "options.billing" in failure.message) == (
+        FailureKind.CONFIG_INVALID,
+        True,
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -1,4 +1,4 @@
-"""Messages to a turn that is on."""
+"""Messages to a running turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.adapters.claude.mocked_manager import Mock, answer, open_claude_manag
 
 
 async def accepted(run: RunHandle) -> None:
-    """Give a run another message, which is held until the gate is open, and taken then."""
+    """Send a message to a run; it is held until the gate is open, and accepted then."""
     assert (await run.append("more")).accepted
 
 
@@ -99,11 +99,11 @@ async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: 
         types = [each.type async for each in run]
         done = await run.result()
     assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "more", 2)
-    assert "error_occurred" in types  # of the turn that went wrong
+    assert "error_occurred" in types  # the error of the turn that failed
     assert {"compaction_started", "compaction_completed"} <= set(types)
 
 
-async def test_a_message_that_nobody_has_heard_becomes_a_run(autojump_clock: MockClock) -> None:
+async def test_an_unheard_message_becomes_a_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         if len(sdk.conversations) > 1:

@@ -1,4 +1,4 @@
-"""Functions of the caller's, served."""
+"""Functions of the caller, served as an MCP server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def test_tools_are_served_as_by_a_server() -> None:
     call: Json = {"id": 3, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1}}}
     assert '["a"]' in str(await functions.serve(call))
     none: Json = {"id": 4, "method": "tools/call", "params": {"name": "none"}}
-    assert "there is no tool 'none'" in str(await functions.serve(none))
-    assert "no method" in str(await functions.serve({"id": 5, "method": "x"}))
+    assert "unknown tool 'none'" in str(await functions.serve(none))
+    assert "unknown method" in str(await functions.serve({"id": 5, "method": "x"}))
     assert (await functions.serve({"method": "notifications/initialized"}))["result"] == {}
     assert "error" in await functions.serve("no message")

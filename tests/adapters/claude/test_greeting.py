@@ -1,4 +1,4 @@
-"""What is settled before anything is asked."""
+"""Checks before the prompt is sent."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ async def test_a_change_that_is_refused_ends_the_run(
                 )
             )
         assert isinstance(heard, ClaudeUserMessage)
-        mode = "plan" if subtype == "set_permission_mode" else "default"  # by its own choice
+        mode = (
+            "plan" if subtype == "set_permission_mode" else "default"
+        )  # the process chooses another mode
         it.says(running(), init(session_of(it), mode), result(heard.uuid), idle())
 
     async with open_claude_manager(MockSdk(script)) as session:
@@ -147,4 +149,4 @@ async def test_an_order_of_cancel_while_it_is_greeted_asks_nothing(
         await sdk.reached("greeted")
         run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
-        assert sdk.connections[0].is_closed  # nobody knows what it would answer
+        assert sdk.connections[0].is_closed  # its answers would be unknown

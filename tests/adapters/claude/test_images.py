@@ -1,4 +1,4 @@
-"""Images, in and out."""
+"""Images of prompts and of tool outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sessionmgr_adapters.claude.outgoing import content_blocks
 PNG = b"\x89PNG\r\n\x1a\n and more"
 
 
-async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+async def test_images_are_recognized_by_their_contents(tmp_path: Path) -> None:
     assert image_media_type(PNG) == "image/png"
     assert image_media_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
     assert image_media_type(b"GIF89a") == "image/gif"
@@ -39,9 +39,9 @@ async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
         file.write(PNG)
         file.truncate(MAX_IMAGE_BYTES)
     for paths, why in (
-        (["large"], "more than 20 MB"),
-        (["big"] * 3, "in all"),
-        (["a"] * (MAX_IMAGES + 1), "is the most"),
+        (["large"], "larger than 20 MB"),
+        (["big"] * 3, "in total"),
+        (["a"] * (MAX_IMAGES + 1), "at most"),
         (["none"], "cannot be read"),
     ):
         with pytest.raises(ImageRefusedError, match=why):
@@ -74,7 +74,9 @@ def test_images_that_tools_show_are_taken_out_once() -> None:
     many: list[Json] = [image(base64.b64encode(PNG + bytes([n])).decode()) for n in range(20)]
     output, events = images.extract([*many, image(shown)])
     kept = {hashlib.sha256(each).hexdigest() for each in images.collect()}
-    assert len(kept) == len(events) == 9  # ten in all
+    assert len(kept) == len(events) == 9  # the limit is ten in total
     assert all(each in str(output) for each in {*kept, sha256})
-    assert str(output).count("'blob': None") == 11  # a client must not look for what is not kept
+    assert (
+        str(output).count("'blob': None") == 11
+    )  # a client must not look for blobs that were not stored
     assert images.collect() == []

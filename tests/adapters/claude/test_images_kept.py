@@ -1,4 +1,4 @@
-"""Images on their way through a run."""
+"""Images of a run, stored as blobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How it is started: its command line, its environment, what goes by file."""
+"""Launch of Claude Code: its command line, its environment, its private files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_wish_is_on_the_command_line() -> None:
     assert "--include-partial-messages" not in flags(made)
 
 
-def test_what_asks_or_schedules_elsewhere_is_denied_and_questions_where_nobody_answers() -> None:
+def test_tools_that_ask_or_schedule_elsewhere_are_denied_and_questions_without_approve() -> None:
     def denied(**fields: object) -> set[str]:
         (found,) = [
             each for each in flags(spec(None, **fields)) if each.startswith("--disallowedTools")

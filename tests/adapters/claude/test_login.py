@@ -121,7 +121,7 @@ def test_settings_that_a_run_does_not_read_are_no_login(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path: Path) -> None:
     health = claude_health(ClaudeOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
     assert health.state == "skip"
-    assert health.detail.startswith("there is no program 'claude' on PATH; install Claude Code")
+    assert health.detail.startswith("program 'claude' not found on PATH; install Claude Code")
 
 
 def test_a_program_that_cannot_be_executed_fails(tmp_path: Path) -> None:

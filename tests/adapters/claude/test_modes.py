@@ -1,4 +1,4 @@
-"""How a Claude Code that is kept is brought to the permission mode of its session's next run."""
+"""Permission modes of a kept process, for its session's next run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Sdk = MockSdk[ClaudeOutgoing, ClaudeFrame | NoFrame]
 
 
 async def agent(it: Talk) -> None:
-    """Play one run, in the mode that it was started in, as far as it says."""
+    """Play one run, in the mode in which the process was started."""
     assert isinstance(it.opening, ClaudeSpec)
     prompt = await heard_prompt(it, {**HELLO, "current_permission_mode": it.opening.mode})
     it.says(*text("well"), result(prompt.uuid), idle())
@@ -36,12 +36,12 @@ async def play(sdk: Sdk, place: Path, *modes: str) -> None:
 
 
 def launched(sdk: Sdk) -> list[str]:
-    """Return the modes that children were started with."""
+    """Return the modes with which processes were started."""
     return [each.spec.mode for each in sdk.connections if isinstance(each.spec, ClaudeSpec)]
 
 
 def requested(sdk: Sdk) -> list[tuple[str, dict[str, Json]]]:
-    """Return what was requested of children."""
+    """Return the requests that processes received."""
     return [
         (each.subtype, each.fields)
         for conversation in sdk.conversations

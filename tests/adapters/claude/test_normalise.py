@@ -1,4 +1,4 @@
-"""Frames, and the events that they are."""
+"""Frames, and their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on plain text."""
+"""Runs in plain text."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ async def test_what_plain_text_does_not_have_is_refused_and_not_left_out(tmp_pat
         for refused, why in (
             (await session.submit("/x", options=options), "'/'"),
             (await session.submit("see @a.png", options=options), "'@a.png'"),
-            (await session.submit("x", options=options, schema={}), "structured"),
+            (await session.submit("x", options=options, schema={}), "schema"),
             (await session.submit("x", options=options, images=("a.png",)), "images"),
-            (await session.submit("x", options=replace(options, billing="api")), "who pays"),
-            (await session.submit("x", options=with_tools), "functions"),
+            (await session.submit("x", options=replace(options, billing="api")), "billing"),
+            (await session.submit("x", options=with_tools), "options.tools"),
             (await session.submit("x", options=served, tools_allowed=["mcp__a__b"]), "server"),
             (await edits.submit("x", options=options), "accept_edits"),
             (await plans.submit("x", options=options), "plan"),

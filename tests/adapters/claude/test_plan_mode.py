@@ -1,4 +1,4 @@
-"""A run that only plans changes nothing, whatever somebody has allowed."""
+"""A run in plan mode changes nothing, whatever rules allow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def planned(session: SessionHandle, **options: object) -> RunResult:
 
 
 class PlanSettings:
-    """A Claude Code that has settings, and is asked about a command once it was told to ask."""
+    """Claude Code with settings of the user, which asks about a command once its rules say so."""
 
     def __init__(self, effective: Json, refuses: str = "", version: str = "2.1.327") -> None:
         self.effective = effective
@@ -94,7 +94,7 @@ async def test_what_rules_allow_is_asked_about_but_for_looking(autojump_clock: M
             "sandbox": {"autoAllowBashIfSandboxed": False},
         }
     ]
-    # A sub-agent with a mode of its own is not made to ask by rules alone.
+    # Rules alone do not make a sub-agent with its own mode ask.
     assert [each != {} for each in settings.verdicts] == [False, False, True]
 
 

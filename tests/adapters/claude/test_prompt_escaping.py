@@ -1,4 +1,4 @@
-"""What a text is taken for that is not told to be one."""
+"""Interpretation of prompts that are not marked as literal."""
 
 from __future__ import annotations
 

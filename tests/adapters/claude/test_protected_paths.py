@@ -1,4 +1,4 @@
-"""What is more than an edit, though a tool for edits would do it."""
+"""Edits of protected files, which have further effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.adapters.claude.mocked_manager import Mock, open_claude_manager
 
 
 async def is_granted(cwd: Path, path: str, why: str | None = None) -> bool:
-    """Whether a run that accepts edits accepts this one, where there is nobody to ask."""
+    """Whether a run that accepts edits accepts this one without an `approve` function."""
     answers: list[ClaudeOutgoing | object] = []
 
     async def script(it: Talk) -> None:

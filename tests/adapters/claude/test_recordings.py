@@ -1,4 +1,4 @@
-"""What the real program said, here and where more recordings are at hand: nothing is unknown."""
+"""Recordings of the real program, in the repository and elsewhere: no frame is unknown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlayedRecording(NamedTuple):
     events: list[Event]
     results: list[ResultFrame]
     ends: list[tuple[str, bool, bool]]
-    """Of each result that was none: kind, retryable, resumable."""
+    """Of each failed result: kind, retryable, resumable."""
     state: ClaudeState
 
 
@@ -61,7 +61,7 @@ def recordings() -> dict[str, PlayedRecording]:
 
 @pytest.fixture(scope="module")
 def golden() -> dict[str, PlayedRecording]:
-    """What was recorded here, by each version."""
+    """The recordings in the repository, by version."""
     found = {f"{path.parent.name}/{path.stem}": play(path) for path in GOLDEN.rglob("*.jsonl")}
     assert found
     return found
@@ -69,7 +69,7 @@ def golden() -> dict[str, PlayedRecording]:
 
 @pytest.fixture(scope="module", params=["golden", "recordings"])
 def all_said(request: pytest.FixtureRequest) -> dict[str, PlayedRecording]:
-    """One of both."""
+    """One set of recordings."""
     found: dict[str, PlayedRecording] = request.getfixturevalue(request.param)
     return found
 
@@ -121,7 +121,7 @@ def test_the_text_of_a_run_is_what_its_result_says(all_said: dict[str, PlayedRec
         if len(played.results) != 1 or played.ends or played.results[0].structured_output:
             continue
         if name == "p-default-format":
-            continue  # it was told to say nothing but its result
+            continue  # it was started without streaming
         run = reduce_all(Run(id="r", session_id="s", provider="claude"), stamped(played.events))
         if played.results[0].result:
             assert run.text == played.results[0].result, name
@@ -184,7 +184,7 @@ def test_what_went_wrong_is_told_apart_by_each_version(golden: dict[str, PlayedR
             "2.1.197",
             "what_was_said_before_an_error_stays_and_is_gone_on_from",
         ):
-            known = ("provider_error", True, True)  # it gives up
+            known = ("provider_error", True, True)  # the last retry has failed
         assert played.ends == ([] if known is None else [known]), name
 
 
@@ -216,7 +216,7 @@ def test_a_result_of_another_shape_ends_a_turn_all_the_same() -> None:
     assert (frame.result, frame.num_turns) == ("x", 0)
 
 
-def test_a_type_that_nobody_knows_is_told_as_it_came() -> None:
+def test_an_unknown_type_is_reported_unchanged() -> None:
     state = ClaudeState()
     frames = decode_lines([b'{"type":"system","subtype":"new"}', b'{"type":"new"}', b"hello"])
     told = [event.type for frame in frames for event in normalise(frame, state)]

@@ -1,4 +1,4 @@
-"""What a run wishes for that could only be left out, or done in part."""
+"""Requests that could only be ignored, or fulfilled in part, are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAKEN = ClaudeOptions(tools=(ClaudeTool("add", "", add),), mcp_servers={"session
 @pytest.mark.parametrize(
     ("wishes", "why"),
     [
-        ({"effort": "bad"}, "effort: unknown level 'bad'; Claude Code has low, medium, high"),
+        ({"effort": "bad"}, "effort: unknown level 'bad'; known: low, medium, high"),
         ({"effort": ""}, "effort"),
         ({"options": TAKEN}, "mcp_servers: 'sessionmgr'"),
     ],

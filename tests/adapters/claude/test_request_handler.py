@@ -1,4 +1,4 @@
-"""What it asks of its host."""
+"""Requests of Claude Code to its host."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
             subtype="can_use_tool", tool_name="mcp__sessionmgr__add", tool_use_id="t"
         )
         it.says(HostRequest(request_id="q", request=question))
-        await it.heard()  # allowed by whoever gave it
+        await it.heard()  # the caller allows it by passing the tool
         it.says(result(prompt.uuid), idle())
 
     tools = (ClaudeTool(name="add", description="", call=add),)
@@ -68,7 +68,7 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
     assert '{\\"sum\\":0}' in str(answers[0].response).replace('"', '\\"')
     assert [each.error for each in answers[1:]] == [
         "ValueError: of little use",
-        "LookupError: there is no hook '7'",
+        "LookupError: unknown hook '7'",
         "LookupError: this host does not serve 'something_new'",
     ]
 

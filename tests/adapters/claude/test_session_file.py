@@ -1,4 +1,4 @@
-"""The record that Claude Code itself keeps, as a second source of what tools do."""
+"""Claude Code's own record of a session, as a second source of tool calls."""
 
 from __future__ import annotations
 
@@ -182,8 +182,8 @@ async def test_the_file_is_not_read_while_the_agent_speaks(
         path.write_text(line("assistant", call("t1")))
         sdk.open_gate("begun")
         await sdk.reached("has spoken")
-        autojump_clock.autojump_threshold = math.inf  # it does not wait for threads
-        for _ in range(5):  # what was begun in a thread is done before
+        autojump_clock.autojump_threshold = math.inf  # the clock does not wait for threads
+        for _ in range(5):  # work that was started in a thread is done before
             await trio.to_thread.run_sync(path.read_bytes)
         sdk.open_gate("has spoken")
         assert (await run.result()).status is RunStatus.COMPLETED

@@ -1,4 +1,4 @@
-"""What was used, as deltas."""
+"""Usage, as increments."""
 
 from __future__ import annotations
 

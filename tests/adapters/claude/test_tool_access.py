@@ -1,4 +1,4 @@
-"""Which tools a run may use where it names them."""
+"""Tools of a run that names its tools."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def _listed(found: Json) -> list[Json]:
         (("Add",), "'add'"),
     ],
 )
-def test_names_that_nobody_knows_are_refused_with_the_nearest(
-    names: tuple[str, ...], nearest: str
-) -> None:
+def test_unknown_names_are_refused_with_the_nearest(names: tuple[str, ...], nearest: str) -> None:
     assert nearest in str(unknown_tool_fault(names, (), OPTIONS))
 
 

@@ -1,4 +1,4 @@
-"""A turn, from its prompt to its end."""
+"""Turns, from the prompt to the end."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
     assert len(sdk.conversations) == len(outputs)
 
 
-async def test_a_turn_that_nobody_has_asked_for_answers_nothing(autojump_clock: MockClock) -> None:
+async def test_a_turn_without_a_request_answers_no_message(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
@@ -284,7 +284,7 @@ async def test_a_confirmed_interrupt_is_over_with_the_result_of_the_turn(
 ) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        it.says(running(), init(session_of(it)), confirmed())  # to nothing that was asked
+        it.says(running(), init(session_of(it)), confirmed())  # the confirmation answers no request
         await it.gate("at work")
         await it.expect(INTERRUPTED)
         it.says(confirmed(*queued))
@@ -302,7 +302,7 @@ async def test_a_confirmed_interrupt_is_over_with_the_result_of_the_turn(
         sdk.open_gate("at work")
         assert (await run.result()).status is RunStatus.CANCELLED
         assert trio.current_time() - began == pytest.approx(1.0 if queued else 0.5)
-        assert not sdk.connections[0].is_closed  # it is used again
+        assert not sdk.connections[0].is_closed  # the process is used again
 
 
 async def test_a_confirmed_interrupt_waits_for_what_is_in_the_background(
@@ -359,7 +359,7 @@ async def test_a_process_whose_model_was_silent_is_not_used_again(
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        await it.expect(INTERRUPTED)  # it obeys, all the same
+        await it.expect(INTERRUPTED)  # the agent reacts all the same
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
     sdk: Mock = MockSdk(script)
@@ -398,7 +398,7 @@ async def test_what_goes_on_after_an_interrupt_is_interrupted_too(
         await it.gate("at work")
         await it.expect(INTERRUPTED)
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True))
-        it.says(running(), init(session_of(it)))  # a message that was queued, in older ones
+        it.says(running(), init(session_of(it)))  # a queued message, in older versions
         await it.expect(INTERRUPTED)
         it.says(ResultFrame(subtype="error_during_execution", is_error=True), idle())
 

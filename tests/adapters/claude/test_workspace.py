@@ -1,4 +1,4 @@
-"""What a workspace says may be done in it narrows a run, and never widens it."""
+"""`PERMISSIONS.json` of a directory narrows a run, and never widens it."""
 
 from __future__ import annotations
 

@@ -199,6 +199,6 @@ async def test_a_function_that_nobody_has_given_fails_by_name() -> None:
     reply = await ask(PeerRequest(0, "item/tool/call", params))
     assert isinstance(reply, PeerReply)
     assert reply.result == {
-        "contentItems": [{"type": "inputText", "text": "there is no tool 'nothing'"}],
+        "contentItems": [{"type": "inputText", "text": "unknown tool 'nothing'"}],
         "success": False,
     }

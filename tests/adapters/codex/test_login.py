@@ -127,7 +127,7 @@ def test_a_home_of_its_own_is_looked_at(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_path: Path) -> None:
     health = codex_health(CodexOptions(), {"PATH": str(tmp_path)}, str(tmp_path))
     assert health.state == "skip"
-    assert health.detail.startswith("there is no program 'codex' on PATH; install Codex")
+    assert health.detail.startswith("program 'codex' not found on PATH; install Codex")
 
 
 def test_the_login_of_another_program_is_unknown(tmp_path: Path) -> None:

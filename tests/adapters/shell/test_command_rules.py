@@ -1,4 +1,4 @@
-"""Nobody gets round the lists, by any of the ways that are known."""
+"""The lists of commands cannot be bypassed by any known way."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def program(name: str) -> str:
 
 @pytest.fixture
 def cwd(tmp_path: Path) -> Path:
-    """A directory with links to `id` and `env`, and an `echo` that is none."""
+    """A directory with links to `id` and `env`, and an `echo` that is another program."""
     (tmp_path / "linked").symlink_to(program("id"))
     (tmp_path / "twice").symlink_to("linked")
     (tmp_path / "environ").symlink_to(program("env"))
@@ -194,7 +194,7 @@ def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path:
 def test_what_is_not_allowed_is_refused_and_so_is_what_would_start_it(
     cwd: Path, prompt: str
 ) -> None:
-    with pytest.raises(CommandRefusedError, match="is not allowed; allowed are: echo"):
+    with pytest.raises(CommandRefusedError, match="is not allowed; allowed: echo"):
         rules(cwd, allowed=["echo"]).check_argv(split_argv(prompt))
 
 
@@ -276,7 +276,7 @@ def outcome(argv: list[str], cwd: Path) -> tuple[int, bytes]:
         "function echo { id; }\necho",
         "sort *",
         "sort [-]*",
-        "nice -n * echo",  # where files are called 5 and id
+        "nice -n * echo",  # in a directory with files called 5 and id
     ],
 )
 def test_a_script_does_not_get_round_a_denial(cwd: Path, script: str) -> None:
@@ -334,7 +334,7 @@ def test_an_own_program_of_an_allowed_name_is_not_allowed(cwd: Path) -> None:
 
 
 def test_a_relative_directory_on_path_is_refused(cwd: Path) -> None:
-    with pytest.raises(CommandRefusedError, match=r"PATH holds '\.'"):
+    with pytest.raises(CommandRefusedError, match=r"PATH contains '\.'"):
         CommandRules(["echo"], [], path=".:/usr/bin", cwd=str(cwd))
 
 

@@ -1,4 +1,4 @@
-"""A command begins when it is on record, so that no crash makes it begin twice."""
+"""A command starts after its start is stored, so that no crash makes it start twice."""
 
 import errno
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sessionmgr_adapters.shell import ShellAdapter
 
 
 class RecordingLauncher:
-    """Starts nothing, and notes when it is to start something."""
+    """Launcher that starts nothing, and records when it is called."""
 
     def __init__(self) -> None:
         self.asked_at: list[float] = []
@@ -30,7 +30,7 @@ class RecordingLauncher:
 
 
 class SlowStore(FaultyStore):
-    """Takes ten seconds to store that a tool is called, and notes when that is done."""
+    """Store that takes ten seconds to store the start of a tool, and records when that is done."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ async def test_a_command_that_is_cancelled_before_it_is_on_record_never_begins(
 
 
 class Uninterruptible(ShellAdapter):
-    """Its runs are cut as soon as they are cancelled."""
+    """Adapter whose runs are killed as soon as they are cancelled."""
 
     capabilities = replace(ShellAdapter.capabilities, interrupt=UNSUPPORTED)
 

@@ -1,4 +1,4 @@
-"""The page of the adapter says what the code says."""
+"""The page of the shell adapter agrees with the code."""
 
 from pathlib import Path
 

@@ -146,7 +146,9 @@ async def test_a_command_that_kills_itself_has_failed(do: Do) -> None:
 async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(
     mock_clock: MockClock, manager: Manager, tmp_path: Path
 ) -> None:
-    mock_clock.rate = 1.0  # the child is a real one; but its time is over when it has been heard
+    mock_clock.rate = (
+        1.0  # the child is real; its time limit is checked once its output has arrived
+    )
     session = await manager.open_session("shell", cwd=tmp_path)
     options: dict[str, Json] = {"shell": True, "timeout": FAIL_AFTER / 2}
     events: list[AnyEvent] = []
@@ -184,7 +186,7 @@ async def test_a_command_deaf_to_term_is_killed_within_the_grace(
 
 
 async def test_a_cancelled_command_leaves_nothing_behind(manager: Manager, tmp_path: Path) -> None:
-    """Not even what set up a session of its own and closed all that it had inherited."""
+    """Even a process that has its own session and has closed all inherited files is ended."""
     program = (
         "import os, time\n"
         "if os.fork() == 0:\n"

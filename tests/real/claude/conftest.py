@@ -1,4 +1,4 @@
-"""A house for each test, with the newest Claude Code in it, or with each."""
+"""An isolated environment for each test, with the newest Claude Code, or with each version."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A manager with a real Claude Code in it, which knows a scripted model and nobody else."""
+"""A manager with a real Claude Code, which can reach a scripted model only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.real.harness import (
 
 
 def hermetic(env: dict[str, str]) -> type[ClaudeAdapter]:
-    """Return the adapter, but that its children find this environment, whatever ours is."""
+    """Return the adapter, whose processes get this environment instead of ours."""
 
     @asynccontextmanager
     async def connected(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
@@ -58,7 +58,7 @@ async def open_house(
     store: Store | Path | None = None,
     **clocks: float,
 ) -> AsyncGenerator[RealAgentHarness, None]:
-    """Open a manager; when it is left, its record is lawful, and nothing of it lives."""
+    """Open a manager; at the end its record must be lawful, and no process may be left."""
     store = MemoryStore() if store is None else store
     with trio.fail_after(PATIENCE):
         async with open_manager(

@@ -1,4 +1,4 @@
-"""A run is cancelled at the worst of times: it is over at once, and so is all that it did."""
+"""A run is cancelled at difficult moments: it and all its processes end at once."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_run_is_cancelled_whatever_it_does(newest: Path, tmp_path: Path)
         hermitage = IsolatedEnvironment(tmp_path, server.url)
         env = {**hermitage.claude(retries=10), "IS_SANDBOX": "1"}
         async with open_house(server, newest, hermitage.work, env) as house:
-            for some in (ALL[::2], ALL[1::2]):  # all at once would be slow for want of cores
+            for some in (ALL[::2], ALL[1::2]):  # all at once would be slow for lack of cores
                 await cancel_all(house, some)
     assert server.log.strangers == []
 

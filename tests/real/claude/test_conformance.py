@@ -1,4 +1,4 @@
-"""The laws of all adapters, on the real program."""
+"""Conformance of the Claude adapter with the real program."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TestClaude(AdapterConformance):
         hangs=play([ModelSay(text="half", deltas=2), ModelHang()], text="half"),
         asks=play([TOUCH], [ModelSay(text="done")], text="done"),
         grace=5.0,
-        moments=4,  # each is a start of the program
+        moments=4,  # each starts the program
     )
 
     @pytest.fixture(autouse=True)
@@ -66,5 +66,5 @@ class TestClaude(AdapterConformance):
             assert server.log.strangers == []
 
 
-# The canaries try that, in every mode.
+# The canary tests cover that, in every mode.
 delattr(TestClaude, "test_a_permission_mode_is_kept_or_refused_and_the_record_says_which")

@@ -1,4 +1,4 @@
-"""What goes wrong ends a run in the kind that it is, and nothing hangs."""
+"""Failures end a run with their kind, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.real.claude.harness import RealAgentHarness, is_kept, living, open_ho
 
 K = FailureKind
 TOO_LONG: Final = "prompt is too long: 300000 tokens > 200000 maximum"
-# What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
+# Actions of the model; the resulting kind; whether a retry, and resuming, makes sense.
 TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
     "429": ((ModelRefuse(status=429),), K.RATE_LIMITED, True, True),
     "429 for long": ((ModelRefuse(status=429, retry_after=3600),), K.RATE_LIMITED, True, True),
@@ -69,7 +69,7 @@ TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
 
 
 async def test_an_error_of_the_api_ends_in_its_kind(any_house: RealAgentHarness) -> None:
-    """Play each in a session of three, so that each is also a next run after another failure."""
+    """Each is played in a session of three, so that each also follows another failure."""
     names = list(TABLE)
     async with trio.open_nursery() as nursery:
         for some in (names[::3], names[1::3], names[2::3]):
@@ -81,7 +81,7 @@ async def fail_one_after_the_other(house: RealAgentHarness, names: list[str]) ->
     for name in names:
         reply, kind, retryable, resumable = TABLE[name]
         if name == "once a fault" and "2.1.197" in str(house.program):
-            kind, retryable, resumable = K.PROVIDER_ERROR, True, True  # older ones give up
+            kind, retryable, resumable = K.PROVIDER_ERROR, True, True  # older versions give up
         played = await house.play([reply], session)
         result, failure = played.result, played.result.failure
         if kind is None:
@@ -228,7 +228,9 @@ async def test_limits_of_turns_and_money_end_a_run(house: RealAgentHarness) -> N
 async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: RealAgentHarness) -> None:
     session, budget = await house.session("full_auto"), Budget(usd=0.1)
     call = ModelCall(tool="shell", input={"command": "true"})
-    for _ in range(2):  # each a little more than half of it, and of the session it is more than all
+    for _ in range(
+        2
+    ):  # each uses a little more than half of it, both together more than the session's budget
         played = await house.play(
             [[ModelSay(text="x"), ModelUse(input=10_000, output=1_000)]], session, budget=budget
         )
@@ -253,11 +255,11 @@ async def test_what_cannot_start_says_why(house: RealAgentHarness) -> None:
         assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
 
 
-async def test_a_session_that_nobody_knows_is_not_found(house: RealAgentHarness) -> None:
+async def test_an_unknown_session_is_not_found(house: RealAgentHarness) -> None:
     session = await house.manager.open_session("claude", cwd=house.work)
     run = await session.submit("hi", options=house.options(keep=False))
     first = await run.result()
-    await until(lambda: not list(living(house.work)))  # it writes to its end
+    await until(lambda: not list(living(house.work)))  # the agent writes to its end
     for each in house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
         each.unlink()
     played = await house.play([[ModelSay(text="x")]], session, options=house.options(keep=False))
@@ -285,5 +287,5 @@ async def test_root_may_not_do_all_unless_it_says_that_it_is_in_a_sandbox(
     env = {key: each for key, each in house.env.items() if key != "IS_SANDBOX"}
     async with open_house(server, house.program, house.work, env) as other:
         played = await other.play([[ModelSay(text="x")]], await other.session("full_auto"))
-        if played.result.failure is not None:  # unless somebody else than root runs this
+        if played.result.failure is not None:  # root can do it
             assert played.result.failure.kind is K.PERMISSION_REFUSED

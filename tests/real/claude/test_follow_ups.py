@@ -1,4 +1,4 @@
-"""Messages to a running turn of a real Claude Code: each is heard once, and answered."""
+"""Messages to a running turn of a real Claude Code: each is read once, and answered."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SLOW = "one two three four five six seven eight nine ten "
 
 
 def in_text(gate: Path) -> ModelScript:
-    """Be in the middle of a text until there is a file."""
+    """Return a script that is in the middle of a text until the file exists."""
     return [[ModelSay(text=SLOW, deltas=10, until=str(gate))]]
 
 
 def in_a_tool(gate: Path) -> ModelScript:
-    """Be in a tool until there is a file."""
+    """Return a script that is in a tool call until the file exists."""
     waits = f"until [ -e {gate} ]; do sleep 0.05; done"
     return [[ModelCall(tool="shell", input={"command": waits})], [ModelSay(text="I heard")]]
 
@@ -42,7 +42,7 @@ SIGNS: Final[dict[Callable[[Path], ModelScript], str]] = {
     in_text: "message_streamed",
     in_a_tool: "tool_call_started",
 }
-"""What tells that they are there."""
+"""Events that show that the script is there."""
 
 
 async def started(
@@ -62,7 +62,7 @@ async def started(
 
 
 def heard(house: RealAgentHarness, text: str) -> int:
-    """How often a message stands in the last request: the model repeats it in its answers."""
+    """Return how often the last request contains a message: the model repeats it in its answers."""
     messages = house.server.log.asked[-1].body["messages"]
     assert isinstance(messages, list)
     said = [each for each in messages if isinstance(each, dict) and each["role"] != "assistant"]
@@ -184,7 +184,7 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: RealAgentHarness
 async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
     old_house: RealAgentHarness, where: Callable[[Path], ModelScript]
 ) -> None:
-    (old_house.work / "secret.txt").write_text("what nobody has asked for")
+    (old_house.work / "secret.txt").write_text("hidden contents")
 
     async def one(text: str) -> None:
         gate = old_house.gate()
@@ -200,7 +200,7 @@ async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_e
     async with trio.open_nursery() as nursery:
         for text in ("/clear", "/nosuch", "look at @secret.txt"):
             nursery.start_soon(one, text)
-    assert "nobody has asked for" not in str([each.body for each in old_house.server.log.asked])
+    assert "hidden contents" not in str([each.body for each in old_house.server.log.asked])
 
 
 @pytest.mark.parametrize("where", [in_text, in_a_tool])

@@ -1,4 +1,4 @@
-"""Functions of the caller's, called by a real Claude Code; and images, both ways."""
+"""Functions of the caller, called by a real Claude Code; and images in both directions."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_images_go_with_a_prompt(house: RealAgentHarness) -> None:
     body = str(house.server.log.asked[-1].body["messages"])
     assert base64.b64encode(PIXEL).decode() in body
     (house.work / "b.txt").write_text("no image")
-    for path, why in (("b.txt", "no PNG"), ("none.png", "cannot be read")):
+    for path, why in (("b.txt", "not a PNG"), ("none.png", "cannot be read")):
         run = await session.submit("x", images=(path,), options=house.options())
         failure = (await run.result()).failure
         assert failure is not None

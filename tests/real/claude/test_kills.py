@@ -1,4 +1,4 @@
-"""A real Claude Code is killed, and what that costs: its run, at most."""
+"""A real Claude Code is killed: that costs its run at most."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
 
 
 async def goes_on_after(house: RealAgentHarness, strike: Callable[[], None]) -> list[str | None]:
-    """Strike a child at rest, and see that its session goes on; return what was told of it."""
+    """Kill an idle process, and check that its session continues; return the reported codes."""
     session = await house.session("full_auto")
     first = await house.play([[ModelSay(text="one")]], session)
     await until(lambda: _is_kept(house, "one"))
@@ -99,7 +99,7 @@ async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: RealAg
     (house.work / "go").touch()
     result = await run.result()
     assert (result.status, result.text) == (RunStatus.COMPLETED, "well"), result.failure
-    await house.goes_on(session)  # with the child that is there
+    await house.goes_on(session)  # with the same process
     await house.goes_on(session, options=house.options(keep=False))  # and with another
 
 
@@ -116,7 +116,7 @@ async def test_both_are_killed_and_nothing_is_left_of_the_run(house: RealAgentHa
 
 
 async def in_a_tool(house: RealAgentHarness) -> tuple[SessionHandle, RunHandle]:
-    """Bring a new session to where a tool of it waits for a file called `go`."""
+    """Start a session whose tool waits for a file called `go`."""
     session = await house.session("full_auto")
     await house.play([[ModelSay(text="one")]], session)
     await until(lambda: _is_kept(house, "one"))
@@ -129,7 +129,7 @@ async def in_a_tool(house: RealAgentHarness) -> tuple[SessionHandle, RunHandle]:
 
 
 def _chain(house: RealAgentHarness) -> tuple[int, int, int]:
-    """Return who started whom: the warden, the guard of the one tree, and its Claude Code."""
+    """Return the pids of the spawner, the reaper of the only tree, and its Claude Code."""
     (claude,) = programs_of(house)
     guard = parent_of(claude)
     assert guard is not None
@@ -139,7 +139,7 @@ def _chain(house: RealAgentHarness) -> tuple[int, int, int]:
 
 
 def _is_kept(house: RealAgentHarness, text: str) -> bool:
-    """Whether a session with this text in it is on disk."""
+    """Whether a session with this text is on disk."""
     return is_kept(house.work.parent, f'"{text}"')
 
 

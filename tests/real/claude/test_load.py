@@ -1,4 +1,4 @@
-"""Many at once, much in one line, a long life, and the end of whoever owns it all."""
+"""Load: many runs at once, a very long line, a long life, and the end of the owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURNS = 500
 async def test_sessions_at_the_same_time_do_not_mix(
     house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All of them start at once: none hangs that has to wait for the others.
+    # All of them start at once: none hangs because it waits for the others.
     monkeypatch.setattr(ClaudeAdapter, "patience", PATIENCE)
     clocks = Clocks(start=PATIENCE)
 
@@ -50,7 +50,7 @@ async def test_sessions_at_the_same_time_do_not_mix(
 async def test_a_result_of_20_megabytes_is_one_line_and_costs_its_size_a_few_times(
     house: RealAgentHarness,
 ) -> None:
-    """The edit of a large file is told with all that was in it before."""
+    """The edit of a large file is reported with its complete earlier contents."""
     path = house.work / "large.txt"
     path.write_text("first line\n" + "0123456789abcde\n" * (20 * MEGABYTE // 16))
     change: dict[str, Json] = {"old_string": "first line", "new_string": "a line"}
@@ -61,7 +61,7 @@ async def test_a_result_of_20_megabytes_is_one_line_and_costs_its_size_a_few_tim
     ]
     session = await house.session("full_auto")
     await house.play([[ModelSay(text="warm")]], session)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what it is now
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak to the present value
     before = resident("VmHWM")
     played = await house.play(script, session)
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
@@ -72,7 +72,7 @@ async def test_a_result_of_20_megabytes_is_one_line_and_costs_its_size_a_few_tim
 
 
 def resident(name: str) -> int:
-    """How many bytes of memory we have, or had at the most."""
+    """Return how many bytes of memory this process has, or had at its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (found,) = [int(each.split()[1]) for each in lines if each.startswith(name)]
     return found * 1024
@@ -90,12 +90,12 @@ async def test_a_long_life_does_not_grow_on_our_side(
             assert (await run.result()).status is RunStatus.COMPLETED
             if turn == TURNS // 5:
                 early = ours()
-        # What goes on beside a run that is over comes to its end; what has leaked does not.
+        # The work that follows the end of a run comes to its end; a leak does not.
         await until(lambda: ours() - early < TURNS // 50)
 
 
 def ours() -> int:
-    """How many objects of ours there are, but for those of the model server."""
+    """Return the number of our objects, without those of the model server."""
     gc.collect()
     modules = [type(each).__module__ for each in gc.get_objects()]
     return sum("sessionmgr" in each and "model_server" not in each for each in modules)

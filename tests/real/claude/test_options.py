@@ -1,4 +1,4 @@
-"""What may be set for a run reaches a real Claude Code, if it can be without a restart."""
+"""Options of a run reach a real Claude Code, without a restart where possible."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_each_level_of_effort_is_known_to_it(any_house: RealAgentHarness) 
     assert "xhigh" in played.result.failure.message
 
 
-async def test_a_model_that_nobody_has_is_refused(house: RealAgentHarness) -> None:
+async def test_an_unknown_model_is_refused(house: RealAgentHarness) -> None:
     session = await house.session()
     await house.play([[ModelSay(text="x")]], session)
     script: ModelScript = [[ModelRefuse(status=404)]]
@@ -221,7 +221,7 @@ for line in sys.stdin:
 
 
 async def test_what_is_given_beside_the_prompt_reaches_it(house: RealAgentHarness) -> None:
-    """A server of tools, a sub-agent, settings that allow something, and a file for its log."""
+    """MCP server, sub-agent, settings that allow something, and a log file."""
     server = house.work.parent / "server.py"
     server.write_text(SERVER)
     log = house.work.parent / "debug.log"

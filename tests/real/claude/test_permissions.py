@@ -1,4 +1,4 @@
-"""What Claude Code may do in each permission mode: the effects on disk and network, no promises."""
+"""Effects of Claude Code on disk and network in each permission mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GUARDED: Final = (
     *(".bashrc", ".mcp.json"),
 )
 EVERYTHING: Final = ALL.union(GUARDED)
-# What is done in which mode: with nobody to ask, and with somebody who allows all.
+# Actions by mode: without `approve`, and with an `approve` that allows all.
 UNASKED: Final[dict[str, set[str]]] = {
     "default": {READ},
     "accept_edits": {READ, INSIDE},
@@ -56,14 +56,14 @@ def open_all(house: RealAgentHarness) -> AbstractAsyncContextManager[EffectProbe
 async def check_all(
     house: RealAgentHarness, wanted: Mapping[str, set[str]], approve: Approve | None = None
 ) -> None:
-    """Have everything tried in these modes, side by side."""
+    """Try all actions in these modes, concurrently."""
     async with open_all(house) as canaries, trio.open_nursery() as nursery:
         for mode, effects in wanted.items():
             check = partial(canaries.check, options={"keep": False})
             nursery.start_soon(check, mode, effects, approve)
 
 
-async def test_with_nobody_to_ask_only_that_is_done_which_the_mode_lets_through(
+async def test_without_approve_only_calls_that_the_mode_allows_are_made(
     house: RealAgentHarness,
 ) -> None:
     await check_all(house, UNASKED)
@@ -83,7 +83,7 @@ async def test_an_older_one_does_no_more_either(old_house: RealAgentHarness) -> 
 
 
 async def test_the_mode_of_one_run_is_not_that_of_the_next(old_house: RealAgentHarness) -> None:
-    # Older ones forget in which mode they were started when that was one without questions.
+    # Older versions forget their start mode if it was one without requests.
     async with open_all(old_house) as canaries:
         cage = canaries.cage()
         session = await old_house.session(cwd=cage.work)
@@ -135,7 +135,7 @@ async def test_what_the_workspace_itself_says_narrows_a_run(house: RealAgentHarn
     assert sorted(each.name for each in house.work.iterdir()) == ["PERMISSIONS.json"]
 
 
-# At the end of a server's program: note in a file that it has told its tools.
+# At the end of a server's program: write to a file that it has listed its tools.
 KNOWN: Final = """
     if asked["method"] == "tools/list":
         open(sys.argv[1], "w").close()
@@ -145,7 +145,7 @@ KNOWN: Final = """
 async def test_of_servers_only_the_tools_that_are_allowed_are_used(
     server: ModelServer, hermitage: IsolatedEnvironment, claude_program: tuple[str, Path]
 ) -> None:
-    """With servers of the user's own, too, where nothing else is asked about."""
+    """Also with servers of the user, in a mode without other requests."""
     program = hermitage.root / "server.py"
     program.write_text(SERVER.replace("[ADD]", '[ADD, {**ADD, "name": "sub"}]') + KNOWN)
     gates = {name: hermitage.root / f"{name}-is-known" for name in ("sums", "theirs")}
@@ -161,7 +161,7 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
     calls: ModelScript = [*([ModelCall(tool=each)] for each in names), [ModelSay(text="done")]]
 
     def once_known(name: str) -> ModelScript:
-        """Return a script that first waits for a server: an older one does so for two seconds."""
+        """Return a script that first waits for a server: older versions do so for two seconds."""
         waits = ModelSay(text="I wait.", deltas=2, until=str(gates[name]))
         return [[waits, ModelCall(tool="shell", input={"command": "true"})], *calls]
 
@@ -181,10 +181,12 @@ async def test_of_servers_only_the_tools_that_are_allowed_are_used(
         assert await used(house, once_known("sums"), "Read", "mcp__sums") == [False, True, True]
         gates["theirs"].unlink(missing_ok=True)
         played = await house.play(once_known("theirs"), await house.session("full_auto"))
-        assert played.result.tool_calls.failed == 2  # the user's own is there where none are named
+        assert (
+            played.result.tool_calls.failed == 2
+        )  # without a list of tools the user's server is available
 
 
-async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(
+async def test_unknown_tools_are_refused_before_the_prompt(
     house: RealAgentHarness,
 ) -> None:
     for wish in ({"tools_allowed": ["Bash(git *)"]}, {"tools_denied": ["bash"]}):
@@ -227,7 +229,7 @@ def hook(event: str, says: str) -> Json:
 async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
     any_house: RealAgentHarness, settings: dict[str, Json]
 ) -> None:
-    """By its commands, its edits, servers and skills of the user's, sub-agents with other modes."""
+    """Neither commands, edits, servers and skills of the user, nor sub-agents with other modes."""
     house, home = any_house, Path(any_house.env["CLAUDE_CONFIG_DIR"])
     program = house.work.parent / "server.py"
     program.write_text(SERVER.replace('if "id" not in asked:', WRITES))
@@ -255,8 +257,10 @@ async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
     agents = ("free", "edits", "hooked", "general-purpose")
     script: ModelScript = [
         *(
-            [ModelCall(tool="Agent", input={"prompt": prompt_with([*tries(each), [ModelSay(text="x")]]),
-                                       "description": "d", "subagent_type": each})]
+            [ModelCall(tool="Agent", input={
+                "prompt": prompt_with([*tries(each), [ModelSay(text="x")]]),
+                "description": "d", "subagent_type": each,
+            })]
             for each in agents
         ),
         [ModelCall(tool="Skill", input={"skill": "sk"})],

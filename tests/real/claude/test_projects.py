@@ -1,4 +1,4 @@
-"""Files of a project that a real Claude Code runs unasked, and the setting against it."""
+"""Files of a project that a real Claude Code runs without asking, and the setting against it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.real.harness import RealAgentHarness, text_of, until
 
 
 async def run_in_a_project(house: RealAgentHarness, **options: Json) -> Path:
-    """Have a run in plan mode; return the file where the programs of its project note themselves.
+    """Run in plan mode; return the file to which the project's programs write.
 
-    A server of tools may note itself later: Claude Code does not wait for it.
+    A server may write to it later: Claude Code does not wait for it.
     """
     kept = house.work.parent / "ran"
     hook = [{"hooks": [{"type": "command", "command": f"echo hook >> {kept}"}]}]

@@ -1,4 +1,4 @@
-"""Runs on the real program, old and new."""
+"""Runs on the real program, with old and new versions."""
 
 from __future__ import annotations
 
@@ -94,19 +94,19 @@ async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: RealAge
 
 
 async def test_a_prompt_is_a_text_whatever_it_begins_with(house: RealAgentHarness) -> None:
-    (house.work / "secret.txt").write_text("what nobody has asked for")
+    (house.work / "secret.txt").write_text("hidden contents")
     session = await house.session()
     run = await session.submit("/clear @secret.txt", options=house.options())
     result = await run.result()
     assert result.text == "You said: /clear @secret.txt"
-    assert "nobody has asked for" not in str(house.server.log.asked[-1].body)
+    assert "hidden contents" not in str(house.server.log.asked[-1].body)
 
 
 @pytest.mark.parametrize("prompt", ["/clear", "look at @secret.txt please"])
 async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_something_else(
     old_house: RealAgentHarness, prompt: str
 ) -> None:
-    (old_house.work / "secret.txt").write_text("what nobody has asked for")
+    (old_house.work / "secret.txt").write_text("hidden contents")
     session = await old_house.session()
     run = await session.submit(prompt, options=old_house.options())
     result = await run.result()
@@ -161,7 +161,7 @@ async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
     assert plain.result.status is RunStatus.COMPLETED, plain.result.failure
     assert plain.result.text == "one\ntwo"
     assert plain.result.exit_code == 0
-    assert not list(house.work.iterdir())  # what would be asked is denied
+    assert not list(house.work.iterdir())  # requests are denied
     assert plain.result.provider_session_id == first.result.provider_session_id
     codes = [each.failure.provider_code for each in plain.events if isinstance(each, ErrorOccurred)]
     assert codes == ["fallback_knows_no_frames"]
@@ -172,7 +172,7 @@ async def test_plain_text_is_a_last_resort(house: RealAgentHarness) -> None:
 async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
     house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = Escalation(polite=PATIENCE, term=2.0)  # it is to go by itself, however slow
+    patient = Escalation(polite=PATIENCE, term=2.0)  # it must exit by itself, however slowly
     monkeypatch.setattr(stdio_child, "LADDER", patient)
     session = await house.session()
     options = house.options(keep=False)

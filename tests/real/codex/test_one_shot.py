@@ -161,7 +161,7 @@ async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(
     (house.work / "words.txt").write_text("no picture")
     for once in (False, True):
         for home, images, words in (
-            (None, ("words.txt",), "words.txt is no PNG"),
+            (None, ("words.txt",), "words.txt is not a PNG"),
             ("none", (), "options.home: there is no directory none"),
         ):
             options = house.options(exec=once, home=home)

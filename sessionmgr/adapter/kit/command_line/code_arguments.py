@@ -1,6 +1,7 @@
-"""Programs that run code, or start others, for some of their arguments: what it does is not read.
+"""Programs that run code, or start others, for some of their arguments.
 
-Scripts in files and modules (`python x.py`, `python -m x`) are not looked into at all.
+The code itself is not analyzed. Scripts in files and modules (`python x.py`, `python -m x`) are not
+detected at all.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Interpreter(msgspec.Struct, frozen=True):
-    """The options of an interpreter that matter before its script; letters may be bundled."""
+    """Options of an interpreter that matter before its script; letters may be bundled."""
 
     code: str
-    """Letters of options with code,"""
+    """Letters of options with code."""
     long: str = ""
-    """and long ones."""
+    """Long options with code."""
     valued: str = ""
     """Letters of options with a value: the rest of the word, or the next word."""
     attached: str = ""
@@ -137,7 +138,7 @@ _HARMLESS: Final = frozenset(
 
 
 class _GitLaunchOptions(msgspec.Struct, frozen=True):
-    """The options by which a command of git starts a program; git accepts their beginnings."""
+    """Options by which a git command starts a program; git accepts their prefixes."""
 
     letters: str = ""
     long: str = ""

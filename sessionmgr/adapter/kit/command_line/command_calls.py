@@ -1,9 +1,8 @@
-"""The commands that a shell line or an argv starts, including those by way of prefix commands.
+"""The commands that a shell line or an argv starts, including those started by prefix commands.
 
-A line that a shell would expand, group or redefine is refused (`NotPlainError`), because it can be
-any command. A command that starts others in an unknown way, or runs code from an argument
-(`python3 -c`), is marked so. Programs that run files (`make`, `python3 x.py`) count as plain
-commands.
+A line that a shell would expand, group or redefine is refused (`NotSimpleError`), because it can be
+any command. A command that starts others in an unknown way, or runs code from an argument (`python3
+-c`), is marked so. Programs that run files (`make`, `python3 x.py`) count as plain commands.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ CommandWords: TypeAlias = tuple[str | None, ...]
 
 
 class CommandCall(msgspec.Struct, frozen=True):
-    """One command of a line, and the commands that it starts."""
+    """Command of a line, and the commands that it starts."""
 
     words: CommandWords
     exact: bool
@@ -84,7 +83,7 @@ def commands_of_line(line: str) -> list[CommandCall]:
     """Return the commands of a shell line.
 
     Raises:
-        NotPlainError: They cannot be determined.
+        NotSimpleError: The commands cannot be determined.
     """
     one_line = "\n" not in line.strip("\n")
     return [
@@ -101,10 +100,10 @@ def command_of_argv(argv: Sequence[str]) -> CommandCall:
     """Return the command of an argv, in which no shell expands a word.
 
     Raises:
-        NotPlainError: It is empty.
+        NotSimpleError: The argv is empty.
     """
     if not argv:
-        raise NotSimpleError("it holds no command")
+        raise NotSimpleError("it contains no command")
     return _command_call(tuple(argv), exact=True)
 
 
@@ -205,7 +204,7 @@ def _inner_commands(words: CommandWords) -> list[CommandWords]:
     """Return the commands that a command's arguments start.
 
     Raises:
-        NotPlainError: They cannot be determined.
+        NotSimpleError: The commands cannot be determined.
     """
     first = words[0]
     if first is None or not _NAME.fullmatch(first):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PrefixSyntax(msgspec.Struct, frozen=True):
-    """The syntax of one of them: its flags, its options with a value, and positional arguments."""
+    """Syntax of a prefix command: its flags, its options with a value, and positional arguments."""
 
     flags: str = ""
     valued: str = ""
@@ -25,7 +25,7 @@ class PrefixSyntax(msgspec.Struct, frozen=True):
         """Return the index of the command that it would start; None if it starts none.
 
         Raises:
-            NotPlainError: The command cannot be determined.
+            NotSimpleError: The command cannot be determined.
         """
         flags, valued = self.flags.split(), self.valued.split()
         at, positional = 1, self.positional
@@ -99,7 +99,7 @@ OPAQUE: Final = frozenset(
     "trace-cmd trickle tsocks ttyrec uclampset uftrace uname26 unbuffer unshare valgrind vipe "
     "watch watchexec winpty x-terminal-emulator x86_64 xinit xterm xvfb-run zrun".split()
 )
-"""Programs that also start others, but with a syntax that is not known here."""
+"""Programs that also start others, but whose syntax this module does not know."""
 MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
 """Multi-call binaries: the name of the call selects the program."""
 LAUNCHER_COMMANDS: Final = frozenset({*PREFIX_COMMANDS, *SHELLS, *OPAQUE, "find"})
@@ -120,7 +120,7 @@ RUNNERS: Final = {
 
 
 def runner_command_indexes(name: str, words: Sequence[str]) -> list[int]:
-    """Return where a command may begin that a runner starts; its options are not known here."""
+    """Return the indexes at which a runner's command may begin; its options are not known."""
     after = RUNNERS[name].split()
     begin = next((at for at, word in enumerate(words) if word in after), None) if after else 0
     if begin is None:
@@ -129,7 +129,7 @@ def runner_command_indexes(name: str, words: Sequence[str]) -> list[int]:
 
 
 class LaunchArguments(msgspec.Struct, frozen=True):
-    """The arguments that make a program start another one."""
+    """Arguments that make a program start another one."""
 
     long: str = ""
     """Long options; GNU programs accept any prefix of one, so prefixes match too."""
@@ -177,7 +177,7 @@ LAUNCH_ARGUMENTS: Final = {
     "tcpdump": LaunchArguments("--postrotate-command", "z"),
     "zip": LaunchArguments("--unzip-command", "T"),
 }
-"""They start another program only if one of their arguments names it."""
+"""Programs that start another program only if one of their arguments names it."""
 
 
 def launch_argument(names: Iterable[str], words: Sequence[str]) -> str | None:
@@ -189,7 +189,7 @@ def launch_argument(names: Iterable[str], words: Sequence[str]) -> str | None:
 
 
 def is_opaque_command(name: str) -> bool:
-    """Return whether the program that it would start cannot be determined."""
+    """Whether it cannot be determined which program a command would start."""
     return name in OPAQUE or name.startswith(("ld-linux", "ld-musl", "ld.so"))
 
 
@@ -197,7 +197,7 @@ def shell_script_index(name: str, words: Sequence[str], *, login: bool = False) 
     """Return the index of the script in a shell's call; `login` allows reading the user's profile.
 
     Raises:
-        NotPlainError: Its commands come from elsewhere, or its options change them.
+        NotSimpleError: The shell reads commands from elsewhere, or its options change them.
     """
     for at, word in enumerate(words[1:], 1):
         letters = word[1:]

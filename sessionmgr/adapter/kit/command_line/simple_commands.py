@@ -1,7 +1,8 @@
-"""A script that is no more than plain commands, and how it is written anew.
+"""Scripts that consist of plain commands alone, and their rewriting for a shell.
 
-Only such a script can be held against lists of commands. What was checked is what runs: the shell
-is given the text that is made here, in which every word is quoted and every command is a path.
+Only such a script can be checked against lists of commands. The shell executes exactly what was
+checked: it receives the text that is produced here, in which every word is quoted and every command
+is a path.
 """
 
 from __future__ import annotations
@@ -33,33 +34,33 @@ _PLAIN_GLOB: Final = re.compile(r"[\w./*?@%+=:,\[\]!^-]+", re.ASCII)
 
 
 class Redirection(msgspec.Struct, frozen=True):
-    """From where a command reads, or where it writes."""
+    """Redirection: the file from which a command reads, or to which it writes."""
 
     number: str
     operator: str
     target: ShellWord
 
     def text(self) -> str:
-        """Return it as a shell reads it."""
+        """Return the redirection in shell syntax."""
         return f"{self.number}{self.operator}{shell_word(self.target)}"
 
 
 class SimpleCommand(msgspec.Struct, frozen=True):
-    """One command with its redirections."""
+    """Command with its redirections."""
 
     words: tuple[ShellWord, ...]
     redirections: tuple[Redirection, ...] = ()
 
 
 Script: TypeAlias = list[SimpleCommand | str]
-"""Commands, and what stands between them."""
+"""Commands, and the operators between them."""
 
 
 def read_script(text: str) -> Script:
-    """Return the plain commands of a script, and what joins them.
+    """Return the plain commands of a script, and the operators between them.
 
     Raises:
-        NotPlainError: It is more than that.
+        NotSimpleError: The script contains anything else.
     """
     script: Script = []
     words: list[ShellWord] = []
@@ -75,15 +76,15 @@ def read_script(text: str) -> Script:
             script.append(token.text)
     _end_command(script, words, redirections)
     if not any(isinstance(each, SimpleCommand) for each in script):
-        raise NotSimpleError("it holds no command")
+        raise NotSimpleError("it contains no command")
     return script
 
 
 def shell_word(word: ShellWord) -> str:
-    """Return a word as a shell reads it: quoted, unless it asks for files of such names.
+    """Return a word in shell syntax: quoted, unless it is a file name pattern.
 
     Raises:
-        NotPlainError: It asks for files, and is partly quoted.
+        NotSimpleError: The word is a pattern that is partly quoted.
     """
     if not word.glob:
         return shlex.quote(word.text)
@@ -118,7 +119,7 @@ def _join_redirections(
             yield token
             at += 1
         else:
-            raise NotSimpleError(f"it holds {token.text}")
+            raise NotSimpleError(f"it contains {token.text}")
 
 
 def _redirects(token: ShellWord | ShellOperator | None, *, joined: bool) -> bool:
@@ -131,9 +132,9 @@ def _redirection(
     number: str, operator: str, target: ShellWord | ShellOperator | None
 ) -> Redirection:
     if not isinstance(target, ShellWord) or target.glob:
-        raise NotSimpleError(f"{operator} wants the name of one file after it")
+        raise NotSimpleError(f"{operator} needs one file name after it")
     if operator in {">&", "<&"} and not (target.raw.isdecimal() or target.raw == "-"):
-        raise NotSimpleError(f"{operator} wants a number after it")
+        raise NotSimpleError(f"{operator} needs a number after it")
     return Redirection(number, operator, target)
 
 
@@ -141,7 +142,7 @@ def _end_command(script: Script, words: list[ShellWord], redirections: list[Redi
     if words:
         first = words[0]
         if not first.quoted and first.text in RESERVED:
-            raise NotSimpleError(f"it holds the reserved word {first.text}")
+            raise NotSimpleError(f"it contains the reserved word {first.text}")
         if _ASSIGNMENT.match(first.raw):
             raise NotSimpleError(f"{first.raw} changes what the commands find")
         if first.glob:

@@ -1,7 +1,7 @@
-"""Splits a line into words like a POSIX shell: quotes and backslashes only.
+"""Tokenizer that splits a line into words like a POSIX shell: quotes and backslashes only.
 
-In an argv, every other character means itself. In a script, operators separate words, and
-anything that a shell would expand is refused.
+In an argv, every other character means itself. In a script, operators separate words, and anything
+that a shell would expand is refused.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SHELL_SYNTAX: Final = re.compile(
 
 
 class NotSimpleError(ValueError):
-    """A script that is not just a sequence of commands, or not a script at all."""
+    """A script is not just a sequence of commands, or not a script at all."""
 
 
 class ShellNeededError(NotSimpleError):
-    """An argv with an operator that only a shell understands."""
+    """An argv contains an operator that only a shell understands."""
 
     def __init__(self, operator: str) -> None:
         named = "a line break between commands" if operator == "\n" else f"the unquoted {operator}"
@@ -51,7 +51,7 @@ class ShellNeededError(NotSimpleError):
 
 
 class ShellWord(msgspec.Struct, frozen=True):
-    """A word without its quotes; `raw` is its source text."""
+    """Word without its quotes; `raw` is its source text."""
 
     text: str
     raw: str
@@ -65,17 +65,17 @@ class ShellWord(msgspec.Struct, frozen=True):
 
 
 class ShellOperator(msgspec.Struct, frozen=True):
-    """An operator between words; `joined`: no blank separates it from the word before."""
+    """Operator between words; `joined`: no blank separates it from the word before."""
 
     text: str
     joined: bool = False
 
 
 def split_argv(text: str) -> list[str]:
-    """Return the argv that `text` is.
+    """Return the words of `text` as an argv.
 
     Raises:
-        NotPlainError: A quote is not closed.
+        NotSimpleError: A quote is not closed.
     """
     return [
         each.text for each in _Tokenizer(text, script=False).read() if isinstance(each, ShellWord)
@@ -83,11 +83,11 @@ def split_argv(text: str) -> list[str]:
 
 
 def plain_argv(text: str) -> list[str]:
-    """Return the argv that `text` is, unless a shell would read it differently.
+    """Return the words of `text` as an argv, unless a shell would read the text differently.
 
     Raises:
-        ShellNeededError: It has an unquoted shell operator.
-        NotPlainError: A quote is not closed.
+        ShellNeededError: The text has an unquoted shell operator.
+        NotSimpleError: A quote is not closed.
     """
     if len(text) > LONGEST:
         why = f"it has {len(text):,} characters; a command may have at most {LONGEST:,}"
@@ -103,7 +103,7 @@ def tokenize(text: str) -> list[ShellWord | ShellOperator]:
     """Return the words and operators of a script.
 
     Raises:
-        NotPlainError: It contains something that a shell would expand.
+        NotSimpleError: The script contains something that a shell would expand.
     """
     return list(_Tokenizer(text, script=True).read())
 
@@ -116,7 +116,7 @@ class _Tokenizer:
         self._blanks = _BLANKS_IN_SCRIPT if script else _BLANKS_IN_ARGV
         self._plain = _PLAIN_IN_SCRIPT if script else _PLAIN_IN_ARGV
         self.operator: str | None = None
-        """Return the first part of an argv that a shell would interpret."""
+        """The first part of an argv that a shell would interpret."""
 
     def read(self) -> Iterator[ShellWord | ShellOperator]:
         joined = False

@@ -240,8 +240,8 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
     (tmp_path / "large.png").write_bytes(PNG + bytes(MAX_IMAGE_BYTES))
     refused: dict[str, tuple[dict[str, Json], str]] = {
         "nowhere": ({"images": ["nowhere.png"]}, f"{tmp_path}/nowhere.png cannot be read: "),
-        "fake": ({"images": ["fake.png"]}, "fake.png is no PNG, JPEG, GIF or WebP"),
-        "large": ({"images": ["large.png"]}, f"{tmp_path}/large.png has more than 20 MB"),
+        "fake": ({"images": ["fake.png"]}, "fake.png is not a PNG, JPEG, GIF or WebP image"),
+        "large": ({"images": ["large.png"]}, f"{tmp_path}/large.png is larger than 20 MB"),
         "home": ({"home": "none"}, "options.home: there is no directory none"),
     }
     for wishes, words in refused.values():

@@ -28,7 +28,7 @@ import pytest
 import trio
 
 from tests.mutants.changes import SourceChange, changes
-from tests.mutants.reach import ROOT, TestReach, digest_of
+from tests.mutants.reach import ROOT, LineReach, digest_of
 from tests.mutants.run import FAILED, run
 
 UNDER: Final = {
@@ -116,7 +116,7 @@ class PackageCopy:
 
 
 async def judge(
-    copy: PackageCopy, drawn: DrawnMutant, reach: TestReach, first: Sequence[str], most: float
+    copy: PackageCopy, drawn: DrawnMutant, reach: LineReach, first: Sequence[str], most: float
 ) -> bool:
     """Say of a mutant whether tests notice it, of those that take `most` seconds in all."""
     began = time.monotonic()
@@ -162,7 +162,7 @@ def exists(test: str) -> bool:
 
 
 async def judge_all(
-    chosen: Sequence[DrawnMutant], reach: TestReach, first: Sequence[str], most: float
+    chosen: Sequence[DrawnMutant], reach: LineReach, first: Sequence[str], most: float
 ) -> int:
     """Judge one after the other; return how many survive."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
@@ -192,9 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = random.Random(options.seed).sample(known, min(options.count, len(known)))
     share, of = map(int, options.share.split("/"))
     chosen = chosen[share - 1 :: of]
-    reach = TestReach({}, {})
+    reach = LineReach({}, {})
     if options.reach is not None:
-        reach = msgspec.json.decode(options.reach.read_bytes(), type=TestReach)
+        reach = msgspec.json.decode(options.reach.read_bytes(), type=LineReach)
     survivors = trio.run(judge_all, chosen, reach, options.first, options.most)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
     return 1 if survivors else 0

@@ -34,7 +34,7 @@ class CoveredLines(msgspec.Struct, frozen=True):
     of: dict[int, list[int]]
 
 
-class TestReach(msgspec.Struct, frozen=True):
+class LineReach(msgspec.Struct, frozen=True):
     """For each module, by its path, which tests come into each of its functions and lines.
 
     Only tests that have passed are in it.
@@ -106,7 +106,7 @@ def functions(source: str) -> Iterator[tuple[str, range]]:
     return within(ast.parse(source), "")
 
 
-def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> TestReach:
+def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> LineReach:
     """Say which of the tests whose times are known reach what."""
     of: dict[str, dict[str, list[str]]] = {}
     lines_of: dict[str, CoveredLines] = {}
@@ -128,7 +128,7 @@ def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path)
         }
         reached = {line: tests for line, tests in tests_of.items() if tests}
         lines_of[path.as_posix()] = CoveredLines(digest_of(source), reached)
-    return TestReach(of, seconds, list(seconds), lines_of)
+    return LineReach(of, seconds, list(seconds), lines_of)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The benchmarks' own logic, as values; and that they run. No bound is judged here."""
+"""The benchmarks' own logic, and smoke runs of every suite. No bound is judged here."""
 
 import io
 import json
@@ -56,7 +56,7 @@ def rounds(*pairs: tuple[float, float]) -> list[Samples]:
 
 
 def test_a_ratio_is_taken_in_each_round_and_the_median_of_them_is_judged() -> None:
-    # Medians of the figures alone would be 4 / 4; one round was slow for both.
+    # The medians of the figures alone give 4 / 4: one round was slow for both.
     result = judge(GOAL, rounds((1.0, 2.0), (4.0, 4.0), (40.0, 80.0)))
     assert result.ratios == (0.5, 1.0, 0.5)
     assert result.score is not None
@@ -407,7 +407,7 @@ def test_what_is_not_installed_is_said_with_how_to_install_it(
 async def test_each_round_runs_everybody_and_every_other_one_backwards() -> None:
     said = io.StringIO()
     both = [Contestant(name, f"benchmarks.otp.raw_trio:{name}") for name in ("nursery", "cancel")]
-    # Smoke for the effort alone: the order is what is tested, so one at a time.
+    # A smoke run for its clean-up alone; the order matters here, so one at a time.
     stage = Rounds(both, rounds=2, smoke=True, progress=said, at_once=1)
     await stage.run()
     order = [line.split()[-1] for line in said.getvalue().splitlines() if "done" not in line]

@@ -1,4 +1,4 @@
-"""What is true of the whole house: typed, documented, trio only, and no room misused."""
+"""Conventions of the whole tree: types, docstrings, imports, names and words."""
 
 import ast
 import importlib

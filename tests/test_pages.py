@@ -1,4 +1,4 @@
-"""The pages are right: programs run, settings are settings, links lead somewhere."""
+"""The pages: programs run, settings are valid, links and anchors exist."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_json_is_jobs_or_one_value(block: Block) -> None:
     if '"id"' in lines[0]:
         for line in lines:
             values = json.loads(line)
-            values.pop("deadline", None)  # in files it may have a unit
+            values.pop("deadline", None)  # files may contain a unit
             assert msgspec.convert(values, Job).prompt
     else:
         json.loads(block.text)
@@ -127,7 +127,7 @@ for line in sys.stdin:
 
 
 def test_every_block_has_a_known_language() -> None:
-    # `py` is an excerpt of a file, which a test of its page looks for there.
+    # A block marked `py` is an excerpt of a file; a test of its page looks for it there.
     known = {"python", "py", "text", "sh", "console", "json", "toml", "mermaid"}
     fences = re.compile(r"^```(\S*)\n.*?^```$", re.MULTILINE | re.DOTALL)
     found = {(page, language) for page in pages() for language in fences.findall(text_of(page))}
@@ -176,7 +176,7 @@ def anchors(page: str) -> set[str]:
 
 
 def links(page: str) -> list[tuple[str, str]]:
-    """Return the paths in the repository, and the anchors, to which a page links."""
+    """Return the paths in the repository, and the anchors, that a page links to."""
     found: list[tuple[str, str]] = []
     for target in LINK.findall(prose(page)):
         if "://" not in target:

@@ -1,4 +1,4 @@
-"""What random mutants are made of: each change is one mistake, and still Python."""
+"""Random mutants: each change is one mistake and leaves valid Python."""
 
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from tests.mutants.reach import CoveredLines, LineReach, digest_of, functions
 
 
 def made_of(source: str) -> list[str]:
-    return [each.made_in(source) for each in changes(source)]
+    return [each.apply_to(source) for each in changes(source)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_all_changes_of_the_present_sources_are_python(package: ModuleType) -> N
         found = changes(source)
         drawn += len(found)
         for change in found[::25]:
-            made = change.made_in(source)
+            made = change.apply_to(source)
             assert made != source
             compile(made, str(path), "exec")
     assert drawn > 1000

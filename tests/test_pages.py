@@ -111,13 +111,13 @@ def test_shell_commands_are_commands(block: Block) -> None:
     program = """
 import shlex, sys
 from sessionmgr.cli.parser import Parser
-from sessionmgr.cli.verb_table import VERBS, load
+from sessionmgr.cli.verb_table import VERBS, load_verb
 
 for line in sys.stdin:
     words = shlex.split(line, comments=True)
     if words[:1] == ["sessionmgr"]:
         parser = Parser("sessionmgr", "")
-        load(VERBS[words[1]]).add_arguments(parser)
+        load_verb(VERBS[words[1]]).add_arguments(parser)
         parser.add_global_flags()
         parser.parse_intermixed_args(words[2:])
 """
@@ -225,7 +225,7 @@ def test_the_packages_of_the_picture_are_those_that_there_are_and_each_is_explai
         if (path / "__init__.py").exists() or path.suffix == ".py"
     }
     named = {each for row in layers() for each in row}
-    assert named == there - {"__init__", "__main__", "names"}
+    assert named == there - {"__init__", "__main__", "lazy_exports"}
     map_ = text_of("README.md").partition("| package | contents |")[2].partition("\n## ")[0]
     explained = set(
         re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", map_, re.MULTILINE)))

@@ -27,11 +27,11 @@ CONTESTANTS: Final = (
     _ours("hop", "pipeline:pipe", 1),
     *_others(WIRE, "node.readline"),
     Contestant("sdk.shape", "benchmarks.manager.sdk:shape", runtime=ThisPython("anyio")),
-    _ours("whole", "whole:through_sqlite", 1),
-    _ours("whole_100", "whole:through_sqlite", 100),
-    *(_ours(f"underway_{size}", "whole:underway", size) for size in (1, 100)),
-    _ours("unheard", "whole:unheard", 1),
-    _ours("memory_store", "whole:through_memory", 1),
+    _ours("whole", "end_to_end:through_sqlite", 1),
+    _ours("whole_100", "end_to_end:through_sqlite", 100),
+    *(_ours(f"underway_{size}", "end_to_end:underway", size) for size in (1, 100)),
+    _ours("unheard", "end_to_end:unheard", 1),
+    _ours("memory_store", "end_to_end:through_memory", 1),
     _ours("followers", "fan_out:followers"),
     _ours("one_by_one", "fan_out:one_by_one"),
     *_others(OTP, "trio.item", "trio.nursery"),
@@ -40,7 +40,7 @@ CONTESTANTS: Final = (
     Contestant("asyncio.line", "benchmarks.manager.latency:readline_json"),
     Contestant("floor.line", "benchmarks.manager.latency:floor"),
     _ours("stored_line", "latency:through_sqlite"),
-    *(_ours(f"events_{size}", "whole:through_sqlite", 1, size) for size in EVENTS),
+    *(_ours(f"events_{size}", "end_to_end:through_sqlite", 1, size) for size in EVENTS),
     *(
         Contestant(f"bare.rows_{size}", "benchmarks.manager.bare:executemany", (str(size),))
         for size in EVENTS

@@ -88,7 +88,7 @@ def _rounds(text: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for and return the exit status."""
+    """Run the command line and return the exit status."""
     described = parser()
     asked = described.parse_args(arguments)
     try:
@@ -109,10 +109,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) -> int:
-    """Measure the suites, print what was found and return the exit status."""
+    """Measure the suites, print the results and return the exit status."""
     goals = [goal for suite in suites for goal in suite.goals]
     notes = list(dict.fromkeys(note for suite in suites if suite.goals for note in suite.notes))
-    at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
+    at_once = os.cpu_count() or 1 if smoke else 1  # only smoke runs may run in parallel
     stage = Rounds(cast(suites), rounds, smoke, sys.stderr, at_once)
     stopped = False
     try:

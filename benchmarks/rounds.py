@@ -1,8 +1,7 @@
-"""Where contestants take turns, each in a fresh process.
+"""Rounds of contestants, each in a fresh process.
 
-A round measures every contestant once, so that its ratios compare what ran
-within the same minutes; every other round goes backwards, so that nobody
-profits from always coming first.
+A round measures every contestant once, so that its ratios compare runs of the same minutes. Every
+other round is reversed, so that no contestant always comes first.
 """
 
 import json
@@ -21,12 +20,12 @@ from benchmarks.goal import Figure, Goal, GoalResult, Samples, Verdict, judge
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PATIENCE: Final = 300.0
-"""Seconds that one contestant may take once."""
+"""Time limit in seconds for one measurement of a contestant."""
 
 
 @dataclass(slots=True)
 class Rounds:
-    """The contestants, what they measured, and who could not take part."""
+    """All contestants, their measurements, and the reasons of those that could not run."""
 
     contestants: Sequence[Contestant]
     rounds: int
@@ -60,7 +59,7 @@ class Rounds:
             self.progress.write("\r\033[K")
 
     def results(self, goals: Sequence[Goal]) -> list[GoalResult]:
-        """Judge the goals by what was measured."""
+        """Judge the goals by the measurements."""
         return [self._result(goal) for goal in goals]
 
     def _result(self, goal: Goal) -> GoalResult:

@@ -328,10 +328,10 @@ async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     measured = BenchFleet(sessions=3, pieces=4)
-    told: list[str] = []
+    sent: list[str] = []
 
     def tell(piece: str) -> None:
-        told.append(piece)
+        sent.append(piece)
         assert not measured.over.is_set()
         measured.hear(piece)
 
@@ -339,7 +339,7 @@ async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(
         for number in range(measured.sessions):
             nursery.start_soon(measured.source, number, tell)
             measured.ready()
-    assert len(told) == 3 * 4
+    assert len(sent) == 3 * 4
     assert measured.figures().keys() == {"event", "p50", "p99"}
 
 

@@ -1,4 +1,4 @@
-"""claude-agent-sdk on the same turns: on asyncio, in an interpreter of its own."""
+"""claude-agent-sdk with the same turns, on asyncio, in an interpreter of its own."""
 
 import asyncio  # noqa: TID251  # a contestant
 from importlib import import_module
@@ -11,7 +11,7 @@ from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
 
-def _sdk() -> Any:  # it need not be installed where this is checked
+def _sdk() -> Any:  # the type checkers' environment may lack it
     return cast("Any", import_module("claude_agent_sdk"))
 
 
@@ -44,7 +44,7 @@ async def _until_text(client: Any, kind: type) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a client that is connected; ms."""
+    """Run prompts in a connected client; ms."""
     return asyncio.run(_turns(effort))
 
 
@@ -74,7 +74,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         sdk, laps = _sdk(), Laps()
@@ -89,7 +89,7 @@ def one_shots(effort: Effort) -> Figures:
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         sdk, pieces = _sdk(), effort.operations(PIECES)

@@ -1,4 +1,4 @@
-"""Where contestants meet Claude Code."""
+"""The environment of Claude Code contestants."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from benchmarks.agent_setup import AgentSetup
 
 @contextmanager
 def set_scene() -> Generator[AgentSetup]:
-    """Serve a model, and make a home that holds nothing."""
+    """Serve a model, and create an empty home."""
     with agent_setup.set_up_agent("claude", _environment) as scene:
         yield scene
 

@@ -1,4 +1,4 @@
-"""Claude Code through a manager, with its record on disk."""
+"""Claude Code through a manager with a store on disk."""
 
 import gc
 import tempfile
@@ -25,7 +25,7 @@ AT_ONCE: Final = 5
 
 
 class ClaudeBench:
-    """A manager that has Claude Code."""
+    """A manager with Claude Code."""
 
     def __init__(self, scene: AgentSetup, manager_session: SessionHandle) -> None:
         self._scene = scene
@@ -37,7 +37,7 @@ class ClaudeBench:
         return await self.session.submit(prompt, options=given)
 
     async def turn(self, prompt: str = HI, **options: Json) -> None:
-        """See a run to its end."""
+        """Run a prompt to its end."""
         run = await self.submit(prompt, **options)
         result = await run.result()
         assert result.status is RunStatus.COMPLETED, result.failure
@@ -68,7 +68,7 @@ async def _until(run: RunHandle, kind: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a child that is kept; ms."""
+    """Run prompts in a child that is kept; ms."""
     return trio.run(_turns, effort)
 
 
@@ -104,7 +104,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         laps = Laps()
@@ -119,7 +119,7 @@ def one_shots(effort: Effort) -> Figures:
 
 
 async def _read_pieces(run: RunHandle) -> int:
-    """Read a run's events to their end, and return how many pieces of text there were."""
+    """Read a run's events to their end, and return the number of pieces of text."""
     pieces = 0
     async for event in run:
         pieces += event.type == "message_streamed"
@@ -129,7 +129,7 @@ async def _read_pieces(run: RunHandle) -> int:
 
 
 def stream(effort: Effort) -> Figures:
-    """Read a long text, event by event; CPU of our process, in µs for each piece."""
+    """Read a long text, event by event; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
@@ -148,13 +148,13 @@ def stream(effort: Effort) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh sessions whose children are kept, on our side."""
+    """Measure our memory per session whose child is kept."""
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
         async with standing(1 + count) as (warm, *others):
             await warm.turn()
-            await warm.turn(keep=False)  # its child is gone
+            await warm.turn(keep=False)  # its child has ended
             gc.collect()
             before = rss_kib()
             for stand in others:

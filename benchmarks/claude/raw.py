@@ -1,4 +1,4 @@
-"""Claude Code driven as simply as it can be: a child, a line for each message, and json."""
+"""Claude Code driven in the simplest way: a child, a line per message, and json."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ INTERRUPT: Final = {
 
 
 class RawClaude:
-    """One Claude Code, and its lines."""
+    """A Claude Code process and its lines."""
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process
@@ -49,7 +49,7 @@ class RawClaude:
         return await anext(self._lines)
 
     async def until(self, kind: str, **fields: str) -> int:
-        """Hear it out until this is said; return how much was said."""
+        """Read until this message; return how many messages were read."""
         heard = 0
         while True:
             heard += 1
@@ -65,7 +65,7 @@ class RawClaude:
         return await self.until("system", subtype="session_state_changed", state="idle")
 
     async def text(self) -> None:
-        """Hear it out until it is in a text: before that, an interrupt leaves nothing to tell."""
+        """Read until a text streams: before that, an interrupt stores no partial text."""
         while (await self.hear()).get("event", {}).get("type") != "content_block_delta":
             pass
 
@@ -82,7 +82,7 @@ class RawClaude:
 async def child(
     scene: AgentSetup, *arguments: str, is_talked_to: bool = True
 ) -> AsyncGenerator[RawClaude, None]:
-    """Start one, and end it."""
+    """Start a process, and end it with the block."""
     process = await trio.lowlevel.open_process(
         [scene.program, *FLAGS, *arguments],
         stdin=subprocess.PIPE if is_talked_to else subprocess.DEVNULL,
@@ -102,7 +102,7 @@ async def child(
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a child that is there; ms."""
+    """Run prompts in a running child; ms."""
     return trio.run(_turns, effort)
 
 
@@ -136,7 +136,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         laps = Laps()
@@ -151,7 +151,7 @@ def one_shots(effort: Effort) -> Figures:
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)

@@ -1,4 +1,4 @@
-"""What the adapter of Claude Code may cost: against its program driven raw, and another SDK."""
+"""Goals of the adapter of Claude Code, against its program driven raw and another SDK."""
 
 from typing import Final
 

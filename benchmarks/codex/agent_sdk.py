@@ -1,4 +1,4 @@
-"""The package openai-codex on the same turns: on asyncio, in an interpreter of its own."""
+"""openai-codex with the same turns, on asyncio, in an interpreter of its own."""
 
 import asyncio  # noqa: TID251  # a contestant
 import time
@@ -12,7 +12,7 @@ from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
 
-def _sdk() -> Any:  # it need not be installed where this is checked
+def _sdk() -> Any:  # the type checkers' environment may lack it
     return cast("Any", import_module("openai_codex"))
 
 
@@ -31,7 +31,7 @@ async def _until(turn: Any, method: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered, from the start of a server and in a thread that is there; ms."""
+    """Run prompts, from the start of a server and in an existing thread; ms."""
     return asyncio.run(_turns(effort))
 
 
@@ -72,7 +72,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         sdk, pieces = _sdk(), effort.operations(PIECES)

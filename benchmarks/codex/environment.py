@@ -1,4 +1,4 @@
-"""Where contestants meet Codex."""
+"""The environment of Codex contestants."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ enabled = false
 
 @contextmanager
 def set_scene() -> Generator[AgentSetup]:
-    """Serve a model, and make a home in which Codex is told of it."""
+    """Serve a model, and create a home whose configuration names it."""
     with agent_setup.set_up_agent("codex", _environment) as scene:
         yield scene
 

@@ -1,4 +1,4 @@
-"""Codex through a manager, with its record on disk."""
+"""Codex through a manager with a store on disk."""
 
 import os
 import tempfile
@@ -25,7 +25,7 @@ IN_A_TOOL: Final = scripted(
 
 
 class CodexBench:
-    """A manager that has Codex."""
+    """A manager with Codex."""
 
     def __init__(self, scene: AgentSetup, manager: Manager) -> None:
         self._scene = scene
@@ -40,13 +40,13 @@ class CodexBench:
     async def submit(
         self, session: SessionHandle, prompt: str = HI, env: Mapping[str, str] | None = None
     ) -> RunHandle:
-        """Start a run; another environment takes another server."""
+        """Start a run; another environment needs another server."""
         return await session.submit(
             prompt, options={"command": [self._scene.program]}, env=env or {}
         )
 
     async def turn(self, session: SessionHandle, prompt: str = HI) -> None:
-        """See a run to its end."""
+        """Run a prompt to its end."""
         result = await (await self.submit(session, prompt)).result()
         assert result.status is RunStatus.COMPLETED, result.failure
 
@@ -68,7 +68,7 @@ async def _until(run: RunHandle, kind: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered, from the start of a server and in a session that is there; ms."""
+    """Run prompts, from the start of a server and in an existing session; ms."""
     return trio.run(_turns, effort)
 
 
@@ -106,7 +106,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 async def _read_pieces(run: RunHandle) -> int:
-    """Read a run's events to their end, and return how many pieces of text there were."""
+    """Read a run's events to their end, and return the number of pieces of text."""
     pieces = 0
     async for event in run:
         pieces += event.type == "message_streamed"
@@ -116,7 +116,7 @@ async def _read_pieces(run: RunHandle) -> int:
 
 
 def stream(effort: Effort) -> Figures:
-    """Read a long text, event by event; CPU of our process, in µs for each piece."""
+    """Read a long text, event by event; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
@@ -136,7 +136,7 @@ def stream(effort: Effort) -> Figures:
 
 
 def many(effort: Effort) -> Figures:
-    """Have a turn taken by each of many sessions at once: memory of a thread, and ms for all."""
+    """Run a turn in each of many sessions at once: memory of a thread, and ms for all."""
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)

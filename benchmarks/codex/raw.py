@@ -1,4 +1,4 @@
-"""Codex's app-server driven as simply as it can be: a child, a line for each message, and json."""
+"""Codex's app-server driven in the simplest way: a child, a line per message, and json."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ CLIENT: Final = {"clientInfo": {"name": "benchmark", "version": "1"}}
 
 
 class RawAppServer:
-    """One app-server, and its lines."""
+    """An app-server process and its lines."""
 
     def __init__(self, process: trio.Process) -> None:
         self.pid: Final = process.pid
@@ -53,7 +53,7 @@ class RawAppServer:
         return str((await self.ask("turn/start", threadId=thread, input=given))["turn"]["id"])
 
     async def until(self, method: str) -> None:
-        """Hear it out until this is said."""
+        """Read until this message."""
         while (await anext(self._lines)).get("method") != method:
             pass
 
@@ -72,7 +72,7 @@ class RawAppServer:
 
 @asynccontextmanager
 async def server(scene: AgentSetup) -> AsyncGenerator[RawAppServer, None]:
-    """Start one, and end it."""
+    """Start a process, and end it with the block."""
     process = await trio.lowlevel.open_process(
         [scene.program, "app-server"],
         stdin=subprocess.PIPE,
@@ -95,7 +95,7 @@ async def server(scene: AgentSetup) -> AsyncGenerator[RawAppServer, None]:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered, from the start of a server and in a thread that is there; ms."""
+    """Run prompts, from the start of a server and in an existing thread; ms."""
     return trio.run(_turns, effort)
 
 
@@ -131,7 +131,7 @@ async def _turns(effort: Effort) -> Figures:
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
@@ -151,13 +151,13 @@ def stream(effort: Effort) -> Figures:
 
 
 def many(effort: Effort) -> Figures:
-    """Have a turn taken by each of many servers at once: memory of a server, and ms for all."""
+    """Run a turn on each of many servers at once: memory of a server, and ms for all."""
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
         with set_scene() as scene:
             async with server(scene):
-                pass  # what a first one writes into its home is written
+                pass  # the first process writes the files of its home
             laps = Laps()
             async with AsyncExitStack() as stack:
                 with laps.lap():

@@ -1,4 +1,4 @@
-"""The fleet in a manager, whose record is in SQLite: each session has one who iterates its run."""
+"""The fleet in a manager with SQLite: each session has one subscriber that iterates its run."""
 
 import time
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from sessionmgr.manager import Manager
 from sessionmgr.model import MessageStreamed, RunStarted
 
 LENGTH: Final = 299
-"""Bytes of the line in which a piece comes."""
+"""Bytes of the line of a piece."""
 SILENCE: Final = 0.5
 TIMES: Final = 30
 
 
 class PacedAdapter(ProviderAdapter):
-    """Tells what the fleet's sources have it tell, as an adapter does: by the read."""
+    """An adapter that sends the pieces of the fleet's sources by the read."""
 
     name: ClassVar[str] = "paced"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
@@ -41,7 +41,7 @@ def _telling(run: RunContext) -> Callable[[str], None]:
 
 
 def pieces(effort: Effort, sessions: int) -> Figures:
-    """Have as many sessions tell pieces, and follow each of them."""
+    """Send pieces in so many sessions, and follow each of them."""
     return trio.run(_main, fleet(effort, sessions))
 
 
@@ -64,7 +64,7 @@ async def _follow(manager: Manager, measured: BenchFleet, number: int) -> None:
 
 
 class RareAdapter(ProviderAdapter):
-    """Tells a piece after each silence."""
+    """An adapter that sends a piece after each silence."""
 
     name: ClassVar[str] = "rare"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
@@ -80,7 +80,7 @@ class RareAdapter(ProviderAdapter):
 
 
 def after_silence(effort: Effort) -> Figures:
-    """Take how late a piece is that comes after a silence, in the only session; ms."""
+    """Measure the delay of a piece after a silence, in the only session; ms."""
 
     async def main() -> Figures:
         async with managed(RareAdapter) as manager:

@@ -1,4 +1,4 @@
-"""What ships, in the shape in which it is used: many sessions, and one piece of text a read."""
+"""Goals of the product as it is used: many sessions, and one piece of text per read."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from benchmarks.suite import Suite
 
 SIZES: Final = (200, 20, 1)
 WINDOWS: Final = (25, 25, 0)
-"""Within how many ms the floor has a piece stored."""
+"""Upper limits in ms for the storing of a piece in the lower bound."""
 
 
 def _both(size: int) -> tuple[Contestant, ...]:

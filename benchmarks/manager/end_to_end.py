@@ -1,4 +1,4 @@
-"""The whole way: children, adapter, recorder, SQLite, and two subscribers for each session."""
+"""The whole path: children, adapter, recorder, SQLite, and two subscribers per session."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -24,7 +24,7 @@ SUBSCRIBERS: Final = 2
 async def managed(
     adapter: type[ProviderAdapter], *, sqlite: bool = True
 ) -> AsyncGenerator[Manager, None]:
-    """Open a manager with a store in a file, or in memory."""
+    """Open a manager with a store in a file or in memory."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         store = Path(directory, "store.db") if sqlite else None
         async with open_manager(adapters={adapter.name: adapter}, store=store) as manager:
@@ -32,12 +32,12 @@ async def managed(
 
 
 def through_sqlite(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
-    """Have as many sessions at once send so many events together, each followed by two."""
+    """Run sessions that send so many events together, with two subscribers each."""
     return trio.run(_main, effort, sessions, events, SUBSCRIBERS, True)
 
 
 def through_memory(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
-    """The same, kept in memory."""
+    """The same with a store in memory."""
     return trio.run(_main, effort, sessions, events, SUBSCRIBERS, False)
 
 
@@ -47,7 +47,7 @@ def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
 
 
 def underway(effort: Effort, sessions: int) -> Figures:
-    """Take what an event costs without what it takes to start and to end its session."""
+    """Measure an event without the start and the end of its session."""
     return trio.run(_underway, effort, sessions)
 
 
@@ -93,7 +93,7 @@ async def follow_text(manager: Manager, session_id: str, events: int) -> None:
     streamed, is_over = 0, False
     cursor = manager.subscribe(session_id)
     while not is_over:
-        # By the batch, as a close subscriber reads.
+        # By the batch, as a fast subscriber reads.
         names = [event.type for event in await cursor.batch()]
         streamed += names.count("message_streamed")
         is_over = not TERMINAL_TYPES.isdisjoint(names)

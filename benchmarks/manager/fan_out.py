@@ -1,4 +1,4 @@
-"""What one more subscriber costs for each event, where a hundred follow one session."""
+"""Cost per event of one more subscriber, of a hundred on one session."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -18,11 +18,11 @@ Follow: TypeAlias = Callable[[Manager, str], Awaitable[None]]
 FOLLOWERS: Final = 100
 EVENTS: Final = 10_000
 BATCH: Final = 220
-"""As many lines as one read of a pipe holds, when we are behind."""
+"""The number of lines in one read of a pipe when the reader is behind."""
 
 
 class StreamingAdapter(ProviderAdapter):
-    """Sends as many pieces of text as the prompt says, by the read, once it is let go."""
+    """An adapter that sends as many pieces as the prompt says, by the read, once it is released."""
 
     name: ClassVar[str] = "streaming"
     go: ClassVar[trio.Event]
@@ -41,12 +41,12 @@ class StreamingAdapter(ProviderAdapter):
 
 
 def followers(effort: Effort) -> Figures:
-    """Take what a hundred cost that read batches, without what it costs that there are events."""
+    """Measure a hundred subscribers that read batches, without the cost of the events."""
     return trio.run(_main, effort, _by_the_batch)
 
 
 def one_by_one(effort: Effort) -> Figures:
-    """The same, where each reads event by event."""
+    """The same with subscribers that read event by event."""
     return trio.run(_main, effort, _one_by_one)
 
 

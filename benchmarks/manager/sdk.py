@@ -1,8 +1,8 @@
-"""How an SDK for agents reads its child: each line through text, JSON, a generator and a channel.
+"""The reading path of an agent SDK: each line through text, JSON, a generator and a channel.
 
-The shape is that of claude-agent-sdk, on asyncio, written by ourselves: anyio decodes the chunks to
-text, a framer adds them up until they are JSON, a generator gives them to a memory stream of 100,
-and another one takes them out of it.
+The shape is that of claude-agent-sdk on asyncio, written again here: anyio decodes the chunks to
+text, a framer concatenates them until they are JSON, a generator passes them to a memory stream of
+100, and another one takes them out.
 """
 
 import json
@@ -40,7 +40,7 @@ class _Child(Protocol):
 
 
 class _Anyio(Protocol):
-    """What we use of anyio, which need not be installed where this is checked."""
+    """The used part of anyio, which the type checkers' environment may lack."""
 
     def run(self, function: Callable[[], Awaitable[Figures]], *, backend: str) -> Figures: ...
     async def open_process(self, command: list[str], *, stdout: int) -> _Child: ...
@@ -51,14 +51,14 @@ class _Anyio(Protocol):
 
 
 def shape(effort: Effort) -> Figures:
-    """Take a child's frames so."""
+    """Read a child's frames in this way."""
     anyio = cast("_Anyio", import_module("anyio"))
     return anyio.run(partial(_timed, anyio, effort), backend="asyncio")
 
 
 async def _timed(anyio: _Anyio, effort: Effort) -> Figures:
     lines = effort.operations(EVENTS)
-    await _once(anyio, max(lines // 10, 1), Stopwatch(cpu))  # warm
+    await _once(anyio, max(lines // 10, 1), Stopwatch(cpu))  # warm-up
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)
@@ -93,7 +93,7 @@ async def _frames(  # noqa: ASYNC900  # so it is done there
             try:
                 frame = json.loads(held)
             except json.JSONDecodeError:
-                continue  # its end is in the next chunk
+                continue  # the rest is in the next chunk
             held = ""
             yield frame
 

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern sessions, and what a run costs."""
+"""Goals of sessions, and the costs of runs."""
 
 from typing import Final
 

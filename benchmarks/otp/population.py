@@ -1,4 +1,4 @@
-"""What many actors of ours take: to start, to call one among them, to stop, to keep."""
+"""Costs of many actors: start, call one of them, stop, memory."""
 
 import gc
 
@@ -12,7 +12,7 @@ from sessionmgr.otp import DynamicSupervisor, child
 
 
 def population(effort: Effort, size: int) -> Figures:
-    """Start actors that stay idle, call one among them, stop all by leaving the block."""
+    """Start idle actors, call one of them, stop all by leaving the block."""
 
     async def once(life: PopulationTimes, people: int) -> None:
         gc.collect()
@@ -32,7 +32,7 @@ def population(effort: Effort, size: int) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh 10 000 idle actors."""
+    """Measure the memory of 10 000 idle actors."""
     people = effort.population(10_000)
 
     async def main() -> Figures:

@@ -1,6 +1,6 @@
-"""What a start, a restart and a run under our supervisors take.
+"""Costs of a start, a restart and a task under a supervisor.
 
-Logging of crashes is off (by its level): a restart is measured, not a log.
+Crashes are not logged (by the log level), because the restart is measured, not the log.
 """
 
 import logging
@@ -16,16 +16,18 @@ from sessionmgr.otp import Actor, Cast, DynamicSupervisor, Ref, Supervisor, Task
 CREW: Final = 100
 OFTEN: Final = 100
 WINDOW: Final = 0.001
-"""More restarts than can be made in this time, and so few that what a supervisor keeps
-of each (its time, its crash with the traceback) stays as little as in earnest."""
+"""A window too short for so many restarts that the limit is exceeded.
+
+It also keeps the supervisor's history (times, crashes with tracebacks) as short as in production.
+"""
 
 
 class CrashOrder(Cast):
-    """Be so kind and crash."""
+    """Ask the actor to crash."""
 
 
 class ReadyBoard:
-    """Where children say that they are up, and the driver waits until all are."""
+    """Counts children that run; the driver waits until all do."""
 
     def __init__(self, crew: int) -> None:
         self.crew = crew
@@ -33,19 +35,19 @@ class ReadyBoard:
         self.complete = trio.Event()
 
     def clear(self) -> None:
-        """Forget who is up."""
+        """Start at zero."""
         self.refs = []
         self.complete = trio.Event()
 
     def up(self, ref: Ref[Actor]) -> None:
-        """Note that somebody is up."""
+        """Count a child that runs."""
         self.refs.append(ref)
         if len(self.refs) == self.crew:
             self.complete.set()
 
 
 class Phoenix(Actor):
-    """Says when it is up, crashes when it is told to."""
+    """Reports that it runs, and crashes on request."""
 
     def __init__(self, board: ReadyBoard) -> None:
         self.board = board
@@ -58,11 +60,11 @@ class Phoenix(Actor):
 
 
 class Idle(Actor):
-    """Waits for messages that nobody sends."""
+    """Waits for messages that never come."""
 
 
 def start(effort: Effort) -> Figures:
-    """Start actors, each up when `start_child` returns, a thousand at a time."""
+    """Start actors, each running when `start_child` returns, a thousand at a time."""
 
     async def thousand(watch: Stopwatch, times: int) -> None:
         async with DynamicSupervisor() as crew:
@@ -93,7 +95,7 @@ async def _kill_and_wait(board: ReadyBoard, times: int) -> None:
 
 
 def restart_crash(effort: Effort) -> Figures:
-    """From the message that makes a child crash until its successor is up."""
+    """Measure from the message that makes a child crash until its successor runs."""
 
     async def main() -> Figures:
         board = ReadyBoard(1)
@@ -104,7 +106,7 @@ def restart_crash(effort: Effort) -> Figures:
 
 
 def restart_kill(effort: Effort) -> Figures:
-    """From a kill until the successor is up."""
+    """Measure from a kill until the successor runs."""
 
     async def main() -> Figures:
         board = ReadyBoard(1)
@@ -115,7 +117,7 @@ def restart_kill(effort: Effort) -> Figures:
 
 
 def one_for_all(effort: Effort) -> Figures:
-    """From the crash of one of a hundred until a hundred successors are up; per child."""
+    """Measure from the crash of one of a hundred until a hundred successors run; per child."""
 
     async def main() -> Figures:
         board = ReadyBoard(CREW)
@@ -134,7 +136,7 @@ async def _one() -> int:
 
 
 def nolink(effort: Effort) -> Figures:
-    """Start a run and wait for its result, one after the other."""
+    """Start a task and wait for its result, one after the other."""
 
     async def one_by_one(tasks: TaskSupervisor, times: int) -> None:
         for _ in range(times):

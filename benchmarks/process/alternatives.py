@@ -1,4 +1,4 @@
-"""Those who start a process and own nothing but it."""
+"""Other ways to start a process, which own nothing but that process."""
 
 import gc
 import os
@@ -79,7 +79,7 @@ def popen(effort: Effort) -> Figures:
 
 
 def kill(effort: Effort) -> Figures:
-    """Kill a process of trio's; ms until its end is known."""
+    """Kill a process of trio; ms until its end is known."""
     lone = Laps()
 
     async def main() -> Figures:
@@ -96,7 +96,7 @@ def kill(effort: Effort) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh live processes of trio's."""
+    """Measure the memory of live processes of trio."""
     count = effort.population(CHILDREN)
 
     async def main() -> Figures:

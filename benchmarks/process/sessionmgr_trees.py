@@ -1,4 +1,4 @@
-"""What our child trees cost."""
+"""Costs of our process trees."""
 
 import gc
 import os
@@ -23,16 +23,16 @@ FAMILY: Final = Command(
     cwd="/",
     env={"PATH": os.environ["PATH"]},
 )
-"""Nine processes in nine sessions, eight of them without their parents."""
+"""Nine processes in nine sessions; eight of them have lost their parents."""
 CHILDREN: Final = 200
 BURST: Final = 60
 REST: Final = 0.01
-"""Seconds between two starts: agents are not started in a burst, or else see `many`."""
+"""Seconds between two starts: agents do not start in a burst; `burst` measures that case."""
 
 
 @asynccontextmanager
 async def launching() -> AsyncGenerator[SpawnerLauncher, None]:
-    """Open a launcher with a warden."""
+    """Open a launcher with a spawner."""
     with tempfile.TemporaryDirectory() as place:
         async with open_launcher(state_dir=Path(place), kind=LauncherKind.WARDED) as launcher:
             assert isinstance(launcher, SpawnerLauncher)
@@ -80,7 +80,7 @@ async def burst(launcher: SpawnerLauncher, laps: Laps) -> None:
 
 
 def kill(effort: Effort) -> Figures:
-    """Kill trees; ms from the kill to the proof that nothing is left."""
+    """Kill trees; ms from the kill to the proof that no process is left."""
     lone, family = Laps(), Laps()
 
     async def kill_one(tree: ReaperTree, laps: Laps) -> None:
@@ -103,7 +103,7 @@ def kill(effort: Effort) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh live children: in our process, and the guard of each."""
+    """Measure the memory of live children: in our process, and in the reaper of each."""
     count = effort.population(CHILDREN)
 
     async def main() -> Figures:

@@ -1,8 +1,8 @@
-"""A child in the place of an agent: it answers as that would, and sends a file for each prompt.
+"""A child that replaces an agent: it answers requests, and sends a file for each prompt.
 
     python player.py claude|codex FILE ...
 
-Needs nothing but the standard library. Requests may come in any order.
+It needs only the standard library. Requests may come in any order.
 """
 
 import json
@@ -38,14 +38,14 @@ def say(message: object) -> None:
 
 
 def send(file: str) -> None:
-    """Write a file, as fast as it is read."""
+    """Write a file as fast as it is read."""
     with open(file, "rb") as lines:  # noqa: PTH123  # nothing more is imported than is needed
         shutil.copyfileobj(lines, sys.stdout.buffer, 1 << 16)
     sys.stdout.buffer.flush()
 
 
 def claude(heard: dict[str, Any], file: str) -> None:
-    """Be Claude Code."""
+    """Answer a request as Claude Code does."""
     if heard["type"] == "control_request":
         response = {"claude_code_version": "2.1.327", "current_permission_mode": "default"}
         answer = {"subtype": "success", "request_id": heard["request_id"], "response": response}
@@ -58,7 +58,7 @@ def claude(heard: dict[str, Any], file: str) -> None:
 
 
 def codex(heard: dict[str, Any], file: str) -> None:
-    """Be Codex's app-server."""
+    """Answer a request as the app-server of Codex does."""
     if "id" not in heard:
         return
     say({"id": heard["id"], "result": RESULTS.get(heard["method"], {})})
@@ -76,7 +76,7 @@ def _notice(method: str, **params: object) -> dict[str, object]:
 def main() -> None:
     """Answer until the input ends."""
     agents: dict[str, Callable[[dict[str, Any], str], None]] = {"claude": claude, "codex": codex}
-    agent, file = sys.argv[1:3]  # its agent's own arguments follow
+    agent, file = sys.argv[1:3]  # the agent's own arguments follow
     for line in sys.stdin.buffer:
         agents[agent](json.loads(line), file)
 

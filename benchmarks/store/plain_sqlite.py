@@ -1,4 +1,4 @@
-"""The same rows in the same tables, with SQLite alone: no thread, no rules, nobody waiting."""
+"""The same rows in the same tables with SQLite alone: no thread, no rules, no waiting readers."""
 
 import sqlite3
 from contextlib import closing
@@ -14,12 +14,12 @@ INSERT = "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?
 
 
 def groups(effort: Effort) -> Figures:
-    """Insert 256 rows a transaction; µs of CPU per row."""
+    """Insert 256 rows per transaction; µs of CPU per row."""
     return {"event": _insert(effort, 256, 256 * 200)}
 
 
 def singles(effort: Effort) -> Figures:
-    """Insert one row a transaction; µs of CPU per row."""
+    """Insert one row per transaction; µs of CPU per row."""
     return {"event": _insert(effort, 1, 64 * 100)}
 
 

@@ -1,4 +1,4 @@
-"""What our store costs."""
+"""Costs of our store."""
 
 import statistics
 import subprocess
@@ -21,7 +21,7 @@ PRODUCERS = 64
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of them does not exceed."""
+    """Return the value that this share of the values does not exceed."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
@@ -31,12 +31,12 @@ async def new_session(store: SqliteStore, session_id: str) -> None:
 
 
 def groups(effort: Effort) -> Figures:
-    """Four tasks append batches of 256 events; µs of CPU per event, of all threads."""
+    """Append batches of 256 events in four tasks; µs of CPU per event, of all threads."""
     return {"event": _groups(effort, 4)}
 
 
 def alone(effort: Effort) -> Figures:
-    """One task appends batches of 256 events, each after the other is acknowledged."""
+    """Append batches of 256 events in one task, each after the last one is acknowledged."""
     return {"event": _groups(effort, 1)}
 
 
@@ -69,7 +69,7 @@ def _groups(effort: Effort, tasks: int) -> float:
 
 
 def commits(effort: Effort) -> Figures:
-    """Append batches of 256 events; µs by the wall from the call to the acknowledgement."""
+    """Append batches of 256 events; µs of wall time from the call to the acknowledgement."""
 
     async def main(path: Path) -> list[float]:
         times: list[float] = []
@@ -88,7 +88,7 @@ def commits(effort: Effort) -> Figures:
 
 
 def stall(effort: Effort) -> Figures:
-    """How late a task wakes that sleeps 1 ms, while four others store at full speed; in ms."""
+    """Measure the delay of a 1 ms sleep while four tasks store at full speed; in ms."""
 
     async def tick(late: list[float], ticks: int) -> None:
         for _ in range(ticks):
@@ -120,7 +120,7 @@ def stall(effort: Effort) -> Figures:
 
 
 def singles(effort: Effort) -> Figures:
-    """64 tasks append one event at a time; µs of CPU per event."""
+    """Append single events in 64 tasks; µs of CPU per event."""
 
     async def main(path: Path) -> float:
         async with open_sqlite_store(path) as store:
@@ -166,7 +166,7 @@ def pages(effort: Effort) -> Figures:
 
 
 def wake(effort: Effort) -> Figures:
-    """From an append's start to another task that waited for it; µs by the wall."""
+    """Measure from an append's start to the task that waits for it; µs of wall time."""
 
     async def main(path: Path) -> list[float]:
         times: list[float] = []
@@ -187,7 +187,7 @@ def wake(effort: Effort) -> Figures:
 
 
 def wake_across(effort: Effort) -> Figures:
-    """From another process's append to a task that waits here; ms by the wall."""
+    """Measure from another process's append to a task that waits here; ms of wall time."""
 
     async def main(path: Path) -> list[float]:
         woken: list[float] = []
@@ -217,7 +217,7 @@ def wake_across(effort: Effort) -> Figures:
 
 
 def redaction(effort: Effort) -> Figures:
-    """Redact a record that holds no secret, with three secrets known; µs of CPU."""
+    """Redact a record without secrets, with three known secrets; µs of CPU."""
     redact = Redactor([f"secret-{n}-abcdefghijkl" for n in range(3)]).redact
 
     async def run(events: int) -> None:

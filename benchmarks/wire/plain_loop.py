@@ -1,4 +1,4 @@
-"""The least it could cost: the same bytes in memory, split, decoded and normalised by one loop."""
+"""The lower bound: the same bytes in memory, split, decoded and normalised in one loop."""
 
 from collections.abc import Callable
 from statistics import median
@@ -42,7 +42,7 @@ def _timed(effort: Effort, run: Callable[[list[bytes]], None]) -> Figures:
     lines = effort.operations(EVENTS)
     with written(lines) as path:
         chunks = chunks_of(path)
-    run(chunks)  # warm
+    run(chunks)  # warm-up
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)

@@ -89,18 +89,18 @@ def set_up_agent(
 
 @contextmanager
 def _model(root: Path) -> Generator[str]:
-    said = root / "server"
+    output = root / "server"
     python = os.environ.get(SERVED_BY, sys.executable)
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")))
     command = [python, "-m", "sessionmgr.testing.model_server"]
-    with said.open("wb") as out:
+    with output.open("wb") as out:
         server = subprocess.Popen(command, stdout=out, env={**os.environ, "PYTHONPATH": paths})
     try:
-        while not said.read_text().endswith("\n"):
+        while not output.read_text().endswith("\n"):
             if server.poll() is not None:
                 sys.exit("the model's server did not start")
             time.sleep(0.02)
-        yield said.read_text().split()[0]
+        yield output.read_text().split()[0]
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()

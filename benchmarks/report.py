@@ -31,7 +31,7 @@ def table(results: Sequence[GoalResult]) -> str:
     return "\n".join([*lines, *([""] if reasons else []), *reasons])
 
 
-def listing(suites: Sequence[Suite]) -> str:
+def goal_list(suites: Sequence[Suite]) -> str:
     """Return one aligned line per goal of the suites."""
     rows = [
         (suite.name, goal.id, _limit(goal), goal.what) for suite in suites for goal in suite.goals

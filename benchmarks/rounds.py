@@ -19,7 +19,7 @@ from benchmarks.contestant import Contestant
 from benchmarks.goal import Figure, Goal, GoalResult, Samples, Verdict, judge
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PATIENCE: Final = 300.0
+TIME_LIMIT: Final = 300.0
 """Time limit in seconds for one measurement of a contestant."""
 
 
@@ -38,7 +38,7 @@ class Rounds:
 
     async def run(self) -> None:
         """Run all rounds."""
-        self._look_for_absent()
+        self._find_absent()
         present = [each for each in self.contestants if each.name not in self.absent]
         at_once = trio.CapacityLimiter(self.at_once)
         begin = time.monotonic()
@@ -70,7 +70,7 @@ class Rounds:
             return GoalResult(goal, Verdict.MISSING, why=self.absent[name])
         return judge(goal, self.measured, smoke=self.smoke)
 
-    def _look_for_absent(self) -> None:
+    def _find_absent(self) -> None:
         for each in self.contestants:
             absence = each.runtime.absence()
             if absence is not None:
@@ -82,7 +82,7 @@ class Rounds:
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         try:
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(TIME_LIMIT):
                 done = await trio.run_process(
                     contestant.command(smoke=self.smoke),
                     capture_stdout=True,
@@ -93,10 +93,10 @@ class Rounds:
             figures = cast("dict[str, float]", json.loads(done.stdout))
             samples.update({Figure(contestant.name, key): each for key, each in figures.items()})
         except subprocess.CalledProcessError as error:
-            said = bytes(error.stderr).decode(errors="replace").strip()
-            self._fail(contestant, said or f"exit status {error.returncode}")
+            output = bytes(error.stderr).decode(errors="replace").strip()
+            self._fail(contestant, output or f"exit status {error.returncode}")
         except trio.TooSlowError:
-            self._fail(contestant, f"not done within {PATIENCE:.0f} s")
+            self._fail(contestant, f"not done within {TIME_LIMIT:.0f} s")
         except (OSError, ValueError) as error:
             self._fail(contestant, repr(error))
         finally:

@@ -30,7 +30,7 @@ class Suite:
         goals = tuple(each for each in self.goals if each.id in ids)
         return Suite(self.name, goals, self.contestants, self.notes)
 
-    def entrants(self) -> tuple[Contestant, ...]:
+    def needed_contestants(self) -> tuple[Contestant, ...]:
         """Return the contestants that the goals need, in their order."""
         wanted = {figure.contestant for goal in self.goals for figure in goal.figures()}
         return tuple(each for each in self.contestants if each.name in wanted)
@@ -62,14 +62,14 @@ def only(suites: Sequence[Suite], ids: Sequence[str]) -> list[Suite]:
     return [suite.only(ids) for suite in suites]
 
 
-def cast(suites: Sequence[Suite]) -> list[Contestant]:
+def contestants_of(suites: Sequence[Suite]) -> list[Contestant]:
     """Return the contestants of all suites, each once.
 
     Raises:
         ValueError: Two different contestants have the same name.
     """
     by_name: dict[str, Contestant] = {}
-    for each in (entrant for suite in suites for entrant in suite.entrants()):
+    for each in (entrant for suite in suites for entrant in suite.needed_contestants()):
         if by_name.setdefault(each.name, each) != each:
             raise ValueError(f"two contestants are called {each.name}")
     return list(by_name.values())

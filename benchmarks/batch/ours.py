@@ -16,7 +16,7 @@ from sessionmgr.testing.scripted_provider import scripted
 SCRIPTED: Final = 2_000
 WARM: Final = 1_000
 """Number of jobs before the first measurement of memory."""
-WEIGHED: Final = 9_000
+MEASURED: Final = 9_000
 
 
 def commands(effort: Effort) -> Figures:
@@ -55,7 +55,7 @@ async def _run_jobs(jobs: list[Job]) -> Figures:
 
 def memory(effort: Effort) -> Figures:
     """Measure the memory that a finished job leaves behind."""
-    return trio.run(_measure_memory, effort.population(WEIGHED))
+    return trio.run(_measure_memory, effort.population(MEASURED))
 
 
 async def _measure_memory(count: int) -> Figures:

@@ -9,10 +9,10 @@ from benchmarks.agent_setup import AgentSetup
 
 
 @contextmanager
-def set_scene() -> Generator[AgentSetup]:
+def claude_setup() -> Generator[AgentSetup]:
     """Serve a model, and create an empty home."""
-    with agent_setup.set_up_agent("claude", _environment) as scene:
-        yield scene
+    with agent_setup.set_up_agent("claude", _environment) as setup:
+        yield setup
 
 
 def _environment(root: Path, url: str) -> dict[str, str]:

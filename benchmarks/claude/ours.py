@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
-from benchmarks.claude.environment import set_scene
+from benchmarks.claude.environment import claude_setup
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
 from sessionmgr.manager import RunHandle, SessionHandle, open_manager
@@ -27,8 +27,8 @@ AT_ONCE: Final = 5
 class ClaudeBench:
     """A manager with Claude Code."""
 
-    def __init__(self, scene: AgentSetup, manager_session: SessionHandle) -> None:
-        self._scene = scene
+    def __init__(self, setup: AgentSetup, manager_session: SessionHandle) -> None:
+        self._scene = setup
         self.session = manager_session
 
     async def submit(self, prompt: str, **options: Json) -> RunHandle:
@@ -44,17 +44,17 @@ class ClaudeBench:
 
 
 @asynccontextmanager
-async def standing(count: int = 1) -> AsyncGenerator[list[ClaudeBench], None]:
+async def open_bench(count: int = 1) -> AsyncGenerator[list[ClaudeBench], None]:
     """Open a manager with so many sessions."""
-    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+    with claude_setup() as setup, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
-            store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=scene.env
+            store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=setup.env
         ) as manager:
             yield [
                 ClaudeBench(
-                    scene,
+                    setup,
                     await manager.open_session(
-                        "claude", cwd=scene.work, permission_mode="full_auto"
+                        "claude", cwd=setup.work, permission_mode="full_auto"
                     ),
                 )
                 for _ in range(count)
@@ -75,7 +75,7 @@ def turns(effort: Effort) -> Figures:
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
     repeats = effort.repeats(LAPS)
-    async with standing(repeats + 1) as (stand, *others):
+    async with open_bench(repeats + 1) as (stand, *others):
         for other in others:
             with first.lap():
                 run = await other.submit(HI, keep=False)
@@ -96,10 +96,10 @@ async def _turns(effort: Effort) -> Figures:
                     run.cancel()
                     await run.result()
     return {
-        "first": first.middle,
-        "turn": warm.middle,
-        "interrupt": interrupted.middle,
-        "cancel": cancelled.middle,
+        "first": first.median,
+        "turn": warm.median,
+        "interrupt": interrupted.median,
+        "cancel": cancelled.median,
     }
 
 
@@ -109,11 +109,11 @@ def one_shots(effort: Effort) -> Figures:
     async def main() -> Figures:
         laps = Laps()
         repeats = effort.repeats(8)
-        async with standing(repeats) as stands:
+        async with open_bench(repeats) as stands:
             for stand in stands:
                 with laps.lap():
                     await stand.turn(keep=False)
-        return {"run": laps.middle}
+        return {"run": laps.median}
 
     return trio.run(main)
 
@@ -134,7 +134,7 @@ def stream(effort: Effort) -> Figures:
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
         costs: list[float] = []
-        async with standing() as (stand,):
+        async with open_bench() as (stand,):
             await stand.turn()
             for _ in range(effort.repeats(3)):
                 watch = Stopwatch(cpu)
@@ -152,7 +152,7 @@ def memory(effort: Effort) -> Figures:
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
-        async with standing(1 + count) as (warm, *others):
+        async with open_bench(1 + count) as (warm, *others):
             await warm.turn()
             await warm.turn(keep=False)  # its child has ended
             gc.collect()

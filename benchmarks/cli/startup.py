@@ -22,7 +22,7 @@ def _start(code: str) -> Callable[[Effort], Figures]:
                 subprocess.run(
                     [sys.executable, "-c", _PATHS + code], check=True, stdout=subprocess.DEVNULL
                 )
-        return {"ms": laps.middle}
+        return {"ms": laps.median}
 
     return starts
 

@@ -27,10 +27,10 @@ enabled = false
 
 
 @contextmanager
-def set_scene() -> Generator[AgentSetup]:
+def codex_setup() -> Generator[AgentSetup]:
     """Serve a model, and create a home whose configuration names it."""
-    with agent_setup.set_up_agent("codex", _environment) as scene:
-        yield scene
+    with agent_setup.set_up_agent("codex", _environment) as setup:
+        yield setup
 
 
 def _environment(root: Path, url: str) -> dict[str, str]:

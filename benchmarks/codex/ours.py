@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
-from benchmarks.codex.environment import set_scene
+from benchmarks.codex.environment import codex_setup
 from benchmarks.codex.process_memory import AT_ONCE, tree_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -27,8 +27,8 @@ IN_A_TOOL: Final = scripted(
 class CodexBench:
     """A manager with Codex."""
 
-    def __init__(self, scene: AgentSetup, manager: Manager) -> None:
-        self._scene = scene
+    def __init__(self, setup: AgentSetup, manager: Manager) -> None:
+        self._scene = setup
         self._manager = manager
 
     async def session(self) -> SessionHandle:
@@ -52,13 +52,13 @@ class CodexBench:
 
 
 @asynccontextmanager
-async def standing() -> AsyncGenerator[CodexBench, None]:
+async def open_bench() -> AsyncGenerator[CodexBench, None]:
     """Open a manager."""
-    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+    with codex_setup() as setup, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
-            store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=scene.env
+            store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=setup.env
         ) as manager:
-            yield CodexBench(scene, manager)
+            yield CodexBench(setup, manager)
 
 
 async def _until(run: RunHandle, kind: str) -> None:
@@ -75,7 +75,7 @@ def turns(effort: Effort) -> Figures:
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
     repeats = effort.repeats(LAPS)
-    async with standing() as stand:
+    async with open_bench() as stand:
         session = await stand.session()
         await stand.turn(session)
         for number in range(repeats):
@@ -98,10 +98,10 @@ async def _turns(effort: Effort) -> Figures:
                     run.cancel()
                     await run.result()
     return {
-        "first": first.middle,
-        "turn": warm.middle,
-        "interrupt": interrupted.middle,
-        "cancel": cancelled.middle,
+        "first": first.median,
+        "turn": warm.median,
+        "interrupt": interrupted.median,
+        "cancel": cancelled.median,
     }
 
 
@@ -121,7 +121,7 @@ def stream(effort: Effort) -> Figures:
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
         costs: list[float] = []
-        async with standing() as stand:
+        async with open_bench() as stand:
             session = await stand.session()
             await stand.turn(session)
             for _ in range(effort.repeats(3)):
@@ -140,13 +140,13 @@ def many(effort: Effort) -> Figures:
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
-        async with standing() as stand:
+        async with open_bench() as stand:
             laps = Laps()
             sessions = [await stand.session() for _ in range(count)]
             with laps.lap():
                 async with trio.open_nursery() as nursery:
                     for session in sessions:
                         nursery.start_soon(stand.turn, session)
-            return {"mib": tree_mib(os.getpid(), "codex") / count, "start": laps.middle / count}
+            return {"mib": tree_mib(os.getpid(), "codex") / count, "start": laps.median / count}
 
     return trio.run(main)

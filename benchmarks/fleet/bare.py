@@ -64,7 +64,7 @@ async def _consume(
     async for piece in receiving:
         seq += 1
         rows.append((number, seq, msgspec.json.encode(PieceRow(number, seq, piece))))
-        measured.hear(piece)
+        measured.receive(piece)
 
 
 async def _record(connection: sqlite3.Connection, rows: list[Row]) -> None:

@@ -21,7 +21,7 @@ from sessionmgr.model import MessageStreamed, encode_events, stamp
 TOGETHER: Final = 64
 """Events per statement."""
 CAPACITY: Final = 64
-MOMENT: Final = "2026-01-02T03:04:05.678Z"
+TIMESTAMP: Final = "2026-01-02T03:04:05.678Z"
 
 Row: TypeAlias = tuple[int, int, int, str, bytes]
 
@@ -43,7 +43,7 @@ class FloorSession:
         while self.receiving.statistics().current_buffer_used:
             pieces.append(MessageStreamed(delta=self.receiving.receive_nowait()))
         number = str(self.number)
-        stamped = stamp(pieces, self.last + 1, MOMENT, f"ses_{number}", f"run_{number}", "paced")
+        stamped = stamp(pieces, self.last + 1, TIMESTAMP, f"ses_{number}", f"run_{number}", "paced")
         bodies, _ = encode_events(stamped)
         self.stored += stamped
         first, self.last = self.last + 1, self.last + len(pieces)
@@ -52,7 +52,7 @@ class FloorSession:
             for seq, body in enumerate(bodies, first)
         ]
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the subscriber."""
         rung, self.rung = self.rung, trio.Event()
         rung.set()
@@ -82,7 +82,7 @@ class FloorCommitter:
             last = [(session.last, session.number) for session in marked]
             await trio.to_thread.run_sync(self._append, rows, last)
             for session in marked:
-                session.ring()
+                session.wake()
 
     def _append(self, rows: list[Row], last: list[tuple[int, int]]) -> None:
         execute = self._connection.execute
@@ -147,5 +147,5 @@ async def _subscribe(measured: BenchFleet, session: FloorSession) -> None:
     while True:
         await session.rung.wait()
         for event in session.stored[seen:]:
-            measured.hear(event.delta)
+            measured.receive(event.delta)
         seen = len(session.stored)

@@ -9,7 +9,7 @@ import trio
 
 from benchmarks.effort import Effort, Figures
 from benchmarks.fleet.pieces import BenchFleet, fleet
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import MessageStreamed, RunStarted
@@ -29,11 +29,11 @@ class PacedAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await self.fleet.source(int(run.prompt), _telling(run), run.room)
+        await self.fleet.source(int(run.prompt), _send_pieces(run), run.room)
         await run.finish(stop_reason="end_turn")
 
 
-def _telling(run: RunContext) -> Callable[[str], None]:
+def _send_pieces(run: RunContext) -> Callable[[str], None]:
     def tell(piece: str) -> None:
         run.emit_nowait(MessageStreamed(delta=piece), size=LENGTH)
 
@@ -47,7 +47,7 @@ def pieces(effort: Effort, sessions: int) -> Figures:
 
 async def _main(measured: BenchFleet) -> Figures:
     PacedAdapter.fleet = measured
-    async with managed(PacedAdapter) as manager, trio.open_nursery() as nursery:
+    async with open_bench_manager(PacedAdapter) as manager, trio.open_nursery() as nursery:
         for number in range(measured.sessions):
             nursery.start_soon(_follow, manager, measured, number)
     return measured.figures()
@@ -58,7 +58,7 @@ async def _follow(manager: Manager, measured: BenchFleet, number: int) -> None:
     async with session.start(str(number)) as run:
         async for event in run:
             if isinstance(event, MessageStreamed):
-                measured.hear(event.delta)
+                measured.receive(event.delta)
             elif isinstance(event, RunStarted):
                 measured.ready()
 
@@ -71,7 +71,7 @@ class RareAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        tell = _telling(run)
+        tell = _send_pieces(run)
         for _ in range(int(run.prompt)):
             await trio.sleep(SILENCE)
             tell(str(time.perf_counter_ns()))
@@ -83,7 +83,7 @@ def after_silence(effort: Effort) -> Figures:
     """Measure the delay of a piece after a silence, in the only session; ms."""
 
     async def main() -> Figures:
-        async with managed(RareAdapter) as manager:
+        async with open_bench_manager(RareAdapter) as manager:
             session = await manager.open_session(RareAdapter.name)
             async with session.start(str(effort.repeats(TIMES))) as run:
                 late = [

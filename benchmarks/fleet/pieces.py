@@ -56,7 +56,7 @@ class BenchFleet:
                 await room()
         await self.over.wait()
 
-    def hear(self, piece: str) -> None:
+    def receive(self, piece: str) -> None:
         """Count a received piece; end the fleet with the last one."""
         self.late.append((time.perf_counter_ns() - int(piece)) / 1e6)
         if len(self.late) == self.sessions * self.pieces:

@@ -26,7 +26,7 @@ from sessionmgr.wire.lines import Line, NoFrame, decode_frames
 CAT: Final = ("cat",)
 
 
-def normalised(frame: Frame | NoFrame) -> Event | None:
+def normalise(frame: Frame | NoFrame) -> Event | None:
     """Return the event of a frame, or None if the frame has no event."""
     if isinstance(frame, MeasuredStreamEvent):
         event = frame.event
@@ -43,7 +43,7 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 def events_of(lines: Sequence[Line]) -> list[Event]:
     """Decode the lines of one read."""
     frames = decode_frames(lines, DECODER)
-    return [event for frame in frames if (event := normalised(frame)) is not None]
+    return [event for frame in frames if (event := normalise(frame)) is not None]
 
 
 def weight(lines: Sequence[Line]) -> int:
@@ -54,7 +54,7 @@ def weight(lines: Sequence[Line]) -> int:
         return sum(len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines)
 
 
-async def tell(run: RunContext, command: Sequence[str]) -> None:
+async def send_events(run: RunContext, command: Sequence[str]) -> None:
     """Send the events of a child's output until it ends."""
 
     def take(lines: Sequence[Line]) -> None:
@@ -72,7 +72,7 @@ async def tell(run: RunContext, command: Sequence[str]) -> None:
     await child.wait()
 
 
-class ClaudeLike(ProviderAdapter):
+class MeasuredAdapter(ProviderAdapter):
     """An adapter whose child sends the file that the prompt names."""
 
     name: ClassVar[str] = "claude-like"
@@ -81,5 +81,5 @@ class ClaudeLike(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await tell(run, (*self.command, run.prompt))
+        await send_events(run, (*self.command, run.prompt))
         await run.finish(stop_reason="end_turn")

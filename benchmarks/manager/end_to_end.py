@@ -10,8 +10,8 @@ from typing import Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.claude import ClaudeLike
-from benchmarks.wire.measured_frame import written
+from benchmarks.manager.claude import MeasuredAdapter
+from benchmarks.wire.measured_frame import write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.manager import Manager, open_manager
@@ -21,7 +21,7 @@ SUBSCRIBERS: Final = 2
 
 
 @asynccontextmanager
-async def managed(
+async def open_bench_manager(
     adapter: type[ProviderAdapter], *, sqlite: bool = True
 ) -> AsyncGenerator[Manager, None]:
     """Open a manager with a store in a file or in memory."""
@@ -41,7 +41,7 @@ def through_memory(effort: Effort, sessions: int, events: int = EVENTS) -> Figur
     return trio.run(_main, effort, sessions, events, SUBSCRIBERS, False)
 
 
-def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
+def without_subscribers(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
     """The same in SQLite, without subscribers."""
     return trio.run(_main, effort, sessions, events, 0, True)
 
@@ -70,8 +70,8 @@ async def _once(
     sessions: int, subscribers: int, sqlite: bool, watch: Stopwatch, events: int
 ) -> None:
     each = max(events // sessions, 1)
-    with written(each) as path:
-        async with managed(ClaudeLike, sqlite=sqlite) as manager:
+    with write_lines(each) as path:
+        async with open_bench_manager(MeasuredAdapter, sqlite=sqlite) as manager:
             with watch:
                 async with trio.open_nursery() as nursery:
                     for _ in range(sessions):
@@ -79,7 +79,7 @@ async def _once(
 
 
 async def _session(manager: Manager, path: str, events: int, subscribers: int) -> None:
-    session = await manager.open_session(ClaudeLike.name)
+    session = await manager.open_session(MeasuredAdapter.name)
     run = await session.submit(path)
     async with trio.open_nursery() as nursery:
         for _ in range(subscribers):

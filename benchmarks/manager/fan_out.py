@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
@@ -58,7 +58,7 @@ async def _main(effort: Effort, follow: Follow) -> Figures:
 
 async def _once(follow: Follow, count: int, watch: Stopwatch, events: int) -> None:
     StreamingAdapter.go = trio.Event()
-    async with managed(StreamingAdapter, sqlite=False) as manager:
+    async with open_bench_manager(StreamingAdapter, sqlite=False) as manager:
         session = await manager.open_session(StreamingAdapter.name)
         run = await session.submit(str(events))
         async with trio.open_nursery() as nursery:

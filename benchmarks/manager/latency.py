@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, cast
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.manager.claude import events_of, tell
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.claude import events_of, send_events
+from benchmarks.manager.end_to_end import open_bench_manager
 from benchmarks.wire.measured_frame import MEBI, line_of
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import MessageStreamed, RunStarted, encode_events, stamp
@@ -43,7 +43,7 @@ class TimedAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await tell(run, writer(int(run.prompt)))
+        await send_events(run, writer(int(run.prompt)))
         await run.finish()
 
 
@@ -63,7 +63,7 @@ def through_sqlite(effort: Effort) -> Figures:
 
 async def _through(effort: Effort, sqlite: bool) -> Figures:
     lines = effort.operations(LINES)
-    async with managed(TimedAdapter, sqlite=sqlite) as manager:
+    async with open_bench_manager(TimedAdapter, sqlite=sqlite) as manager:
         session = await manager.open_session(TimedAdapter.name)
         async with session.start(str(lines)) as run:
             found = [

@@ -7,8 +7,8 @@ from typing import Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.claude import CAT, tell
-from benchmarks.wire.measured_frame import written
+from benchmarks.manager.claude import CAT, send_events
+from benchmarks.wire.measured_frame import write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
@@ -58,7 +58,7 @@ def pipe(effort: Effort, hops: int) -> Figures:
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     session = Session(id="ses_1", provider="bare", cwd="/")
     live = SessionState(session, stored=False, last_seq=0)
-    with written(lines) as path:
+    with write_lines(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
         state = RunState(
             RunPlan(
@@ -77,7 +77,7 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
         run = RunContext(state, spec, LazyLauncher())
         with watch:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(tell, run, (*CAT, path))
+                nursery.start_soon(send_events, run, (*CAT, path))
                 passed = BatchQueue() if hops else None
                 nursery.start_soon(_take, live.inbox, passed, lines)
                 for left in reversed(range(hops)):

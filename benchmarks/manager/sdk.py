@@ -15,7 +15,7 @@ from subprocess import PIPE
 from typing import Any, Final, Protocol, Self, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import ConsumerDelta, written
+from benchmarks.wire.measured_frame import ConsumerDelta, write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 
 ROOM: Final = 100
@@ -68,7 +68,7 @@ async def _timed(anyio: _Anyio, effort: Effort) -> Figures:
 
 
 async def _once(anyio: _Anyio, lines: int, watch: Stopwatch) -> None:
-    with written(lines) as path:
+    with write_lines(lines) as path:
         child = await anyio.open_process(["cat", path], stdout=PIPE)
         text = import_module("anyio.streams.text").TextReceiveStream(child.stdout)
         sending, receiving = anyio.create_memory_object_stream(ROOM)
@@ -77,7 +77,7 @@ async def _once(anyio: _Anyio, lines: int, watch: Stopwatch) -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_send, sending, text)
                 async for frame in _received(receiving):
-                    seen += _normalised(frame) is not None
+                    seen += _normalise(frame) is not None
         await child.wait()
     if seen != lines:
         sys.exit(f"{seen} of {lines} events arrived")
@@ -111,7 +111,7 @@ async def _received(  # noqa: ASYNC900  # so it is done there
         yield frame
 
 
-def _normalised(frame: dict[str, Any]) -> ConsumerDelta | None:
+def _normalise(frame: dict[str, Any]) -> ConsumerDelta | None:
     if frame["type"] == "stream_event":
         event = frame["event"]
         if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":

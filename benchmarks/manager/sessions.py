@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu, rss_kib
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
@@ -52,7 +52,7 @@ def scripted_runs(effort: Effort, at_once: int) -> Figures:
 async def _scripted_runs(effort: Effort, at_once: int) -> Figures:
     watch = Stopwatch(cpu)
     rounds = max(effort.operations(RUNS) // at_once, 1)
-    async with managed(scripted("scripted"), sqlite=False) as manager:
+    async with open_bench_manager(scripted("scripted"), sqlite=False) as manager:
         await _scripted_together(manager, at_once, Stopwatch(cpu))  # warm-up
         for _ in range(rounds):
             await _scripted_together(manager, at_once, watch)
@@ -75,7 +75,7 @@ async def _scripted_together(manager: Manager, at_once: int, watch: Stopwatch) -
 async def _runs(effort: Effort, at_once: int) -> Figures:
     watch = Stopwatch(cpu)
     rounds = max(effort.operations(RUNS) // at_once, 1)
-    async with managed(ShortAdapter, sqlite=False) as manager:
+    async with open_bench_manager(ShortAdapter, sqlite=False) as manager:
         await _together(manager, 1, Stopwatch(cpu))  # warm-up
         for _ in range(rounds):
             await _together(manager, at_once, watch)
@@ -108,7 +108,7 @@ async def _start(manager: Manager, count: int) -> list[RunHandle]:
     return started
 
 
-def parked(effort: Effort, size: int) -> Figures:
+def waiting(effort: Effort, size: int) -> Figures:
     """Measure the memory of sessions with waiting runs, in SQLite, and the time of their start."""
     return trio.run(_parked, effort, size)
 
@@ -117,7 +117,7 @@ async def _parked(effort: Effort, size: int) -> Figures:
     ShortAdapter.go = trio.Event()
     count = effort.population(size)
     watch = Stopwatch(cpu)
-    async with managed(ShortAdapter) as manager:
+    async with open_bench_manager(ShortAdapter) as manager:
         adopt_gc_policy()
         held = await _start(manager, STARTERS)
         gc.collect()

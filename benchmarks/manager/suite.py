@@ -30,7 +30,7 @@ CONTESTANTS: Final = (
     _ours("whole", "end_to_end:through_sqlite", 1),
     _ours("whole_100", "end_to_end:through_sqlite", 100),
     *(_ours(f"underway_{size}", "end_to_end:underway", size) for size in (1, 100)),
-    _ours("unheard", "end_to_end:unheard", 1),
+    _ours("unheard", "end_to_end:without_subscribers", 1),
     _ours("memory_store", "end_to_end:through_memory", 1),
     _ours("followers", "fan_out:followers"),
     _ours("one_by_one", "fan_out:one_by_one"),
@@ -45,7 +45,7 @@ CONTESTANTS: Final = (
         Contestant(f"bare.rows_{size}", "benchmarks.manager.bare:executemany", (str(size),))
         for size in EVENTS
     ),
-    *(_ours(f"sessions_{size}", "sessions:parked", size) for size in SESSIONS),
+    *(_ours(f"sessions_{size}", "sessions:waiting", size) for size in SESSIONS),
     *_others(OTP, *(f"trio.population_{size}" for size in EVENTS)),
     *(_ours(f"runs_{size}", "sessions:runs", size) for size in AT_ONCE),
     _ours("scripted_100", "sessions:scripted_runs", 100),

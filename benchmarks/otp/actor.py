@@ -37,7 +37,7 @@ class CountingActor(Actor):
         self.count += 1
 
 
-class Hoarder(CountingActor):
+class LongMailboxActor(CountingActor):
     """A counting actor with a long mailbox."""
 
     mailbox = 200_000
@@ -103,16 +103,16 @@ def cast(effort: Effort) -> Figures:
 def queue(effort: Effort, length: int) -> Figures:
     """Fill a mailbox, then let the actor empty it."""
 
-    async def fill_and_empty(ref: Ref[Hoarder], times: int) -> None:
+    async def fill_and_empty(ref: Ref[LongMailboxActor], times: int) -> None:
         for _ in range(times):
             ref.cast(AddCast())
         await ref.call(GetCall(), timeout=None)
 
-    async def measure(ref: Ref[Hoarder]) -> Figures:
+    async def measure(ref: Ref[LongMailboxActor]) -> Figures:
         adopt_gc_policy()
         return {"item": await effort.time(partial(fill_and_empty, ref), length)}
 
-    return with_server(Hoarder, measure)
+    return with_server(LongMailboxActor, measure)
 
 
 C = TypeVar("C", bound=CountingActor)

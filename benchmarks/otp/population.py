@@ -7,7 +7,7 @@ import trio
 from benchmarks.effort import Effort, Figures, rss_kib
 from benchmarks.otp.actor import CountingActor, time_calls
 from benchmarks.otp.population_cycle import PopulationTimes, run_population
-from benchmarks.otp.supervision import Idle
+from benchmarks.otp.supervision import IdleActor
 from sessionmgr.otp import DynamicSupervisor, child
 
 
@@ -19,7 +19,7 @@ def population(effort: Effort, size: int) -> Figures:
         async with DynamicSupervisor() as crew:
             with life.starting:
                 for _ in range(people):
-                    await crew.start_child(child(Idle))
+                    await crew.start_child(child(IdleActor))
             if life.first:
                 server = await crew.start_child(child(CountingActor))
                 life.others = await time_calls(effort, server)
@@ -37,11 +37,11 @@ def memory(effort: Effort) -> Figures:
 
     async def main() -> Figures:
         async with DynamicSupervisor() as crew:
-            await crew.start_child(child(Idle))
+            await crew.start_child(child(IdleActor))
             gc.collect()
             before = rss_kib()
             for _ in range(people):
-                await crew.start_child(child(Idle))
+                await crew.start_child(child(IdleActor))
             gc.collect()
             return {"kib": (rss_kib() - before) / people}
 

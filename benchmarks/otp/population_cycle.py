@@ -8,7 +8,7 @@ from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu
 
 SIZES: Final = (1_000, 10_000, 100_000)
 WARM: Final = 1_000
-LIVES: Final = 20_000
+STARTS: Final = 20_000
 """Minimum number of starts in one process."""
 
 
@@ -35,7 +35,7 @@ async def run_population(
     people = effort.population(size)
     await once(PopulationTimes(), min(people, WARM))
     found: dict[str, list[float]] = {}
-    for turn in range(effort.repeats(max(LIVES // size, 1))):
+    for turn in range(effort.repeats(max(STARTS // size, 1))):
         life = PopulationTimes(first=turn == 0)
         await once(life, people)
         figures = {

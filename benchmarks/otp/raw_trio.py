@@ -58,13 +58,13 @@ def floor(effort: Effort) -> Figures:
         async def answer() -> None:
             parked.append(trio.lowlevel.current_task())
             while True:
-                await trio.lowlevel.wait_task_rescheduled(_let_go)
+                await trio.lowlevel.wait_task_rescheduled(_release_all)
                 trio.lowlevel.reschedule(me)
 
         async def ask(times: int) -> None:
             for _ in range(times):
                 trio.lowlevel.reschedule(parked[0])
-                await trio.lowlevel.wait_task_rescheduled(_let_go)
+                await trio.lowlevel.wait_task_rescheduled(_release_all)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
@@ -76,7 +76,7 @@ def floor(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-def _let_go(_: object) -> trio.lowlevel.Abort:
+def _release_all(_: object) -> trio.lowlevel.Abort:
     return trio.lowlevel.Abort.SUCCEEDED
 
 

@@ -13,8 +13,8 @@ import trio
 from benchmarks.effort import Effort, Figures, Stopwatch
 from sessionmgr.otp import Actor, Cast, DynamicSupervisor, Ref, Supervisor, TaskSupervisor, child
 
-CREW: Final = 100
-OFTEN: Final = 100
+CHILDREN: Final = 100
+RESTARTS: Final = 100
 WINDOW: Final = 0.001
 """A window too short for so many restarts that the limit is exceeded.
 
@@ -22,11 +22,11 @@ It also keeps the supervisor's history (times, crashes with tracebacks) as short
 """
 
 
-class CrashOrder(Cast):
+class CrashCast(Cast):
     """Ask the actor to crash."""
 
 
-class ReadyBoard:
+class ReadyCounter:
     """Counts children that run; the driver waits until all do."""
 
     def __init__(self, crew: int) -> None:
@@ -39,27 +39,27 @@ class ReadyBoard:
         self.refs = []
         self.complete = trio.Event()
 
-    def up(self, ref: Ref[Actor]) -> None:
+    def add(self, ref: Ref[Actor]) -> None:
         """Count a child that runs."""
         self.refs.append(ref)
         if len(self.refs) == self.crew:
             self.complete.set()
 
 
-class Phoenix(Actor):
+class RestartedActor(Actor):
     """Reports that it runs, and crashes on request."""
 
-    def __init__(self, board: ReadyBoard) -> None:
+    def __init__(self, board: ReadyCounter) -> None:
         self.board = board
 
     async def init(self) -> None:
-        self.board.up(self.ref)
+        self.board.add(self.ref)
 
     async def handle_cast(self, msg: object) -> None:
         raise RuntimeError("as you wish")
 
 
-class Idle(Actor):
+class IdleActor(Actor):
     """Waits for messages that never come."""
 
 
@@ -70,7 +70,7 @@ def start(effort: Effort) -> Figures:
         async with DynamicSupervisor() as crew:
             with watch:
                 for _ in range(times):
-                    await crew.start_child(child(Idle))
+                    await crew.start_child(child(IdleActor))
 
     async def main() -> Figures:
         return {"start": await effort.time_part(thousand, 1_000)}
@@ -78,15 +78,15 @@ def start(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-async def _crash_and_wait(board: ReadyBoard, times: int) -> None:
+async def _crash_and_wait(board: ReadyCounter, times: int) -> None:
     for _ in range(times):
         victim = board.refs[len(board.refs) // 2]
         board.clear()
-        victim.cast(CrashOrder())
+        victim.cast(CrashCast())
         await board.complete.wait()
 
 
-async def _kill_and_wait(board: ReadyBoard, times: int) -> None:
+async def _kill_and_wait(board: ReadyCounter, times: int) -> None:
     for _ in range(times):
         victim = board.refs[0]
         board.clear()
@@ -98,8 +98,10 @@ def restart_crash(effort: Effort) -> Figures:
     """Measure from the message that makes a child crash until its successor runs."""
 
     async def main() -> Figures:
-        board = ReadyBoard(1)
-        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+        board = ReadyCounter(1)
+        async with Supervisor(
+            child(RestartedActor, board), max_restarts=RESTARTS, max_seconds=WINDOW
+        ):
             return {"restart": await effort.time(partial(_crash_and_wait, board), 2_000)}
 
     return _quietly(main)
@@ -109,8 +111,10 @@ def restart_kill(effort: Effort) -> Figures:
     """Measure from a kill until the successor runs."""
 
     async def main() -> Figures:
-        board = ReadyBoard(1)
-        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+        board = ReadyCounter(1)
+        async with Supervisor(
+            child(RestartedActor, board), max_restarts=RESTARTS, max_seconds=WINDOW
+        ):
             return {"restart": await effort.time(partial(_kill_and_wait, board), 2_000)}
 
     return _quietly(main)
@@ -120,13 +124,13 @@ def one_for_all(effort: Effort) -> Figures:
     """Measure from the crash of one of a hundred until a hundred successors run; per child."""
 
     async def main() -> Figures:
-        board = ReadyBoard(CREW)
-        crew = [child(Phoenix, board) for _ in range(CREW)]
+        board = ReadyCounter(CHILDREN)
+        crew = [child(RestartedActor, board) for _ in range(CHILDREN)]
         async with Supervisor(
-            *crew, strategy="one_for_all", max_restarts=OFTEN, max_seconds=WINDOW
+            *crew, strategy="one_for_all", max_restarts=RESTARTS, max_seconds=WINDOW
         ):
             cost = await effort.time(partial(_crash_and_wait, board), 40)
-        return {"per_child": cost / CREW}
+        return {"per_child": cost / CHILDREN}
 
     return _quietly(main)
 

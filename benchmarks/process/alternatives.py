@@ -8,7 +8,7 @@ import time
 import trio
 
 from benchmarks.effort import Effort, Figures, rss_kib
-from benchmarks.process.sessionmgr_trees import BURST, CHILDREN, REST
+from benchmarks.process.sessionmgr_trees import BURST, CHILDREN, PAUSE
 from benchmarks.process.stopwatch import Laps
 
 PIPE = subprocess.PIPE
@@ -34,13 +34,13 @@ def spawn(effort: Effort) -> Figures:
 
     async def main() -> Figures:
         for _ in range(effort.population(300)):
-            await trio.sleep(REST)
+            await trio.sleep(PAUSE)
             with one.lap():
                 process = await _open()
             await _close(process)
         for _ in range(effort.repeats(9)):
             await _burst(many)
-        return {"one": one.middle, "many": many.middle / BURST}
+        return {"one": one.median, "many": many.median / BURST}
 
     return trio.run(main)
 
@@ -63,7 +63,7 @@ def popen(effort: Effort) -> Figures:
     """Start children with subprocess; ms until each runs."""
     one = Laps()
     for _ in range(effort.population(300)):
-        time.sleep(REST)
+        time.sleep(PAUSE)
         with one.lap():
             process = subprocess.Popen(
                 ["cat"],
@@ -75,7 +75,7 @@ def popen(effort: Effort) -> Figures:
             )
         process.kill()
         process.communicate()
-    return {"one": one.middle}
+    return {"one": one.median}
 
 
 def kill(effort: Effort) -> Figures:
@@ -85,12 +85,12 @@ def kill(effort: Effort) -> Figures:
     async def main() -> Figures:
         for _ in range(effort.population(200)):
             process = await _open()
-            await trio.sleep(REST)
+            await trio.sleep(PAUSE)
             with lone.lap():
                 process.kill()
                 await process.wait()
             await _close(process)
-        return {"lone": lone.middle}
+        return {"lone": lone.median}
 
     return trio.run(main)
 

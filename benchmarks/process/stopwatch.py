@@ -20,6 +20,6 @@ class Laps:
         self._taken.append((time.perf_counter() - begin) * 1000)
 
     @property
-    def middle(self) -> float:
+    def median(self) -> float:
         """The median, which other load moves less than the mean."""
         return median(self._taken)

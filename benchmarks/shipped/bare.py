@@ -29,7 +29,7 @@ TOGETHER: Final = 1024
 def limit(effort: Effort, dialect: int) -> Figures:
     """Split, decode, and normalise to the same events that the manager receives."""
     pieces, agent = effort.operations(EVENTS), DIALECTS[dialect]
-    with agent.written(pieces) as path:
+    with agent.write_lines(pieces) as path:
         chunks = chunks_of(path)
     costs: list[float] = []
     for _ in range(1 + effort.repeats(BLOCKS)):
@@ -95,7 +95,7 @@ def readline_json(effort: Effort, dialect: int) -> Figures:
     return asyncio.run(
         by_line(
             effort,
-            DIALECTS[dialect].written,
+            DIALECTS[dialect].write_lines,
             lambda line: decode(cast("dict[str, Any]", json.loads(line))),
         )
     )

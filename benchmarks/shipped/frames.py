@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from benchmarks.shipped import transcript
-from benchmarks.wire.measured_frame import in_a_file
+from benchmarks.wire.measured_frame import write_blocks
 from sessionmgr.model import Event, MessageReceived, MessageStreamed
 
 Normalise: TypeAlias = Callable[[bytes], Event | None]
@@ -148,9 +148,9 @@ class BenchDialect:
             for frame in self.message(number, texts):
                 yield encode(frame) + b"\n"
 
-    def written(self, pieces: int) -> AbstractContextManager[str]:
+    def write_lines(self, pieces: int) -> AbstractContextManager[str]:
         """Write these lines to a file and return its path."""
-        return in_a_file(self.lines(pieces))
+        return write_blocks(self.lines(pieces))
 
 
 DIALECTS: Final = (

@@ -34,7 +34,9 @@ def _command(agent: BenchDialect, path: str) -> list[Json]:
 
 
 @asynccontextmanager
-async def managed(adapter: type[ProviderAdapter], *, sqlite: bool) -> AsyncGenerator[Manager, None]:
+async def open_bench_manager(
+    adapter: type[ProviderAdapter], *, sqlite: bool
+) -> AsyncGenerator[Manager, None]:
     """Open a manager with a store in a file or in memory, and without a user's environment."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         store = Path(directory, "store.db") if sqlite else None
@@ -107,7 +109,7 @@ class FrontInbox:
         return True
 
 
-async def counted(run: RunContext, play_run: Callable[[RunContext], Awaitable[None]]) -> None:
+async def count_pieces(run: RunContext, play_run: Callable[[RunContext], Awaitable[None]]) -> None:
     """Run an adapter and count its pieces."""
     front = FrontInbox(run)
     async with trio.open_nursery() as nursery:
@@ -121,14 +123,14 @@ class CountedClaude(ClaudeAdapter):
     """Claude's adapter with a counter of pieces."""
 
     async def run(self, run: RunContext) -> None:
-        await counted(run, super().run)
+        await count_pieces(run, super().run)
 
 
 class CountedCodex(CodexAdapter):
     """Codex's adapter with a counter of pieces."""
 
     async def run(self, run: RunContext) -> None:
-        await counted(run, super().run)
+        await count_pieces(run, super().run)
 
 
 COUNTED: Final[tuple[type[ProviderAdapter], ...]] = (CountedClaude, CountedCodex)
@@ -146,8 +148,8 @@ def port(effort: Effort, dialect: int) -> Figures:
     async def main() -> Figures:
         costs: list[float] = []
         pieces = max(effort.operations(EVENTS), 2_000)
-        with DIALECTS[dialect].written(pieces) as path:
-            async with managed(COUNTED[dialect], sqlite=False) as manager:
+        with DIALECTS[dialect].write_lines(pieces) as path:
+            async with open_bench_manager(COUNTED[dialect], sqlite=False) as manager:
                 for _ in range(1 + effort.repeats(5)):
                     FrontInbox.pieces = PieceCounter(pieces)
                     session = await manager.open_session(
@@ -171,8 +173,8 @@ def whole(effort: Effort, dialect: int) -> Figures:
 
 async def _whole(dialect: int, watch: Stopwatch, pieces: int) -> None:
     adapter = ADAPTERS[dialect]
-    with DIALECTS[dialect].written(pieces) as path:
-        async with managed(adapter, sqlite=True) as manager:
+    with DIALECTS[dialect].write_lines(pieces) as path:
+        async with open_bench_manager(adapter, sqlite=True) as manager:
             with watch:
                 session = await manager.open_session(adapter.name, permission_mode=MODES[dialect])
                 async with trio.open_nursery() as nursery:

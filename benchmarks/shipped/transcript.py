@@ -19,7 +19,7 @@ TEXTS: Final = (
     *("which is what\nthe manual promises.\n\n", "Next come ", "the two slow queries."),
 )
 """Pieces in the order and the sizes in which a fast model streams them."""
-MOMENT: Final = 1_795_108_923_324
+TIMESTAMP: Final = 1_795_108_923_324
 USAGE: Final = {
     "input_tokens": 2543,
     "cache_creation_input_tokens": 0,
@@ -74,7 +74,7 @@ def claude(number: int, pieces: Sequence[str]) -> Iterator[object]:
 
 def codex(number: int, pieces: Sequence[str]) -> Iterator[object]:
     """Return the notifications with which the app-server of Codex streams a message."""
-    name, begun = f"msg_{number:08x}_0_0_0", MOMENT + number * 600
+    name, begun = f"msg_{number:08x}_0_0_0", TIMESTAMP + number * 600
     here = {"threadId": THREAD, "turnId": TURN}
 
     def item(text: str, completed: int | None) -> dict[str, object]:

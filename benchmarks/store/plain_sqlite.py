@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.store.store_files import BODY, place
+from benchmarks.store.store_files import BODY, database_path
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 
 INSERT = "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?, ?, ?, ?, ?)"
@@ -46,7 +46,7 @@ def _insert(effort: Effort, group: int, wanted: int) -> float:
 
             return await effort.time_part(run, wanted, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
@@ -67,7 +67,7 @@ def pages(effort: Effort) -> Figures:
 
             return await effort.time(run, 50_000, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, wall
-from benchmarks.store.store_files import BODY, batch, place
+from benchmarks.store.store_files import BODY, batch, database_path
 from sessionmgr.store import Append, NewSession, SqliteStore, open_sqlite_store
 from sessionmgr.store.redaction import Redactor
 
@@ -64,7 +64,7 @@ def _groups(effort: Effort, tasks: int) -> float:
 
             return await effort.time_part(run, GROUP * 200, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
@@ -82,7 +82,7 @@ def commits(effort: Effort) -> Figures:
                 times.append((wall() - begin) * 1e6)
         return times
 
-    with place() as path:
+    with database_path() as path:
         times = trio.run(main, path)
     return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
 
@@ -115,7 +115,7 @@ def stall(effort: Effort) -> Figures:
             nursery.cancel_scope.cancel()
         return {"idle": percentile(idle, 0.99), "busy": percentile(busy, 0.99)}
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
@@ -140,7 +140,7 @@ def singles(effort: Effort) -> Figures:
 
             return await effort.time(run, 64 * 100, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 
@@ -161,7 +161,7 @@ def pages(effort: Effort) -> Figures:
 
             return await effort.time(run, 50_000, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 
@@ -181,7 +181,7 @@ def wake(effort: Effort) -> Figures:
                 times.append((wall() - begin) * 1e6)
         return times
 
-    with place() as path:
+    with database_path() as path:
         times = trio.run(main, path)
     return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
 
@@ -211,7 +211,7 @@ def wake_across(effort: Effort) -> Figures:
             await neighbour.stdin.aclose()
         return [max(late - when, 0) * 1e3 for late, when in zip(woken, stored, strict=True)]
 
-    with place() as path:
+    with database_path() as path:
         late = trio.run(main, path)
     return {"p50": statistics.median(late), "p99": percentile(late, 0.99)}
 

@@ -16,7 +16,7 @@ BODY: Final = (
 
 
 @contextmanager
-def place() -> Generator[Path]:
+def database_path() -> Generator[Path]:
     """Return a path for a database on the disk of temporary files."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-bench-") as directory:
         yield Path(directory) / "s.db"

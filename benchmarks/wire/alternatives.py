@@ -9,7 +9,7 @@ from subprocess import PIPE
 from typing import Any, TypeAlias, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import MEBI, ConsumerDelta, Event, normalised, written
+from benchmarks.wire.measured_frame import MEBI, ConsumerDelta, Event, normalise, write_lines
 from benchmarks.wire.sessionmgr_pipe import BATCHES, DECODER, EVENTS, READ
 
 Reading: TypeAlias = Callable[[asyncio.StreamReader], Awaitable[None]]
@@ -30,12 +30,12 @@ def readline_json(effort: Effort) -> Figures:
                 return ConsumerDelta(frame["session_id"], event["delta"]["text"])
         return None
 
-    return asyncio.run(by_line(effort, written, decode))
+    return asyncio.run(by_line(effort, write_lines, decode))
 
 
 def readline_msgspec(effort: Effort) -> Figures:
     """The same with our decoding."""
-    return asyncio.run(by_line(effort, written, lambda line: normalised(DECODER.decode(line))))
+    return asyncio.run(by_line(effort, write_lines, lambda line: normalise(DECODER.decode(line))))
 
 
 def batches_msgspec(effort: Effort) -> Figures:
@@ -53,13 +53,13 @@ def batches_msgspec(effort: Effort) -> Figures:
         while chunk := await stdout.read(READ):
             whole = (tail + chunk).split(b"\n")
             tail = whole.pop()
-            events = [normalised(DECODER.decode(line)) for line in whole]
+            events = [normalise(DECODER.decode(line)) for line in whole]
             if found := [event for event in events if event is not None]:
                 await queue.put(found)
         await queue.put([])
         await consumer
 
-    return asyncio.run(_timed(effort, written, read))
+    return asyncio.run(_timed(effort, write_lines, read))
 
 
 async def by_line(
@@ -75,8 +75,8 @@ async def by_line(
                 pass
 
         consumer = asyncio.create_task(consume())
-        while said := await stdout.readline():
-            event = decode(said)
+        while line := await stdout.readline():
+            event = decode(line)
             if event is not None:
                 await queue.put(event)
         await queue.put(None)

@@ -80,7 +80,7 @@ class ConsumerEnd(msgspec.Struct, frozen=True, gc=False):
 Event: TypeAlias = ConsumerDelta | ConsumerReasoning | ConsumerEnd
 
 
-def normalised(frame: Frame | NoFrame) -> Event | None:
+def normalise(frame: Frame | NoFrame) -> Event | None:
     """Return the event of a frame, or None if the frame has no event."""
     # Plain tests: class patterns of `match` take three times as long, more than the decoding.
     if isinstance(frame, MeasuredStreamEvent):
@@ -95,15 +95,15 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 
 
 @contextlib.contextmanager
-def written(lines: int, line: bytes = LINE) -> Generator[str]:
+def write_lines(lines: int, line: bytes = LINE) -> Generator[str]:
     """Write a file of so many lines and yield its path, for a child to send through its pipe."""
     blocks = (line * min(1000, lines - begin) for begin in range(0, lines, 1000))
-    with in_a_file(blocks) as path:
+    with write_blocks(blocks) as path:
         yield path
 
 
 @contextlib.contextmanager
-def in_a_file(blocks: Iterable[bytes]) -> Generator[str]:
+def write_blocks(blocks: Iterable[bytes]) -> Generator[str]:
     """Write such lines to a file and yield its path."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         path = Path(directory, "lines.jsonl")

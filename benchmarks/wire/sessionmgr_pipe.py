@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import Event, Frame, line_of, normalised, written
+from benchmarks.wire.measured_frame import Event, Frame, line_of, normalise, write_lines
 from sessionmgr.process.pump import PipePump
 from sessionmgr.wire.lines import Line, LineDecoder, decode_frames
 
@@ -22,7 +22,7 @@ DECODER: Final = msgspec.json.Decoder(Frame)
 def events_of(lines: Sequence[Line]) -> list[Event]:
     """Decode the lines of one read, as an adapter does."""
     frames = decode_frames(lines, DECODER)
-    return [event for frame in frames if (event := normalised(frame)) is not None]
+    return [event for frame in frames if (event := normalise(frame)) is not None]
 
 
 class BatchRelay:
@@ -44,7 +44,7 @@ class BatchRelay:
 
 
 async def _through_a_child(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
-    with written(lines) as path:
+    with write_lines(lines) as path:
         await _pump([*command, path], watch, lines)
 
 
@@ -87,7 +87,7 @@ def framer(effort: Effort) -> Figures:
     """Split lines in memory, nothing else."""
 
     async def run(watch: Stopwatch, lines: int) -> None:
-        with written(lines) as path:
+        with write_lines(lines) as path:
             chunks = chunks_of(path)
         decoder = LineDecoder()
         with watch:
@@ -114,7 +114,7 @@ def long_line(effort: Effort, size: int) -> Figures:
         watch = Stopwatch(cpu)
         for length, watched in ((effort.operations(EVENTS), Stopwatch(cpu)), (size, watch)):
             text = "x" * (length + 1 - len(line_of("")))
-            with written(1, line_of(text)) as path:
+            with write_lines(1, line_of(text)) as path:
                 await _pump(["cat", path], watched, 1)
         return {"line": watch.micros / 1000}
 

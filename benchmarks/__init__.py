@@ -1,1 +1,1 @@
-"""How fast we are, as ratios against others in the same run."""
+"""Benchmarks: costs as ratios to other programs that run in the same rounds."""

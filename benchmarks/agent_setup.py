@@ -1,7 +1,7 @@
-"""Where contestants meet an agent: its real program, and a scripted model that costs nothing.
+"""The environment of agent contestants: the real program, and a scripted model without cost.
 
-Needs nothing but the standard library, because one of them has an interpreter of its own. The model
-is served by a process of its own, so that what it costs is nobody's.
+It needs only the standard library, because one contestant has an interpreter of its own. The model
+server is a separate process, so that its costs count for no contestant.
 """
 
 import json
@@ -20,21 +20,21 @@ from typing import Final, Protocol
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SERVED_BY: Final = "SESSIONMGR_BENCHMARKS_PYTHON"
-"""The interpreter that has what the model's server needs."""
+"""Environment variable with the interpreter that can run the model server."""
 INSTALL: Final = ".ci/agents installs it, or SESSIONMGR_AGENTS says where it is installed"
 HI: Final = "hi"
 PIECES: Final = 3_000
 LAPS: Final = 15
-"""How often a turn is begun with a first event, or cancelled."""
+"""Number of turns that are timed to their first event, and of turns that are cancelled."""
 
 
 def scripted(*moves: dict[str, object]) -> str:
-    """Return a prompt that has the model do this."""
+    """Return a prompt that makes the model do these steps."""
     return f"<script>{json.dumps([list(moves)])}</script>"
 
 
 def long_text(pieces: int) -> str:
-    """Return a prompt that has a text streamed in so many pieces, as fast as it goes."""
+    """Return a prompt that makes the model stream a text of so many pieces at full speed."""
     return scripted({"do": "say", "text": "word " * pieces, "deltas": pieces})
 
 
@@ -42,7 +42,7 @@ SLOW_TEXT: Final = scripted({"do": "say", "text": "word " * 500, "deltas": 500, 
 
 
 def program(name: str) -> Path | None:
-    """Return the newest program of an agent that is installed for tests, if there is one."""
+    """Return the newest installed program of an agent, or None."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     place = Path(os.environ.get("SESSIONMGR_AGENTS") or Path(cache, "sessionmgr", "agents"))
     found = sorted(place.glob(f"{name}-*/bin/{name}"), key=_version)
@@ -55,7 +55,7 @@ def _version(path: Path) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class AgentSetup:
-    """The program, a place to work, and the environment in which it knows the scripted model."""
+    """The agent's program, its working directory, and its environment with the scripted model."""
 
     program: str
     work: Path
@@ -66,7 +66,7 @@ class AgentSetup:
 def set_up_agent(
     name: str, environment: Callable[[Path, str], dict[str, str]]
 ) -> Generator[AgentSetup]:
-    """Serve a model, and make a home; `environment` fills it, and knows the model by its URL."""
+    """Serve a model and create a home; `environment` fills the home, given the model's URL."""
     found = program(name)
     if found is None:
         sys.exit(f"there is no {name}: {INSTALL}")
@@ -89,18 +89,18 @@ def set_up_agent(
 
 @contextmanager
 def _model(root: Path) -> Generator[str]:
-    said = root / "server"
+    output = root / "server"
     python = os.environ.get(SERVED_BY, sys.executable)
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")))
     command = [python, "-m", "sessionmgr.testing.model_server"]
-    with said.open("wb") as out:
+    with output.open("wb") as out:
         server = subprocess.Popen(command, stdout=out, env={**os.environ, "PYTHONPATH": paths})
     try:
-        while not said.read_text().endswith("\n"):
+        while not output.read_text().endswith("\n"):
             if server.poll() is not None:
                 sys.exit("the model's server did not start")
             time.sleep(0.02)
-        yield said.read_text().split()[0]
+        yield output.read_text().split()[0]
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
@@ -113,18 +113,18 @@ class _Runtime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WithAgent:
-    """An interpreter, where there is the program of an agent beside it."""
+    """An interpreter that needs the program of an agent beside it."""
 
     agent: str
     python: _Runtime
 
     def absence(self) -> str | None:
-        """Return how to install what is missing, or None if all is there."""
+        """Return how to install what is missing, or None."""
         if program(self.agent) is None:
             return f"there is no {self.agent}: {INSTALL}"
         return self.python.absence()
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
-        """Run it there, and have it know who serves the model."""
+        """Return the command, with the variable that names the interpreter of the model server."""
         named = f"{SERVED_BY}={sys.executable}"
         return ["env", named, *self.python.command(function, arguments)]

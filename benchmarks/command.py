@@ -17,11 +17,11 @@ from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS
-from benchmarks.report import as_json, conditions, listing, table, verdicts
+from benchmarks.report import as_json, conditions, goal_list, table, verdicts
 from benchmarks.rounds import Rounds
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.store.suite import STORE
-from benchmarks.suite import Suite, UnknownNameError, cast, choose, only
+from benchmarks.suite import Suite, UnknownNameError, choose, contestants_of, only
 from benchmarks.wire.suite import WIRE
 
 SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, SHIPPED, FLEET, BATCH, CLI, CLAUDE, CODEX)
@@ -30,11 +30,11 @@ ROUNDS: Final = 7
 EPILOG: Final = """\
 examples:
   python -m benchmarks --list              all goals: suite, goal, bound, what
-  python -m benchmarks fleet --list        those of one suite
+  python -m benchmarks fleet --list        the goals of one suite
   python -m benchmarks fleet               measure one suite
   python -m benchmarks fleet --only G-F1   measure one goal of a suite
   python -m benchmarks --only G-F1         measure a goal, whichever suite has it
-  python -m benchmarks fleet --smoke       see that it works; takes seconds
+  python -m benchmarks fleet --smoke       check that it works, in seconds
 
 exit status: 0 if every bound holds that could be measured, 1 if a bound is
 broken or a contestant failed, 2 if the command line is wrong. A program that
@@ -88,7 +88,7 @@ def _rounds(text: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for and return the exit status."""
+    """Run the command line and return the exit status."""
     described = parser()
     asked = described.parse_args(arguments)
     try:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     except UnknownNameError as error:
         described.error(str(error))
     if asked.list:
-        sys.stdout.write(listing(suites) + "\n")
+        sys.stdout.write(goal_list(suites) + "\n")
         return 0
     return run(
         suites,
@@ -109,11 +109,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) -> int:
-    """Measure the suites, print what was found and return the exit status."""
+    """Measure the suites, print the results and return the exit status."""
     goals = [goal for suite in suites for goal in suite.goals]
     notes = list(dict.fromkeys(note for suite in suites if suite.goals for note in suite.notes))
-    at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
-    stage = Rounds(cast(suites), rounds, smoke, sys.stderr, at_once)
+    at_once = os.cpu_count() or 1 if smoke else 1  # only smoke runs may run in parallel
+    stage = Rounds(contestants_of(suites), rounds, smoke, sys.stderr, at_once)
     stopped = False
     try:
         trio.run(stage.run)

@@ -1,4 +1,4 @@
-"""Who is measured, and which program runs it."""
+"""Contestants, and the programs that run them."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ class Runtime(Protocol):
     """A program that runs contestants."""
 
     def absence(self) -> str | None:
-        """Return how to install what is missing, or None if all is there."""
+        """Return how to install what is missing, or None."""
         ...
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
@@ -24,31 +24,31 @@ class Runtime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ThisPython:
-    """The interpreter that runs us, with a package that may not be installed."""
+    """The current interpreter, with a package that it may lack."""
 
     needs: str = ""
 
     def absence(self) -> str | None:
-        """Return how to install the package, unless it is."""
+        """Return how to install the package, or None."""
         if not self.needs or find_spec(self.needs) is not None:
             return None
         return f"{self.needs} is not installed: {sys.executable} -m pip install {self.needs}"
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
-        """Run it in a fresh process of the same interpreter."""
+        """Return a command for a fresh process of the same interpreter."""
         return [sys.executable, "-m", "benchmarks.run_contestant", function, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
 class OtherPython:
-    """An interpreter of its own, whose path stands in an environment variable."""
+    """Another interpreter, whose path is in an environment variable."""
 
     variable: str
     needs: str
     install: str
 
     def absence(self) -> str | None:
-        """Return how to make the environment, unless it is there and has the package."""
+        """Return how to create the environment and install the package, or None."""
         python = os.environ.get(self.variable)
         if python is None:
             return f"{self.needs} is looked for where {self.variable} points: {self.install}"
@@ -63,30 +63,30 @@ class OtherPython:
         return None
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
-        """Run it in a fresh process of that interpreter."""
+        """Return a command for a fresh process of that interpreter."""
         return [os.environ[self.variable], "-m", "benchmarks.run_contestant", function, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
 class Elixir:
-    """The BEAM, with a script of ours."""
+    """The BEAM with an Elixir script."""
 
     script: Path
 
     def absence(self) -> str | None:
-        """Return how to install Elixir, unless it is."""
+        """Return how to install Elixir, or None."""
         if shutil.which("elixir"):
             return None
         return "elixir is not on PATH: apt install elixir, or https://elixir-lang.org/install"
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
-        """Run the function of the script."""
+        """Return the command that runs the function of the script."""
         return ["elixir", str(self.script), function, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """Something that measures figures, once per round, in a process of its own."""
+    """A program that measures figures once per round, in a process of its own."""
 
     name: str
     function: str

@@ -1,7 +1,7 @@
-"""How much a contestant is asked to do, and the clocks it is timed with.
+"""The amount of work of a contestant, and the clocks that time it.
 
-Runs in every contestant's process, on other interpreters too, so it needs
-nothing but the standard library.
+It runs in every contestant's process, on other interpreters too, and therefore needs only the
+standard library.
 """
 
 import gc
@@ -24,7 +24,7 @@ GC_POLICY: Final = f"gc.freeze() after boot, gc.set_threshold{GC_THRESHOLDS}"
 
 
 class Stopwatch:
-    """Adds up what the clock shows while it is held: `with watch:`."""
+    """Sums the time while it is held: `with watch:`."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -32,11 +32,11 @@ class Stopwatch:
         self._begin = 0.0
 
     def start(self) -> None:
-        """Begin to count."""
+        """Start the clock."""
         self._begin = self.clock()
 
     def stop(self) -> None:
-        """Add what has passed."""
+        """Add the time since `start`."""
         self.micros += (self.clock() - self._begin) * 1e6
 
     def __enter__(self) -> None:
@@ -48,26 +48,26 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much to do: what a figure needs, or the least that shows that it works."""
+    """The amount of work: enough for a figure, or, in a smoke run, the least that works."""
 
     smoke: bool = False
 
     def operations(self, wanted: int) -> int:
-        """Return how many operations one block has."""
+        """Return the number of operations per block."""
         return max(wanted // 200, 10) if self.smoke else wanted
 
     def population(self, wanted: int) -> int:
-        """Return how many actors or tasks there are to be."""
+        """Return the number of actors or tasks."""
         return max(wanted // 100, 10) if self.smoke else wanted
 
     def repeats(self, wanted: int) -> int:
-        """Return how often a figure is taken in one process."""
+        """Return the number of measurements per process."""
         return 1 if self.smoke else wanted
 
     async def time(
         self, run: Callable[[int], Awaitable[object]], operations: int, clock: Clock = cpu
     ) -> float:
-        """Run blocks of operations; return the median µs per operation, or by wall the least."""
+        """Run blocks of operations; return µs per operation (median, or minimum of wall time)."""
 
         async def whole(watch: Stopwatch, times: int) -> None:
             with watch:
@@ -81,24 +81,23 @@ class Effort:
         operations: int,
         clock: Clock = cpu,
     ) -> float:
-        """Like `time`, but only what `run` does while it holds the stopwatch counts."""
+        """Like `time`, but count only the time while `run` holds the stopwatch."""
         n = self.operations(operations)
-        await run(Stopwatch(clock), max(n // 10, 1))  # warm
+        await run(Stopwatch(clock), max(n // 10, 1))  # warm-up
         costs: list[float] = []
         for _ in range(self.repeats(BLOCKS)):
             watch = Stopwatch(clock)
             await run(watch, n)
             costs.append(watch.micros / n)
-        # Whatever else runs on the machine can only add to what the wall shows.
+        # Other load on the machine can only add to wall time, so the minimum is the best estimate.
         return min(costs) if clock is wall else median(costs)
 
 
 def adopt_gc_policy() -> None:
     """Set the collector as an application with a large population would.
 
-    Most growth beyond the linear is the collector walking live tasks; its
-    settings belong to the application, here to the benchmark, and hold for
-    every contestant of a population alike.
+    Most of the superlinear growth is the collector walking live tasks. Its settings belong to the
+    application, here to the benchmark, and hold for every contestant of a population alike.
     """
     gc.collect()
     gc.freeze()
@@ -106,7 +105,7 @@ def adopt_gc_policy() -> None:
 
 
 def rss_kib() -> float:
-    """Return this process's resident memory in KiB."""
+    """Return the resident memory of this process in KiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return float(line.split()[1])

@@ -1,4 +1,4 @@
-"""What a figure is compared with, how far it may go, and whether it did."""
+"""Goals: figures, what they are compared with, bounds and verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from statistics import median
 from typing import Final, Protocol, TypeAlias
 
 Samples: TypeAlias = dict["Figure", float]
-"""What one round measured."""
+"""The measurements of one round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class Figure:
 
 
 def figure(text: str) -> Figure:
-    """Read a figure's name, `contestant/key`."""
+    """Parse the name of a figure, `contestant/key`."""
     contestant, _, key = text.partition("/")
     return Figure(contestant, key)
 
 
 class Verdict(Enum):
-    """What became of a goal."""
+    """The verdict on a goal."""
 
     HOLDS = "holds"
     BROKEN = "BROKEN"
@@ -43,7 +43,7 @@ BAD: Final = frozenset({Verdict.BROKEN, Verdict.FAILED})
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A goal's numbers: ours, the anchor's, and the one that the bound is for."""
+    """The numbers of a goal: ours, the anchor's, and the one that the bound limits."""
 
     ours: float
     anchor: float
@@ -69,7 +69,7 @@ class Goal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Our figure over the sum of the anchor's."""
+    """Our figure divided by the sum of the anchors' figures."""
 
     id: str
     what: str
@@ -80,7 +80,7 @@ class Ratio:
     unit: str = "µs"
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what must be measured."""
+        """Return the figures to measure."""
         return (self.ours, *self.anchor)
 
     def score(self, samples: Samples) -> Score:
@@ -92,7 +92,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Our figure alone: what a thing may weigh, whatever it weighs elsewhere."""
+    """Our figure alone, with an absolute bound."""
 
     id: str
     what: str
@@ -103,21 +103,20 @@ class Weight:
     unit: str = "KiB"
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what must be measured."""
+        """Return the figures to measure."""
         return (self.ours,)
 
     def score(self, samples: Samples) -> Score:
-        """Compare the figure of one round with what it may be."""
+        """Compare the figure of one round with the bound."""
         ours = samples[self.ours]
         return Score(ours, self.anchor, ours / self.anchor)
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How far our cost per item is from being the same at every size.
+    """The deviation of our cost per item from a constant over all sizes.
 
-    The anchor is the other's own deviation, for comparison; the bound is for
-    ours alone.
+    The anchor is another program's deviation, for comparison; the bound limits ours alone.
     """
 
     id: str
@@ -129,7 +128,7 @@ class Curve:
     unit: str = "±"
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what must be measured."""
+        """Return the figures to measure."""
         return (*self.ours, *self.anchor)
 
     def score(self, samples: Samples) -> Score:
@@ -147,7 +146,7 @@ def deviation(costs: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GoalResult:
-    """A goal and what became of it in all rounds."""
+    """A goal and its result over all rounds."""
 
     goal: Goal
     verdict: Verdict
@@ -157,7 +156,7 @@ class GoalResult:
 
 
 def judge(goal: Goal, rounds: Sequence[Samples], *, smoke: bool = False) -> GoalResult:
-    """Say whether the median of the rounds' ratios keeps within the goal's bound."""
+    """Judge whether the median of the rounds' ratios is within the goal's bound."""
     scores = [goal.score(samples) for samples in rounds]
     score = Score(
         ours=median(each.ours for each in scores),

@@ -1,4 +1,4 @@
-"""What was found, as a table for people and as JSON for programs."""
+"""Results, as a table for people and as JSON for programs."""
 
 import json
 import platform
@@ -16,7 +16,7 @@ HEAD: Final = ("goal", "what", "ours", "anchor", "ratio", "bound", "verdict")
 
 
 def conditions(rounds: int) -> str:
-    """Return under what the figures were taken, in one line."""
+    """Return the conditions of the measurement in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"{python}, trio {version('trio')}, {platform.system()} {platform.machine()};"
@@ -25,14 +25,14 @@ def conditions(rounds: int) -> str:
 
 
 def table(results: Sequence[GoalResult]) -> str:
-    """Return one aligned line per goal, and the reasons of those without figures."""
+    """Return one aligned line per goal, and the reasons for missing figures."""
     lines = _aligned([HEAD, *(_row(each) for each in results)])
     reasons = dict.fromkeys(f"{each.verdict.value}: {each.why}" for each in results if each.why)
     return "\n".join([*lines, *([""] if reasons else []), *reasons])
 
 
-def listing(suites: Sequence[Suite]) -> str:
-    """Return one aligned line per goal that can be measured."""
+def goal_list(suites: Sequence[Suite]) -> str:
+    """Return one aligned line per goal of the suites."""
     rows = [
         (suite.name, goal.id, _limit(goal), goal.what) for suite in suites for goal in suite.goals
     ]
@@ -40,7 +40,7 @@ def listing(suites: Sequence[Suite]) -> str:
 
 
 def verdicts(results: Sequence[GoalResult]) -> str:
-    """Return how many goals came to what."""
+    """Return the number of goals per verdict."""
     counted = {
         verdict: [each for each in results if each.verdict is verdict] for verdict in Verdict
     }
@@ -50,7 +50,7 @@ def verdicts(results: Sequence[GoalResult]) -> str:
 
 
 def as_json(results: Sequence[GoalResult], notes: Sequence[str], rounds: int) -> str:
-    """Return everything that was found, each round's ratio included."""
+    """Return all results, including the ratio of each round."""
     found = {
         "conditions": conditions(rounds),
         "python": sys.version,
@@ -98,7 +98,7 @@ def _bound(goal: Goal) -> str:
 
 
 def _limit(goal: Goal) -> str:
-    """Return what a goal's figure may come to: as a factor, or with its unit."""
+    """Return the bound of a goal, as a factor or with its unit."""
     if goal.bound is None:
         return "-"
     if isinstance(goal, Ratio | Curve):
@@ -108,7 +108,7 @@ def _limit(goal: Goal) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, the first of which is the head."""
+    """Return one line per row; the first row is the head."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_line(row, rows[0], widths) for row in rows]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]

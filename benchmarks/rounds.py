@@ -1,8 +1,7 @@
-"""Where contestants take turns, each in a fresh process.
+"""Rounds of contestants, each in a fresh process.
 
-A round measures every contestant once, so that its ratios compare what ran
-within the same minutes; every other round goes backwards, so that nobody
-profits from always coming first.
+A round measures every contestant once, so that its ratios compare runs of the same minutes. Every
+other round is reversed, so that no contestant always comes first.
 """
 
 import json
@@ -20,13 +19,13 @@ from benchmarks.contestant import Contestant
 from benchmarks.goal import Figure, Goal, GoalResult, Samples, Verdict, judge
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PATIENCE: Final = 300.0
-"""Seconds that one contestant may take once."""
+TIME_LIMIT: Final = 300.0
+"""Time limit in seconds for one measurement of a contestant."""
 
 
 @dataclass(slots=True)
 class Rounds:
-    """The contestants, what they measured, and who could not take part."""
+    """All contestants, their measurements, and the reasons of those that could not run."""
 
     contestants: Sequence[Contestant]
     rounds: int
@@ -39,7 +38,7 @@ class Rounds:
 
     async def run(self) -> None:
         """Run all rounds."""
-        self._look_for_absent()
+        self._find_absent()
         present = [each for each in self.contestants if each.name not in self.absent]
         at_once = trio.CapacityLimiter(self.at_once)
         begin = time.monotonic()
@@ -60,7 +59,7 @@ class Rounds:
             self.progress.write("\r\033[K")
 
     def results(self, goals: Sequence[Goal]) -> list[GoalResult]:
-        """Judge the goals by what was measured."""
+        """Judge the goals by the measurements."""
         return [self._result(goal) for goal in goals]
 
     def _result(self, goal: Goal) -> GoalResult:
@@ -71,7 +70,7 @@ class Rounds:
             return GoalResult(goal, Verdict.MISSING, why=self.absent[name])
         return judge(goal, self.measured, smoke=self.smoke)
 
-    def _look_for_absent(self) -> None:
+    def _find_absent(self) -> None:
         for each in self.contestants:
             absence = each.runtime.absence()
             if absence is not None:
@@ -83,7 +82,7 @@ class Rounds:
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         try:
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(TIME_LIMIT):
                 done = await trio.run_process(
                     contestant.command(smoke=self.smoke),
                     capture_stdout=True,
@@ -94,10 +93,10 @@ class Rounds:
             figures = cast("dict[str, float]", json.loads(done.stdout))
             samples.update({Figure(contestant.name, key): each for key, each in figures.items()})
         except subprocess.CalledProcessError as error:
-            said = bytes(error.stderr).decode(errors="replace").strip()
-            self._fail(contestant, said or f"exit status {error.returncode}")
+            output = bytes(error.stderr).decode(errors="replace").strip()
+            self._fail(contestant, output or f"exit status {error.returncode}")
         except trio.TooSlowError:
-            self._fail(contestant, f"not done within {PATIENCE:.0f} s")
+            self._fail(contestant, f"not done within {TIME_LIMIT:.0f} s")
         except (OSError, ValueError) as error:
             self._fail(contestant, repr(error))
         finally:

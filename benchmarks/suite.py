@@ -1,4 +1,4 @@
-"""A named set of goals, with those who are measured for them."""
+"""A suite: a named set of goals and the contestants measured for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from benchmarks.goal import Goal
 
 
 class UnknownNameError(ValueError):
-    """A benchmark or a goal was asked for that there is not."""
+    """The command line names an unknown suite or goal."""
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
         super().__init__(f"no {kind} is named {name!r}; there are: {', '.join(known)}")
@@ -18,7 +18,7 @@ class UnknownNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What `python -m benchmarks NAME` runs."""
+    """A suite, which `python -m benchmarks NAME` runs."""
 
     name: str
     goals: tuple[Goal, ...]
@@ -30,17 +30,17 @@ class Suite:
         goals = tuple(each for each in self.goals if each.id in ids)
         return Suite(self.name, goals, self.contestants, self.notes)
 
-    def entrants(self) -> tuple[Contestant, ...]:
-        """Return the contestants that the goals ask for, in their order."""
+    def needed_contestants(self) -> tuple[Contestant, ...]:
+        """Return the contestants that the goals need, in their order."""
         wanted = {figure.contestant for goal in self.goals for figure in goal.figures()}
         return tuple(each for each in self.contestants if each.name in wanted)
 
 
 def choose(names: Sequence[str], suites: Sequence[Suite]) -> list[Suite]:
-    """Return the suites of these names, or all of them if none is named.
+    """Return the suites of these names, or all suites without names.
 
     Raises:
-        UnknownNameError: There is no suite of that name.
+        UnknownNameError: No suite has that name.
     """
     by_name = {each.name: each for each in suites}
     for name in names:
@@ -53,7 +53,7 @@ def only(suites: Sequence[Suite], ids: Sequence[str]) -> list[Suite]:
     """Return the suites with these goals alone.
 
     Raises:
-        UnknownNameError: None of them has a goal of that name.
+        UnknownNameError: No suite has a goal of that name.
     """
     known = list(dict.fromkeys(goal.id for suite in suites for goal in suite.goals))
     for each in ids:
@@ -62,14 +62,14 @@ def only(suites: Sequence[Suite], ids: Sequence[str]) -> list[Suite]:
     return [suite.only(ids) for suite in suites]
 
 
-def cast(suites: Sequence[Suite]) -> list[Contestant]:
-    """Return all who are measured for the suites, each once.
+def contestants_of(suites: Sequence[Suite]) -> list[Contestant]:
+    """Return the contestants of all suites, each once.
 
     Raises:
-        ValueError: Two of them have one name, and so one would be taken for the other.
+        ValueError: Two different contestants have the same name.
     """
     by_name: dict[str, Contestant] = {}
-    for each in (entrant for suite in suites for entrant in suite.entrants()):
+    for each in (entrant for suite in suites for entrant in suite.needed_contestants()):
         if by_name.setdefault(each.name, each) != each:
             raise ValueError(f"two contestants are called {each.name}")
     return list(by_name.values())

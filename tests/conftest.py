@@ -1,13 +1,12 @@
-"""What holds for all tests: which signals they take, and how far properties are searched.
+"""Settings for all tests: signal handlers and Hypothesis profiles.
 
-Who starts us in the background, or by nohup, has some signals ignored, and then all that we start
-ignores them too, which some tests strike with just those. A program that is started takes nothing
-of a signal that has a handler here.
+Signals. A program that is started in the background, or by nohup, inherits ignored signals, and so
+do its children; some tests send exactly those signals to children. A signal that has a handler here
+is not inherited as ignored.
 
-Properties are searched a little, hardly, or for long. For long is `--hypothesis-profile=long`.
-`brief` is for the runs that prove something else, as that an installed wheel works, beside one that
-searches: it tries the same examples each time. How fast examples are drawn says only how busy the
-machine is.
+Profiles. The default searches a little, `--hypothesis-profile=long` for a long time. `brief` is for
+runs that prove something else, such as the installation of a wheel: it tries the same few examples
+each time. The health check `too_slow` is off, because it measures the load of the machine.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""The benchmarks' own logic, as values; and that they run. No bound is judged here."""
+"""The benchmarks' own logic, and smoke runs of every suite. No bound is judged here."""
 
 import io
 import json
@@ -40,7 +40,7 @@ from benchmarks.shipped import ours as shipped
 from benchmarks.shipped.frames import DIALECTS, BenchDialect
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.shipped.transcript import PIECES
-from benchmarks.suite import Suite, UnknownNameError, cast, choose
+from benchmarks.suite import Suite, UnknownNameError, choose, contestants_of
 from benchmarks.wire.suite import WIRE
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.model import AnyEvent, MessageReceived, MessageStreamed
@@ -56,7 +56,7 @@ def rounds(*pairs: tuple[float, float]) -> list[Samples]:
 
 
 def test_a_ratio_is_taken_in_each_round_and_the_median_of_them_is_judged() -> None:
-    # Medians of the figures alone would be 4 / 4; one round was slow for both.
+    # The medians of the figures alone give 4 / 4: one round was slow for both.
     result = judge(GOAL, rounds((1.0, 2.0), (4.0, 4.0), (40.0, 80.0)))
     assert result.ratios == (0.5, 1.0, 0.5)
     assert result.score is not None
@@ -215,7 +215,10 @@ def test_no_name_means_all() -> None:
 
 
 def test_only_the_contestants_of_a_chosen_goal_run() -> None:
-    assert [each.name for each in OTP.only(["G-A1"]).entrants()] == ["ours.call", "trio.call"]
+    assert [each.name for each in OTP.only(["G-A1"]).needed_contestants()] == [
+        "ours.call",
+        "trio.call",
+    ]
 
 
 def test_every_goal_of_otp_has_a_contestant_for_each_figure() -> None:
@@ -223,7 +226,7 @@ def test_every_goal_of_otp_has_a_contestant_for_each_figure() -> None:
     assert len(names) == len(OTP.contestants)
     for goal in OTP.goals:
         assert {each.contestant for each in goal.figures()} <= names
-    assert {each.name for each in OTP.entrants()} == names
+    assert {each.name for each in OTP.needed_contestants()} == names
     wanted = [*(f"G-A{n}" for n in range(1, 7)), *(f"G-S{n}" for n in range(1, 8))]
     assert {*wanted, "G-M1", "G-lin"} <= {each.id for each in OTP.goals}
 
@@ -231,14 +234,14 @@ def test_every_goal_of_otp_has_a_contestant_for_each_figure() -> None:
 def test_every_goal_of_wire_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in WIRE.contestants}
     assert len(names) == len(WIRE.contestants)
-    assert {each.name for each in WIRE.entrants()} == names
+    assert {each.name for each in WIRE.needed_contestants()} == names
     assert {"G-E1", "G-E2", "G-E4", "G-E9"} <= {each.id for each in WIRE.goals}
 
 
 def test_every_goal_of_process_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in PROCESS.contestants}
     assert len(names) == len(PROCESS.contestants)
-    assert {each.name for each in PROCESS.entrants()} == names
+    assert {each.name for each in PROCESS.needed_contestants()} == names
     assert {"G-P1", "G-M3"} <= {each.id for each in PROCESS.goals}
 
 
@@ -251,7 +254,7 @@ def test_an_excess_is_judged_by_the_difference() -> None:
 def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in MANAGER.contestants}
     assert len(names) == len(MANAGER.contestants)
-    assert {each.name for each in MANAGER.entrants()} == names
+    assert {each.name for each in MANAGER.needed_contestants()} == names
     wanted = {
         "G-E3",
         "G-E4",
@@ -269,7 +272,9 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
 
 
 def test_every_goal_of_the_shipped_adapters_has_a_contestant_for_each_figure() -> None:
-    assert {each.name for each in SHIPPED.entrants()} == {each.name for each in SHIPPED.contestants}
+    assert {each.name for each in SHIPPED.needed_contestants()} == {
+        each.name for each in SHIPPED.contestants
+    }
     assert {"G-E1s", "G-E2s", "G-E6s", "floor"} == {each.id for each in SHIPPED.goals}
 
 
@@ -296,7 +301,7 @@ def test_messages_are_played_whole_with_as_many_pieces_as_are_wanted(agent: Benc
 @pytest.mark.parametrize("dialect", range(len(DIALECTS)))
 async def test_the_least_makes_the_events_of_the_adapter_that_ships(dialect: int) -> None:
     agent = DIALECTS[dialect]
-    with agent.written(PIECES + 10) as path:
+    with agent.write_lines(PIECES + 10) as path:
         found = await played(shipped.ADAPTERS[dialect], dialect, path)
     assert said(found) == said(map(agent.normalise, agent.lines(PIECES + 10)))
 
@@ -304,7 +309,7 @@ async def test_the_least_makes_the_events_of_the_adapter_that_ships(dialect: int
 @pytest.mark.parametrize("dialect", range(len(DIALECTS)))
 async def test_a_counted_piece_is_taken_from_an_inbox_and_goes_no_further(dialect: int) -> None:
     shipped.FrontInbox.pieces = shipped.PieceCounter(40)
-    with DIALECTS[dialect].written(40) as path:
+    with DIALECTS[dialect].write_lines(40) as path:
         found = await played(shipped.COUNTED[dialect], dialect, path)
     assert shipped.FrontInbox.pieces.left == 0
     assert not said(found)
@@ -312,7 +317,7 @@ async def test_a_counted_piece_is_taken_from_an_inbox_and_goes_no_further(dialec
 
 
 async def played(adapter: type[ProviderAdapter], dialect: int, path: str) -> list[AnyEvent]:
-    async with shipped.managed(adapter, sqlite=False) as manager:
+    async with shipped.open_bench_manager(adapter, sqlite=False) as manager:
         session = await manager.open_session(adapter.name, permission_mode=shipped.MODES[dialect])
         run = await shipped.play(manager, dialect, path, session)
         return [event async for event in run]
@@ -320,7 +325,7 @@ async def played(adapter: type[ProviderAdapter], dialect: int, path: str) -> lis
 
 def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in FLEET.contestants}
-    assert {each.name for each in FLEET.entrants()} == names
+    assert {each.name for each in FLEET.needed_contestants()} == names
     assert {"G-F1", "G-F2", "G-F3", "floor"} == {each.id for each in FLEET.goals}
 
 
@@ -328,18 +333,18 @@ async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     measured = BenchFleet(sessions=3, pieces=4)
-    told: list[str] = []
+    sent: list[str] = []
 
     def tell(piece: str) -> None:
-        told.append(piece)
+        sent.append(piece)
         assert not measured.over.is_set()
-        measured.hear(piece)
+        measured.receive(piece)
 
     async with trio.open_nursery() as nursery:
         for number in range(measured.sessions):
             nursery.start_soon(measured.source, number, tell)
             measured.ready()
-    assert len(told) == 3 * 4
+    assert len(sent) == 3 * 4
     assert measured.figures().keys() == {"event", "p50", "p99"}
 
 
@@ -350,20 +355,22 @@ def test_lateness_has_the_median_and_what_one_in_a_hundred_exceeds() -> None:
 
 
 def test_nobody_is_measured_in_the_place_of_another() -> None:
-    names = [each.name for each in cast(SUITES)]
-    assert sorted(names) == sorted({each.name for suite in SUITES for each in suite.entrants()})
+    names = [each.name for each in contestants_of(SUITES)]
+    assert sorted(names) == sorted(
+        {each.name for suite in SUITES for each in suite.needed_contestants()}
+    )
     others = Suite("others", (GOAL,), (Contestant("ours", "m:f"), Contestant("theirs", "m:f")))
-    assert cast([others, others]) == list(others.contestants)
+    assert contestants_of([others, others]) == list(others.contestants)
     false = Suite("false", (GOAL,), (Contestant("ours", "m:g"), Contestant("theirs", "m:f")))
     with pytest.raises(ValueError, match="two contestants are called ours"):
-        cast([others, false])
+        contestants_of([others, false])
 
 
 @pytest.mark.parametrize("suite", [CLAUDE, CODEX], ids=lambda suite: suite.name)
 def test_every_goal_of_an_agent_has_a_contestant_for_each_figure(suite: Suite) -> None:
     names = {each.name for each in suite.contestants}
     assert len(names) == len(suite.contestants)
-    assert {each.name for each in suite.entrants()} == names
+    assert {each.name for each in suite.needed_contestants()} == names
 
 
 @pytest.mark.parametrize("suite", [CLAUDE, CODEX], ids=lambda suite: suite.name)
@@ -407,7 +414,7 @@ def test_what_is_not_installed_is_said_with_how_to_install_it(
 async def test_each_round_runs_everybody_and_every_other_one_backwards() -> None:
     said = io.StringIO()
     both = [Contestant(name, f"benchmarks.otp.raw_trio:{name}") for name in ("nursery", "cancel")]
-    # Smoke for the effort alone: the order is what is tested, so one at a time.
+    # A smoke run for its clean-up alone; the order matters here, so one at a time.
     stage = Rounds(both, rounds=2, smoke=True, progress=said, at_once=1)
     await stage.run()
     order = [line.split()[-1] for line in said.getvalue().splitlines() if "done" not in line]

@@ -1,14 +1,14 @@
-"""What is true of the whole house: typed, documented, trio only, and no room misused."""
+"""Conventions of the whole tree: types, docstrings, imports, names and words."""
 
 import ast
 import importlib
 import importlib.metadata
 import inspect
 import pkgutil
-import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +22,8 @@ import sessionmgr.testing.names
 import sessionmgr_adapters
 
 PACKAGES: list[ModuleType] = [sessionmgr, sessionmgr_adapters]
-PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+TESTS = Path(__file__).parent
+PYPROJECT = TESTS.parent / "pyproject.toml"
 
 
 def home(package: ModuleType) -> Path:
@@ -112,18 +113,18 @@ def test_a_public_package_lists_its_names(name: str) -> None:
     ],
     ids=["sessionmgr", "testing"],
 )
-def test_what_checkers_are_told_of_a_package_is_what_it_has(
+def test_the_stub_of_a_lazy_package_lists_its_names(
     package: ModuleType, public: dict[str, tuple[str, ...]]
 ) -> None:
     stub = ast.parse((home(package) / "__init__.pyi").read_text(encoding="utf-8"))
-    told = {
+    stubbed = {
         statement.module: tuple(alias.name for alias in statement.names)
         for statement in stub.body
         if isinstance(statement, ast.ImportFrom)
     }
-    assert told == public
+    assert stubbed == public
     assert sorted(package.__all__) == sorted(name for names in public.values() for name in names)
-    for module, names in told.items():
+    for module, names in stubbed.items():
         for name in names:
             assert getattr(package, name) is getattr(importlib.import_module(str(module)), name)
             assert name in dir(package)
@@ -155,12 +156,39 @@ def test_a_public_name_and_its_methods_are_documented(name: str) -> None:
     assert undocumented == []
 
 
-def test_every_exception_stands_in_the_tree() -> None:
-    tree = sessionmgr.errors.__doc__ or ""
+@pytest.mark.parametrize("name", MODULES)
+def test_exceptions_are_defined_in_the_errors_module_of_their_package(name: str) -> None:
     errors = [
-        name
-        for name, thing in vars(sessionmgr.errors).items()
-        if inspect.isclass(thing) and issubclass(thing, sessionmgr.errors.SessionmgrError)
+        each
+        for each, thing in vars(importlib.import_module(name)).items()
+        if inspect.isclass(thing)
+        and issubclass(thing, sessionmgr.errors.SessionmgrError)
+        and thing.__module__ == name
     ]
-    assert len(errors) > 10
-    assert set(errors) - set(re.findall(r"\w+", tree)) == set()
+    assert errors == [] or name.endswith(".errors")
+
+
+def class_names(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and place of each class below a folder, without classes in functions."""
+
+    def below(node: ast.AST) -> Iterator[ast.ClassDef]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                yield child
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from below(child)
+
+    for path in sorted(folder.rglob("*.py")):
+        for each in below(ast.parse(path.read_text(encoding="utf-8"))):
+            yield each.name, f"{path.relative_to(folder.parent)}:{each.lineno}"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        for name, place in class_names(home(package)):
+            places.setdefault(name, []).append(place)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    others = [*class_names(TESTS), *class_names(TESTS.parent / "benchmarks")]
+    taken = {place: places[name] for name, place in others if name in places}
+    assert taken == {}

@@ -1,4 +1,4 @@
-"""Public names are documented for reference: each parameter is described, and examples run."""
+"""Reference documentation of public names: parameters are described, and examples run."""
 
 import ast
 import importlib

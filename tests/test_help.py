@@ -1,4 +1,4 @@
-"""Python's `help` shows each module that an author of an adapter or of a test reads."""
+"""Python's `help` shows each module that authors of adapters and of tests read."""
 
 import pkgutil
 import pydoc

@@ -1,4 +1,4 @@
-"""The seam of an adapter: it does not know a mock of its connection from the real one."""
+"""The seam of an adapter: its code cannot tell a mock connection from a real one."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SEAM = ("Connection", "Conversation")
 
 
 def asked_about(source: str) -> Iterator[str]:
-    """Give what a module asks about which class a connection or a conversation is of."""
+    """Yield each `isinstance` question about the class of a connection or a conversation."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, of]):

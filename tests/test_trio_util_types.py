@@ -1,4 +1,4 @@
-"""Waits of trio-util, as they are typed here."""
+"""Typed wrappers of trio-util's waits."""
 
 import pytest
 import trio
@@ -61,7 +61,7 @@ async def test_an_event_that_is_repeated_wakes_those_who_wait_for_the_next_time(
         await event.wait()
         woken.append(name)
 
-    event.set()  # nobody waits: that time has passed
+    event.set()  # after the time-out, no task waits
     async with trio.open_nursery() as nursery:
         for times in (1, 2):
             nursery.start_soon(wait, "a")

@@ -1,4 +1,4 @@
-"""Programs as users write them: read by both type checkers, and run as well."""
+"""Programs as users write them: both type checkers read them, and a test runs them."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ async def own_adapter() -> str:
 
 
 async def wrong(manager: Manager) -> None:
-    """Be read only: each line is an error for both type checkers."""
+    """Show uses that both type checkers must reject; it is never called."""
     await manager.open_session("claude", permission_mode="yolo")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await manager.ask("claude", "x", modell="m")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     await manager.ask("claude", "x", env={"A": 1})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]

@@ -1,1 +1,1 @@
-"""How batches measure up: against xargs, and by themselves."""
+"""Costs of batches, against xargs and in absolute terms."""

@@ -1,4 +1,4 @@
-"""What a job in a batch takes, from the opening of the manager to the summary."""
+"""Costs of a job in a batch, from the opening of the manager to the summary."""
 
 import gc
 import tempfile
@@ -15,12 +15,12 @@ from sessionmgr.testing.scripted_provider import scripted
 
 SCRIPTED: Final = 2_000
 WARM: Final = 1_000
-"""So many jobs are done before memory is weighed for the first time."""
-WEIGHED: Final = 9_000
+"""Number of jobs before the first measurement of memory."""
+MEASURED: Final = 9_000
 
 
 def commands(effort: Effort) -> Figures:
-    """Run a trivial command again and again, as `xargs` does."""
+    """Run a trivial command many times, as `xargs` does."""
     count = effort.population(JOBS)
     jobs = [
         Job(id=str(n), provider="shell", prompt=COMMAND, permission_mode=PermissionMode.FULL_AUTO)
@@ -30,7 +30,7 @@ def commands(effort: Effort) -> Figures:
 
 
 def answers(effort: Effort) -> Figures:
-    """Have the scripted provider answer at once."""
+    """Run jobs that the scripted provider answers at once."""
     count = effort.population(SCRIPTED)
     return trio.run(
         _run_jobs, [Job(id=str(n), provider="actor", prompt="hi") for n in range(count)]
@@ -54,8 +54,8 @@ async def _run_jobs(jobs: list[Job]) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh what is left of a job when it is over."""
-    return trio.run(_measure_memory, effort.population(WEIGHED))
+    """Measure the memory that a finished job leaves behind."""
+    return trio.run(_measure_memory, effort.population(MEASURED))
 
 
 async def _measure_memory(count: int) -> Figures:

@@ -1,4 +1,4 @@
-"""What a batch may take: beside `xargs`, by itself, and of memory."""
+"""Goals of a batch: time against `xargs`, time of a job, memory."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The same commands, run by `xargs`, with nothing of ours."""
+"""The same commands, run by `xargs` alone."""
 
 import subprocess
 from typing import Final
@@ -11,7 +11,7 @@ COMMAND: Final = "sleep 0.05"
 
 
 def xargs(effort: Effort) -> Figures:
-    """Run a trivial command again and again, so many at a time."""
+    """Run a trivial command many times, so many at once."""
     count = effort.population(JOBS)
     lines = "".join(f"{n}\n" for n in range(count)).encode()
     watch = Stopwatch(wall)

@@ -1,1 +1,1 @@
-"""How the adapter of Claude Code measures up: against its program, driven raw, and another SDK."""
+"""Costs of the adapter of Claude Code, against its program driven raw and another SDK."""

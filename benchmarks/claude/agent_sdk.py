@@ -1,4 +1,4 @@
-"""claude-agent-sdk on the same turns: on asyncio, in an interpreter of its own."""
+"""claude-agent-sdk with the same turns, on asyncio, in an interpreter of its own."""
 
 import asyncio  # noqa: TID251  # a contestant
 from importlib import import_module
@@ -6,20 +6,20 @@ from statistics import median
 from typing import Any, cast
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
-from benchmarks.claude.environment import set_scene
+from benchmarks.claude.environment import claude_setup
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
 
-def _sdk() -> Any:  # it need not be installed where this is checked
+def _sdk() -> Any:  # the type checkers' environment may lack it
     return cast("Any", import_module("claude_agent_sdk"))
 
 
-def _options(sdk: Any, scene: AgentSetup) -> Any:
+def _options(sdk: Any, setup: AgentSetup) -> Any:
     return sdk.ClaudeAgentOptions(
-        cli_path=scene.program,
-        cwd=scene.work,
-        env=scene.env,
+        cli_path=setup.program,
+        cwd=setup.work,
+        env=setup.env,
         permission_mode="default",
         include_partial_messages=True,
     )
@@ -44,22 +44,22 @@ async def _until_text(client: Any, kind: type) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a client that is connected; ms."""
+    """Run prompts in a connected client; ms."""
     return asyncio.run(_turns(effort))
 
 
 async def _turns(effort: Effort) -> Figures:
     sdk = _sdk()
     first, warm, interrupted = Laps(), Laps(), Laps()
-    with set_scene() as scene:
+    with claude_setup() as setup:
         for _ in range(effort.repeats(LAPS)):
             with first.lap():
-                client = sdk.ClaudeSDKClient(_options(sdk, scene))
+                client = sdk.ClaudeSDKClient(_options(sdk, setup))
                 await client.connect()
                 await client.query(HI)
                 await _until(client, sdk.SystemMessage)
             await client.disconnect()
-        async with sdk.ClaudeSDKClient(_options(sdk, scene)) as client:
+        async with sdk.ClaudeSDKClient(_options(sdk, setup)) as client:
             await _turn(client, HI)
             for _ in range(effort.population(200)):
                 with warm.lap():
@@ -70,32 +70,32 @@ async def _turns(effort: Effort) -> Figures:
                 with interrupted.lap():
                     await client.interrupt()
                     await _until(client, sdk.ResultMessage)
-    return {"first": first.middle, "turn": warm.middle, "interrupt": interrupted.middle}
+    return {"first": first.median, "turn": warm.median, "interrupt": interrupted.median}
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         sdk, laps = _sdk(), Laps()
-        with set_scene() as scene:
+        with claude_setup() as setup:
             for _ in range(effort.repeats(8)):
                 with laps.lap():
-                    async for _ in sdk.query(prompt=HI, options=_options(sdk, scene)):
+                    async for _ in sdk.query(prompt=HI, options=_options(sdk, setup)):
                         pass
-        return {"run": laps.middle}
+        return {"run": laps.median}
 
     return asyncio.run(main())
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         sdk, pieces = _sdk(), effort.operations(PIECES)
         costs: list[float] = []
-        with set_scene() as scene:
-            async with sdk.ClaudeSDKClient(_options(sdk, scene)) as client:
+        with claude_setup() as setup:
+            async with sdk.ClaudeSDKClient(_options(sdk, setup)) as client:
                 await _turn(client, HI)
                 for _ in range(effort.repeats(3)):
                     watch = Stopwatch(cpu)

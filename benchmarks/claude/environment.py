@@ -1,4 +1,4 @@
-"""Where contestants meet Claude Code."""
+"""The environment of Claude Code contestants."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from benchmarks.agent_setup import AgentSetup
 
 
 @contextmanager
-def set_scene() -> Generator[AgentSetup]:
-    """Serve a model, and make a home that holds nothing."""
-    with agent_setup.set_up_agent("claude", _environment) as scene:
-        yield scene
+def claude_setup() -> Generator[AgentSetup]:
+    """Serve a model, and create an empty home."""
+    with agent_setup.set_up_agent("claude", _environment) as setup:
+        yield setup
 
 
 def _environment(root: Path, url: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Claude Code through a manager, with its record on disk."""
+"""Claude Code through a manager with a store on disk."""
 
 import gc
 import tempfile
@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
-from benchmarks.claude.environment import set_scene
+from benchmarks.claude.environment import claude_setup
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
 from sessionmgr.manager import RunHandle, SessionHandle, open_manager
@@ -25,10 +25,10 @@ AT_ONCE: Final = 5
 
 
 class ClaudeBench:
-    """A manager that has Claude Code."""
+    """A manager with Claude Code."""
 
-    def __init__(self, scene: AgentSetup, manager_session: SessionHandle) -> None:
-        self._scene = scene
+    def __init__(self, setup: AgentSetup, manager_session: SessionHandle) -> None:
+        self._scene = setup
         self.session = manager_session
 
     async def submit(self, prompt: str, **options: Json) -> RunHandle:
@@ -37,24 +37,24 @@ class ClaudeBench:
         return await self.session.submit(prompt, options=given)
 
     async def turn(self, prompt: str = HI, **options: Json) -> None:
-        """See a run to its end."""
+        """Run a prompt to its end."""
         run = await self.submit(prompt, **options)
         result = await run.result()
         assert result.status is RunStatus.COMPLETED, result.failure
 
 
 @asynccontextmanager
-async def standing(count: int = 1) -> AsyncGenerator[list[ClaudeBench], None]:
+async def open_bench(count: int = 1) -> AsyncGenerator[list[ClaudeBench], None]:
     """Open a manager with so many sessions."""
-    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+    with claude_setup() as setup, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
-            store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=scene.env
+            store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=setup.env
         ) as manager:
             yield [
                 ClaudeBench(
-                    scene,
+                    setup,
                     await manager.open_session(
-                        "claude", cwd=scene.work, permission_mode="full_auto"
+                        "claude", cwd=setup.work, permission_mode="full_auto"
                     ),
                 )
                 for _ in range(count)
@@ -68,14 +68,14 @@ async def _until(run: RunHandle, kind: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a child that is kept; ms."""
+    """Run prompts in a child that is kept; ms."""
     return trio.run(_turns, effort)
 
 
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
     repeats = effort.repeats(LAPS)
-    async with standing(repeats + 1) as (stand, *others):
+    async with open_bench(repeats + 1) as (stand, *others):
         for other in others:
             with first.lap():
                 run = await other.submit(HI, keep=False)
@@ -96,30 +96,30 @@ async def _turns(effort: Effort) -> Figures:
                     run.cancel()
                     await run.result()
     return {
-        "first": first.middle,
-        "turn": warm.middle,
-        "interrupt": interrupted.middle,
-        "cancel": cancelled.middle,
+        "first": first.median,
+        "turn": warm.median,
+        "interrupt": interrupted.median,
+        "cancel": cancelled.median,
     }
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         laps = Laps()
         repeats = effort.repeats(8)
-        async with standing(repeats) as stands:
+        async with open_bench(repeats) as stands:
             for stand in stands:
                 with laps.lap():
                     await stand.turn(keep=False)
-        return {"run": laps.middle}
+        return {"run": laps.median}
 
     return trio.run(main)
 
 
 async def _read_pieces(run: RunHandle) -> int:
-    """Read a run's events to their end, and return how many pieces of text there were."""
+    """Read a run's events to their end, and return the number of pieces of text."""
     pieces = 0
     async for event in run:
         pieces += event.type == "message_streamed"
@@ -129,12 +129,12 @@ async def _read_pieces(run: RunHandle) -> int:
 
 
 def stream(effort: Effort) -> Figures:
-    """Read a long text, event by event; CPU of our process, in µs for each piece."""
+    """Read a long text, event by event; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
         costs: list[float] = []
-        async with standing() as (stand,):
+        async with open_bench() as (stand,):
             await stand.turn()
             for _ in range(effort.repeats(3)):
                 watch = Stopwatch(cpu)
@@ -148,13 +148,13 @@ def stream(effort: Effort) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh sessions whose children are kept, on our side."""
+    """Measure our memory per session whose child is kept."""
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
-        async with standing(1 + count) as (warm, *others):
+        async with open_bench(1 + count) as (warm, *others):
             await warm.turn()
-            await warm.turn(keep=False)  # its child is gone
+            await warm.turn(keep=False)  # its child has ended
             gc.collect()
             before = rss_kib()
             for stand in others:

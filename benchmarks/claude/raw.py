@@ -1,4 +1,4 @@
-"""Claude Code driven as simply as it can be: a child, a line for each message, and json."""
+"""Claude Code driven in the simplest way: a child, a line per message, and json."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
-from benchmarks.claude.environment import set_scene
+from benchmarks.claude.environment import claude_setup
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
@@ -32,41 +32,41 @@ INTERRUPT: Final = {
 
 
 class RawClaude:
-    """One Claude Code, and its lines."""
+    """A Claude Code process and its lines."""
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process
         self._lines = self._read()
 
-    async def say(self, message: object) -> None:
+    async def write(self, message: object) -> None:
         assert self._process.stdin is not None
         await self._process.stdin.send_all(json.dumps(message).encode() + b"\n")
 
     async def ask(self, prompt: str) -> None:
-        await self.say({"type": "user", "message": {"role": "user", "content": prompt}})
+        await self.write({"type": "user", "message": {"role": "user", "content": prompt}})
 
-    async def hear(self) -> dict[str, Any]:
+    async def read_frame(self) -> dict[str, Any]:
         return await anext(self._lines)
 
-    async def until(self, kind: str, **fields: str) -> int:
-        """Hear it out until this is said; return how much was said."""
-        heard = 0
+    async def read_until(self, kind: str, **fields: str) -> int:
+        """Read until this message; return how many messages were read."""
+        count = 0
         while True:
-            heard += 1
-            said = await self.hear()
-            if said["type"] == kind and fields.items() <= said.items():
-                return heard
+            count += 1
+            frame = await self.read_frame()
+            if frame["type"] == kind and fields.items() <= frame.items():
+                return count
 
     async def turn(self, prompt: str) -> int:
         await self.ask(prompt)
-        return await self.until("result") + await self.idle()
+        return await self.read_until("result") + await self.idle()
 
     async def idle(self) -> int:
-        return await self.until("system", subtype="session_state_changed", state="idle")
+        return await self.read_until("system", subtype="session_state_changed", state="idle")
 
     async def text(self) -> None:
-        """Hear it out until it is in a text: before that, an interrupt leaves nothing to tell."""
-        while (await self.hear()).get("event", {}).get("type") != "content_block_delta":
+        """Read until a text streams: before that, an interrupt stores no partial text."""
+        while (await self.read_frame()).get("event", {}).get("type") != "content_block_delta":
             pass
 
     async def _read(self) -> AsyncIterator[dict[str, Any]]:  # noqa: ASYNC900  # closed by its child
@@ -80,15 +80,15 @@ class RawClaude:
 
 @asynccontextmanager
 async def child(
-    scene: AgentSetup, *arguments: str, is_talked_to: bool = True
+    setup: AgentSetup, *arguments: str, is_talked_to: bool = True
 ) -> AsyncGenerator[RawClaude, None]:
-    """Start one, and end it."""
+    """Start a process, and end it with the block."""
     process = await trio.lowlevel.open_process(
-        [scene.program, *FLAGS, *arguments],
+        [setup.program, *FLAGS, *arguments],
         stdin=subprocess.PIPE if is_talked_to else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        cwd=scene.work,
-        env=scene.env,
+        cwd=setup.work,
+        env=setup.env,
     )
     started = RawClaude(process)
     try:
@@ -102,25 +102,25 @@ async def child(
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered by a child that is there; ms."""
+    """Run prompts in a running child; ms."""
     return trio.run(_turns, effort)
 
 
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted = Laps(), Laps(), Laps()
-    with set_scene() as scene:
+    with claude_setup() as setup:
         for _ in range(effort.repeats(LAPS)):
             with first.lap():
-                one = child(scene, *IN_FRAMES)
+                one = child(setup, *IN_FRAMES)
                 it = await one.__aenter__()
-                await it.say(INITIALIZE)
-                await it.until("control_response")
+                await it.write(INITIALIZE)
+                await it.read_until("control_response")
                 await it.ask(HI)
-                await it.until("system", subtype="init")
+                await it.read_until("system", subtype="init")
             await it.idle()
             await one.__aexit__(None, None, None)
-        async with child(scene, *IN_FRAMES) as it:
-            await it.say(INITIALIZE)
+        async with child(setup, *IN_FRAMES) as it:
+            await it.write(INITIALIZE)
             await it.turn(HI)
             for _ in range(effort.population(200)):
                 with warm.lap():
@@ -129,35 +129,35 @@ async def _turns(effort: Effort) -> Figures:
                 await it.ask(SLOW_TEXT)
                 await it.text()
                 with interrupted.lap():
-                    await it.say(INTERRUPT)
-                    await it.until("result")
+                    await it.write(INTERRUPT)
+                    await it.read_until("result")
                     await it.idle()
-    return {"first": first.middle, "turn": warm.middle, "interrupt": interrupted.middle}
+    return {"first": first.median, "turn": warm.median, "interrupt": interrupted.median}
 
 
 def one_shots(effort: Effort) -> Figures:
-    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+    """Run each prompt in a child of its own, from its start to its end; ms."""
 
     async def main() -> Figures:
         laps = Laps()
-        with set_scene() as scene:
+        with claude_setup() as setup:
             for _ in range(effort.repeats(8)):
                 with laps.lap():
-                    async with child(scene, HI, is_talked_to=False) as it:
-                        await it.until("result")
-            return {"run": laps.middle}
+                    async with child(setup, HI, is_talked_to=False) as it:
+                        await it.read_until("result")
+            return {"run": laps.median}
 
     return trio.run(main)
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
         costs: list[float] = []
-        with set_scene() as scene:
-            async with child(scene, *IN_FRAMES) as it:
+        with claude_setup() as setup:
+            async with child(setup, *IN_FRAMES) as it:
                 await it.turn(HI)
                 for _ in range(effort.repeats(3)):
                     watch = Stopwatch(cpu)

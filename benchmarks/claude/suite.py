@@ -1,4 +1,4 @@
-"""What the adapter of Claude Code may cost: against its program driven raw, and another SDK."""
+"""Goals of the adapter of Claude Code, against its program driven raw and another SDK."""
 
 from typing import Final
 
@@ -93,7 +93,7 @@ CLAUDE: Final = Suite(
     contestants=CONTESTANTS,
     notes=(
         "claude: the real program, and a scripted model in a process of its own; wall, medians",
-        "        ours: a manager with its record in SQLite; a turn ends when it is said to be idle",
+        "        ours: a manager with its record in SQLite; a turn ends when the agent is idle",
         "        one-shot: to the end of the child; raw is `claude -p` with the prompt as argument",
         "        cancel: until nothing that the tool has started is left",
     ),

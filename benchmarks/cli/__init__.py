@@ -1,1 +1,1 @@
-"""How long the command takes to be there."""
+"""Start-up time of the command."""

@@ -1,4 +1,4 @@
-"""Starting an interpreter that does one thing and ends."""
+"""Start-up of an interpreter that does one thing and ends."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from benchmarks.effort import Effort, Figures
 from benchmarks.process.stopwatch import Laps
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-# From where this process has it, wherever its own directory is.
+# Import from where this process does, not from the working directory.
 _PATHS: Final = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'adapters')]!r}; "
 
 
@@ -22,7 +22,7 @@ def _start(code: str) -> Callable[[Effort], Figures]:
                 subprocess.run(
                     [sys.executable, "-c", _PATHS + code], check=True, stdout=subprocess.DEVNULL
                 )
-        return {"ms": laps.middle}
+        return {"ms": laps.median}
 
     return starts
 

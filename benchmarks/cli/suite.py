@@ -1,4 +1,4 @@
-"""What it may take to start: beside an interpreter that imports what all of it needs."""
+"""Goals of the start-up, against an interpreter that imports the same dependencies."""
 
 from typing import Final
 

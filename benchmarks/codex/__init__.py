@@ -1,1 +1,1 @@
-"""How the adapter of Codex measures up: against its app-server, driven raw, and another SDK."""
+"""Costs of the adapter of Codex, against its app-server driven raw and another SDK."""

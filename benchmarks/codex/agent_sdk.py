@@ -1,4 +1,4 @@
-"""The package openai-codex on the same turns: on asyncio, in an interpreter of its own."""
+"""openai-codex with the same turns, on asyncio, in an interpreter of its own."""
 
 import asyncio  # noqa: TID251  # a contestant
 import time
@@ -7,21 +7,21 @@ from statistics import median
 from typing import Any, cast
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text
-from benchmarks.codex.environment import set_scene
+from benchmarks.codex.environment import codex_setup
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 
 
-def _sdk() -> Any:  # it need not be installed where this is checked
+def _sdk() -> Any:  # the type checkers' environment may lack it
     return cast("Any", import_module("openai_codex"))
 
 
-def _client(sdk: Any, scene: AgentSetup) -> Any:
-    return sdk.AsyncCodex(sdk.CodexConfig(codex_bin=scene.program, env=scene.env))
+def _client(sdk: Any, setup: AgentSetup) -> Any:
+    return sdk.AsyncCodex(sdk.CodexConfig(codex_bin=setup.program, env=setup.env))
 
 
-async def _thread(sdk: Any, client: Any, scene: AgentSetup) -> Any:
-    return await client.thread_start(cwd=str(scene.work), sandbox=sdk.Sandbox.read_only)
+async def _thread(sdk: Any, client: Any, setup: AgentSetup) -> Any:
+    return await client.thread_start(cwd=str(setup.work), sandbox=sdk.Sandbox.read_only)
 
 
 async def _until(turn: Any, method: str) -> None:
@@ -31,7 +31,7 @@ async def _until(turn: Any, method: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered, from the start of a server and in a thread that is there; ms."""
+    """Run prompts, from the start of a server and in an existing thread; ms."""
     return asyncio.run(_turns(effort))
 
 
@@ -40,46 +40,46 @@ async def _turns(effort: Effort) -> Figures:
     sdk = _sdk()
     imported = (time.perf_counter() - began) * 1000
     first, warm, interrupted = Laps(), Laps(), Laps()
-    with set_scene() as scene:
+    with codex_setup() as setup:
         for _ in range(effort.repeats(LAPS)):
             with first.lap():
-                client = _client(sdk, scene)
-                turn = await (await _thread(sdk, client, scene)).turn(HI)
+                client = _client(sdk, setup)
+                turn = await (await _thread(sdk, client, setup)).turn(HI)
                 await _until(turn, "turn/started")
             await client.close()
-        async with _client(sdk, scene) as client:
-            thread = await _thread(sdk, client, scene)
+        async with _client(sdk, setup) as client:
+            thread = await _thread(sdk, client, setup)
             await thread.run(HI)
             for _ in range(effort.population(100)):
                 with warm.lap():
                     await thread.run(HI)
             for _ in range(effort.repeats(LAPS)):
                 turn = await thread.turn(SLOW_TEXT)
-                heard = turn.stream()
-                async for event in heard:
+                stream = turn.stream()
+                async for event in stream:
                     if event.method == "item/agentMessage/delta":
                         break
                 with interrupted.lap():
                     await turn.interrupt()
-                    async for _ in heard:
+                    async for _ in stream:
                         pass
     return {
-        "first": first.middle,
-        "turn": warm.middle,
-        "interrupt": interrupted.middle,
+        "first": first.median,
+        "turn": warm.median,
+        "interrupt": interrupted.median,
         "import": imported,
     }
 
 
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         sdk, pieces = _sdk(), effort.operations(PIECES)
         costs: list[float] = []
-        with set_scene() as scene:
-            async with _client(sdk, scene) as client:
-                thread = await _thread(sdk, client, scene)
+        with codex_setup() as setup:
+            async with _client(sdk, setup) as client:
+                thread = await _thread(sdk, client, setup)
                 await thread.run(HI)
                 for _ in range(effort.repeats(3)):
                     watch = Stopwatch(cpu)

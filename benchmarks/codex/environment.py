@@ -1,4 +1,4 @@
-"""Where contestants meet Codex."""
+"""The environment of Codex contestants."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -27,10 +27,10 @@ enabled = false
 
 
 @contextmanager
-def set_scene() -> Generator[AgentSetup]:
-    """Serve a model, and make a home in which Codex is told of it."""
-    with agent_setup.set_up_agent("codex", _environment) as scene:
-        yield scene
+def codex_setup() -> Generator[AgentSetup]:
+    """Serve a model, and create a home whose configuration names it."""
+    with agent_setup.set_up_agent("codex", _environment) as setup:
+        yield setup
 
 
 def _environment(root: Path, url: str) -> dict[str, str]:

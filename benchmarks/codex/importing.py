@@ -1,4 +1,4 @@
-"""What it takes to import what a session with Codex needs."""
+"""Time to import the modules that a session with Codex needs."""
 
 import time
 from importlib import import_module
@@ -8,7 +8,7 @@ from benchmarks.effort import Effort, Figures
 
 def importing(effort: Effort) -> Figures:
     """Import the manager and the adapter; ms."""
-    del effort  # once is all there is
+    del effort  # a process imports once
     began = time.perf_counter()
     for each in ("sessionmgr.manager", "sessionmgr_adapters.codex"):
         import_module(each)

@@ -1,4 +1,4 @@
-"""Codex through a manager, with its record on disk."""
+"""Codex through a manager with a store on disk."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from benchmarks.agent_setup import HI, LAPS, PIECES, SLOW_TEXT, AgentSetup, long_text, scripted
-from benchmarks.codex.environment import set_scene
+from benchmarks.codex.environment import codex_setup
 from benchmarks.codex.process_memory import AT_ONCE, tree_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -25,10 +25,10 @@ IN_A_TOOL: Final = scripted(
 
 
 class CodexBench:
-    """A manager that has Codex."""
+    """A manager with Codex."""
 
-    def __init__(self, scene: AgentSetup, manager: Manager) -> None:
-        self._scene = scene
+    def __init__(self, setup: AgentSetup, manager: Manager) -> None:
+        self._scene = setup
         self._manager = manager
 
     async def session(self) -> SessionHandle:
@@ -40,25 +40,25 @@ class CodexBench:
     async def submit(
         self, session: SessionHandle, prompt: str = HI, env: Mapping[str, str] | None = None
     ) -> RunHandle:
-        """Start a run; another environment takes another server."""
+        """Start a run; another environment needs another server."""
         return await session.submit(
             prompt, options={"command": [self._scene.program]}, env=env or {}
         )
 
     async def turn(self, session: SessionHandle, prompt: str = HI) -> None:
-        """See a run to its end."""
+        """Run a prompt to its end."""
         result = await (await self.submit(session, prompt)).result()
         assert result.status is RunStatus.COMPLETED, result.failure
 
 
 @asynccontextmanager
-async def standing() -> AsyncGenerator[CodexBench, None]:
+async def open_bench() -> AsyncGenerator[CodexBench, None]:
     """Open a manager."""
-    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+    with codex_setup() as setup, tempfile.TemporaryDirectory() as directory:
         async with open_manager(
-            store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=scene.env
+            store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=setup.env
         ) as manager:
-            yield CodexBench(scene, manager)
+            yield CodexBench(setup, manager)
 
 
 async def _until(run: RunHandle, kind: str) -> None:
@@ -68,14 +68,14 @@ async def _until(run: RunHandle, kind: str) -> None:
 
 
 def turns(effort: Effort) -> Figures:
-    """Have prompts answered, from the start of a server and in a session that is there; ms."""
+    """Run prompts, from the start of a server and in an existing session; ms."""
     return trio.run(_turns, effort)
 
 
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
     repeats = effort.repeats(LAPS)
-    async with standing() as stand:
+    async with open_bench() as stand:
         session = await stand.session()
         await stand.turn(session)
         for number in range(repeats):
@@ -98,15 +98,15 @@ async def _turns(effort: Effort) -> Figures:
                     run.cancel()
                     await run.result()
     return {
-        "first": first.middle,
-        "turn": warm.middle,
-        "interrupt": interrupted.middle,
-        "cancel": cancelled.middle,
+        "first": first.median,
+        "turn": warm.median,
+        "interrupt": interrupted.median,
+        "cancel": cancelled.median,
     }
 
 
 async def _read_pieces(run: RunHandle) -> int:
-    """Read a run's events to their end, and return how many pieces of text there were."""
+    """Read a run's events to their end, and return the number of pieces of text."""
     pieces = 0
     async for event in run:
         pieces += event.type == "message_streamed"
@@ -116,12 +116,12 @@ async def _read_pieces(run: RunHandle) -> int:
 
 
 def stream(effort: Effort) -> Figures:
-    """Read a long text, event by event; CPU of our process, in µs for each piece."""
+    """Read a long text, event by event; CPU of our process, in µs per piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
         costs: list[float] = []
-        async with standing() as stand:
+        async with open_bench() as stand:
             session = await stand.session()
             await stand.turn(session)
             for _ in range(effort.repeats(3)):
@@ -136,17 +136,17 @@ def stream(effort: Effort) -> Figures:
 
 
 def many(effort: Effort) -> Figures:
-    """Have a turn taken by each of many sessions at once: memory of a thread, and ms for all."""
+    """Run a turn in each of many sessions at once: memory of a thread, and ms for all."""
 
     async def main() -> Figures:
         count = effort.repeats(AT_ONCE)
-        async with standing() as stand:
+        async with open_bench() as stand:
             laps = Laps()
             sessions = [await stand.session() for _ in range(count)]
             with laps.lap():
                 async with trio.open_nursery() as nursery:
                     for session in sessions:
                         nursery.start_soon(stand.turn, session)
-            return {"mib": tree_mib(os.getpid(), "codex") / count, "start": laps.middle / count}
+            return {"mib": tree_mib(os.getpid(), "codex") / count, "start": laps.median / count}
 
     return trio.run(main)

@@ -1,20 +1,20 @@
-"""What processes weigh."""
+"""Memory of processes."""
 
 from pathlib import Path
 from typing import Final
 
 AT_ONCE: Final = 50
-"""So many threads, or processes, are on at once."""
+"""Number of threads or processes at once."""
 
 
 def private_mib(pid: int) -> float:
-    """Return what a process has for itself alone."""
+    """Return the private memory of a process."""
     lines = Path("/proc", str(pid), "smaps_rollup").read_text().splitlines()
     return sum(int(each.split()[1]) for each in lines if each.startswith("Private_")) / 1024
 
 
 def tree_mib(pid: int, named: str) -> float:
-    """Return what the processes of that name below a process have for themselves alone."""
+    """Return the private memory of the processes with that name below a process."""
     return sum(private_mib(each) for each in _below(pid) if _name(each) == named)
 
 
@@ -25,7 +25,7 @@ def _below(pid: int) -> list[int]:
             try:
                 fields = (each / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process has ended meanwhile
             parents[int(each.name)] = int(fields[1])
     found = [pid]
     for known in found:

@@ -1,4 +1,4 @@
-"""What the adapter of Codex may cost: against its app-server driven raw, and another SDK."""
+"""Goals of the adapter of Codex, against its app-server driven raw and another SDK."""
 
 from typing import Final
 

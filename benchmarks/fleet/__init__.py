@@ -1,1 +1,1 @@
-"""What sessions cost that are on at once, each of which brings a piece of text now and then."""
+"""Costs of many sessions at once, each of which sends a piece of text now and then."""

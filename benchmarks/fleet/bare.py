@@ -1,6 +1,6 @@
-"""The same with trio alone: channels, consumers, and one transaction now and then for all of them.
+"""The same with trio alone: channels, consumers, and one transaction at intervals for all of them.
 
-Nothing else is done: who consumes a piece does not wait until it is stored.
+Consumers receive a piece before it is stored.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ Row: TypeAlias = tuple[int, int, bytes]
 
 
 class PieceRow(msgspec.Struct, gc=False):
-    """What is stored of a piece."""
+    """The stored row of a piece."""
 
     session: int
     seq: int
@@ -31,7 +31,7 @@ class PieceRow(msgspec.Struct, gc=False):
 
 
 def pieces(effort: Effort, sessions: int) -> Figures:
-    """Have as many tasks tell pieces, and as many consume and record them."""
+    """Send pieces in so many tasks, and consume and store them in as many."""
     return trio.run(_main, fleet(effort, sessions))
 
 
@@ -64,7 +64,7 @@ async def _consume(
     async for piece in receiving:
         seq += 1
         rows.append((number, seq, msgspec.json.encode(PieceRow(number, seq, piece))))
-        measured.hear(piece)
+        measured.receive(piece)
 
 
 async def _record(connection: sqlite3.Connection, rows: list[Row]) -> None:

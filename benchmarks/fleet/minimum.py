@@ -1,8 +1,8 @@
-"""The least that the laws leave: an event is whole in the record before anybody sees it.
+"""The minimum that the laws require: an event is stored as a whole before it is delivered.
 
-One committer takes the pieces of all sessions, numbers and encodes them as our events, has them
-written by a thread in one transaction with each session's last number, and then wakes each
-subscriber once. Nothing is checked, folded, redacted, or kept for who comes later.
+One committer takes the pieces of all sessions, numbers and encodes them as our events, lets a
+thread write them in one transaction with each session's last number, and then wakes each
+subscriber once. It checks, folds, redacts and caches nothing.
 """
 
 import sqlite3
@@ -19,9 +19,9 @@ from benchmarks.fleet.pieces import BenchFleet, fleet
 from sessionmgr.model import MessageStreamed, encode_events, stamp
 
 TOGETHER: Final = 64
-"""Events of one statement."""
+"""Events per statement."""
 CAPACITY: Final = 64
-MOMENT: Final = "2026-01-02T03:04:05.678Z"
+TIMESTAMP: Final = "2026-01-02T03:04:05.678Z"
 
 Row: TypeAlias = tuple[int, int, int, str, bytes]
 
@@ -38,12 +38,12 @@ class FloorSession:
     rung: trio.Event = field(default_factory=trio.Event)
 
     def drain(self) -> list[Row]:
-        """Number and encode what has come; it is seen once it is written."""
+        """Number and encode the new pieces; they are delivered once they are written."""
         pieces: list[MessageStreamed] = []
         while self.receiving.statistics().current_buffer_used:
             pieces.append(MessageStreamed(delta=self.receiving.receive_nowait()))
         number = str(self.number)
-        stamped = stamp(pieces, self.last + 1, MOMENT, f"ses_{number}", f"run_{number}", "paced")
+        stamped = stamp(pieces, self.last + 1, TIMESTAMP, f"ses_{number}", f"run_{number}", "paced")
         bodies, _ = encode_events(stamped)
         self.stored += stamped
         first, self.last = self.last + 1, self.last + len(pieces)
@@ -52,14 +52,14 @@ class FloorSession:
             for seq, body in enumerate(bodies, first)
         ]
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the subscriber."""
         rung, self.rung = self.rung, trio.Event()
         rung.set()
 
 
 class FloorCommitter:
-    """Stores what all sessions have, each `window` seconds at most."""
+    """Stores the pieces of all sessions at least every `window` seconds."""
 
     def __init__(self, connection: sqlite3.Connection, window: float) -> None:
         self._connection: Final = connection
@@ -68,12 +68,12 @@ class FloorCommitter:
         self._wanted = trio.Event()
 
     def mark(self, session: FloorSession) -> None:
-        """Note that a session has something."""
+        """Mark a session as having new pieces."""
         self._marked[session] = None
         self._wanted.set()
 
     async def commit(self) -> None:
-        """Do so, until it is cancelled."""
+        """Commit until it is cancelled."""
         while True:
             await self._wanted.wait()
             await trio.sleep(self._window)
@@ -82,7 +82,7 @@ class FloorCommitter:
             last = [(session.last, session.number) for session in marked]
             await trio.to_thread.run_sync(self._append, rows, last)
             for session in marked:
-                session.ring()
+                session.wake()
 
     def _append(self, rows: list[Row], last: list[tuple[int, int]]) -> None:
         execute = self._connection.execute
@@ -97,7 +97,7 @@ class FloorCommitter:
 
 
 def pieces(effort: Effort, sessions: int, window: int) -> Figures:
-    """Have as many sources tell pieces, store them each so many ms, and see each of them."""
+    """Send pieces from so many sources, store them within so many ms, and deliver each."""
     return trio.run(_main, fleet(effort, sessions), window / 1000)
 
 
@@ -147,5 +147,5 @@ async def _subscribe(measured: BenchFleet, session: FloorSession) -> None:
     while True:
         await session.rung.wait()
         for event in session.stored[seen:]:
-            measured.hear(event.delta)
+            measured.receive(event.delta)
         seen = len(session.stored)

@@ -1,4 +1,4 @@
-"""The fleet in a manager, whose record is in SQLite: each session has one who iterates its run."""
+"""The fleet in a manager with SQLite: each session has one subscriber that iterates its run."""
 
 import time
 from collections.abc import Callable
@@ -9,19 +9,19 @@ import trio
 
 from benchmarks.effort import Effort, Figures
 from benchmarks.fleet.pieces import BenchFleet, fleet
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import MessageStreamed, RunStarted
 
 LENGTH: Final = 299
-"""Bytes of the line in which a piece comes."""
+"""Bytes of the line of a piece."""
 SILENCE: Final = 0.5
 TIMES: Final = 30
 
 
 class PacedAdapter(ProviderAdapter):
-    """Tells what the fleet's sources have it tell, as an adapter does: by the read."""
+    """An adapter that sends the pieces of the fleet's sources by the read."""
 
     name: ClassVar[str] = "paced"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
@@ -29,11 +29,11 @@ class PacedAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await self.fleet.source(int(run.prompt), _telling(run), run.room)
+        await self.fleet.source(int(run.prompt), _send_pieces(run), run.room)
         await run.finish(stop_reason="end_turn")
 
 
-def _telling(run: RunContext) -> Callable[[str], None]:
+def _send_pieces(run: RunContext) -> Callable[[str], None]:
     def tell(piece: str) -> None:
         run.emit_nowait(MessageStreamed(delta=piece), size=LENGTH)
 
@@ -41,13 +41,13 @@ def _telling(run: RunContext) -> Callable[[str], None]:
 
 
 def pieces(effort: Effort, sessions: int) -> Figures:
-    """Have as many sessions tell pieces, and follow each of them."""
+    """Send pieces in so many sessions, and follow each of them."""
     return trio.run(_main, fleet(effort, sessions))
 
 
 async def _main(measured: BenchFleet) -> Figures:
     PacedAdapter.fleet = measured
-    async with managed(PacedAdapter) as manager, trio.open_nursery() as nursery:
+    async with open_bench_manager(PacedAdapter) as manager, trio.open_nursery() as nursery:
         for number in range(measured.sessions):
             nursery.start_soon(_follow, manager, measured, number)
     return measured.figures()
@@ -58,20 +58,20 @@ async def _follow(manager: Manager, measured: BenchFleet, number: int) -> None:
     async with session.start(str(number)) as run:
         async for event in run:
             if isinstance(event, MessageStreamed):
-                measured.hear(event.delta)
+                measured.receive(event.delta)
             elif isinstance(event, RunStarted):
                 measured.ready()
 
 
 class RareAdapter(ProviderAdapter):
-    """Tells a piece after each silence."""
+    """An adapter that sends a piece after each silence."""
 
     name: ClassVar[str] = "rare"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        tell = _telling(run)
+        tell = _send_pieces(run)
         for _ in range(int(run.prompt)):
             await trio.sleep(SILENCE)
             tell(str(time.perf_counter_ns()))
@@ -80,10 +80,10 @@ class RareAdapter(ProviderAdapter):
 
 
 def after_silence(effort: Effort) -> Figures:
-    """Take how late a piece is that comes after a silence, in the only session; ms."""
+    """Measure the delay of a piece after a silence, in the only session; ms."""
 
     async def main() -> Figures:
-        async with managed(RareAdapter) as manager:
+        async with open_bench_manager(RareAdapter) as manager:
             session = await manager.open_session(RareAdapter.name)
             async with session.start(str(effort.repeats(TIMES))) as run:
                 late = [

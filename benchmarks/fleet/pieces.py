@@ -1,4 +1,4 @@
-"""Where the pieces come from, and when: the same for everybody who is measured."""
+"""Sources of pieces and their schedule, the same for all contestants."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,12 +13,12 @@ from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 EVERY: Final = 0.02
 """Seconds between two pieces of one session."""
 PIECES: Final = 500
-"""Pieces of one session: ten seconds."""
+"""Pieces per session: ten seconds."""
 
 
 @dataclass(slots=True)
 class BenchFleet:
-    """So many sessions, their sources, and what their subscribers saw."""
+    """So many sessions, their sources, and the pieces that their subscribers received."""
 
     sessions: int
     pieces: int
@@ -30,7 +30,7 @@ class BenchFleet:
     _begin: float = 0.0
 
     def ready(self) -> None:
-        """Note that one more session waits for its first piece; with the last of them it begins."""
+        """Count a session that waits for its first piece; start the fleet with the last one."""
         self._ready += 1
         if self._ready == self.sessions:
             self._begin = trio.current_time()
@@ -43,9 +43,9 @@ class BenchFleet:
         tell: Callable[[str], None],
         room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Tell the pieces of one session, each with the moment at which it is told.
+        """Pass the pieces of one session to `tell`, each with the time at which it is sent.
 
-        Who tells may want the source to wait for `room` between two of them.
+        If `room` is given, the source awaits it after each piece.
         """
         await self.go.wait()
         first = self._begin + EVERY * (1 + number / self.sessions)
@@ -56,23 +56,23 @@ class BenchFleet:
                 await room()
         await self.over.wait()
 
-    def hear(self, piece: str) -> None:
-        """Note a piece that has arrived; with the last of all it is over."""
+    def receive(self, piece: str) -> None:
+        """Count a received piece; end the fleet with the last one."""
         self.late.append((time.perf_counter_ns() - int(piece)) / 1e6)
         if len(self.late) == self.sessions * self.pieces:
             self.watch.stop()
             self.over.set()
 
     def figures(self) -> Figures:
-        """Return CPU in µs for each piece, and how late they were, in ms."""
+        """Return CPU in µs per piece, and the delays in ms."""
         return {"event": self.watch.micros / len(self.late), **lateness(self.late)}
 
 
 def lateness(late: Sequence[float]) -> Figures:
-    """Return the median, and what one in a hundred exceeds."""
+    """Return the median and the 99th percentile."""
     return {"p50": median(late), "p99": quantiles(late, n=100)[98]}
 
 
 def fleet(effort: Effort, sessions: int) -> BenchFleet:
-    """Return a fleet of that size, or a small one that lives shortly."""
+    """Return a fleet of that size, or a small short one for a smoke run."""
     return BenchFleet(effort.population(sessions) if sessions > 1 else 1, effort.operations(PIECES))

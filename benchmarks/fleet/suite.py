@@ -1,4 +1,4 @@
-"""What ships, in the shape in which it is used: many sessions, and one piece of text a read."""
+"""Goals of the product as it is used: many sessions, and one piece of text per read."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from benchmarks.suite import Suite
 
 SIZES: Final = (200, 20, 1)
 WINDOWS: Final = (25, 25, 0)
-"""Within how many ms the floor has a piece stored."""
+"""Upper limits in ms for the storing of a piece in the lower bound."""
 
 
 def _both(size: int) -> tuple[Contestant, ...]:
     return tuple(
-        Contestant(f"{whose}.fleet_{size}", f"benchmarks.fleet.{module}:pieces", (str(size),))
-        for whose, module in (("ours", "ours"), ("trio", "bare"))
+        Contestant(f"{contestant}.fleet_{size}", f"benchmarks.fleet.{module}:pieces", (str(size),))
+        for contestant, module in (("ours", "ours"), ("trio", "bare"))
     )
 
 
@@ -30,12 +30,12 @@ CONTESTANTS: Final = (
 )
 
 
-def _ratio(name: str, size: int, bound: float | None, whose: str = "ours") -> Ratio:
+def _ratio(name: str, size: int, bound: float | None, contestant: str = "ours") -> Ratio:
     noun = "sessions" if size > 1 else "session"
     return Ratio(
         name,
         f"piece, {size} {noun}, CPU ÷ trio, channels, one commit each 25 ms",
-        figure(f"{whose}.fleet_{size}/event"),
+        figure(f"{contestant}.fleet_{size}/event"),
         (figure(f"trio.fleet_{size}/event"),),
         bound,
     )

@@ -1,1 +1,1 @@
-"""What it costs to run sessions: each event on its whole way, each run, each session at rest."""
+"""Costs of sessions: per event on its whole path, per run, and per idle session."""

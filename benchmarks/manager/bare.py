@@ -1,4 +1,4 @@
-"""The least it could cost: lines to events in memory by one loop, and rows into a bare table."""
+"""Lower bounds: lines to events in memory in one loop, and rows into a bare table."""
 
 import sqlite3
 import tempfile
@@ -17,7 +17,7 @@ AUTOCHECKPOINT: Final = 16_384
 
 
 def executemany(effort: Effort, events: int = EVENTS) -> Figures:
-    """Append rows of the size of our events to a table with integer keys, 256 a transaction."""
+    """Append rows of the size of our events to a table with integer keys, 256 per transaction."""
     rows = effort.operations(events)
     body = example()
     costs: list[float] = []
@@ -30,7 +30,7 @@ def executemany(effort: Effort, events: int = EVENTS) -> Figures:
 
 
 def example() -> bytes:
-    """Return the record of an event such as is measured, with all of its text and no more."""
+    """Return the record of a measured event."""
     event = MessageStreamed(delta="x" * (LENGTH + 1 - len(line_of("")))).stamped(
         seq=123_456,
         at="2026-01-02T03:04:05.678Z",

@@ -1,7 +1,7 @@
-"""The adapter that is measured: it reads Claude's frames and tells them as our events.
+"""The measured adapter, which turns Claude's frames into events.
 
-The frames are those of `benchmarks.wire.measured_frame`; the prompt is the file that a child sends. Nothing
-of Claude is in it but the shape of a streamed piece of text, which is nearly all that it sends.
+The frames are those of `benchmarks.wire.measured_frame`, and the prompt is the file that a child
+sends. Only the shape of a streamed piece of text is Claude's, which is most of its output.
 """
 
 import subprocess
@@ -26,8 +26,8 @@ from sessionmgr.wire.lines import Line, NoFrame, decode_frames
 CAT: Final = ("cat",)
 
 
-def normalised(frame: Frame | NoFrame) -> Event | None:
-    """Return the event that a frame is; None if it says nothing that anybody needs."""
+def normalise(frame: Frame | NoFrame) -> Event | None:
+    """Return the event of a frame, or None if the frame has no event."""
     if isinstance(frame, MeasuredStreamEvent):
         event = frame.event
         if isinstance(event, MeasuredBlockDelta):
@@ -41,21 +41,21 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
-    """Decode what one read brought."""
+    """Decode the lines of one read."""
     frames = decode_frames(lines, DECODER)
-    return [event for frame in frames if (event := normalised(frame)) is not None]
+    return [event for frame in frames if (event := normalise(frame)) is not None]
 
 
 def weight(lines: Sequence[Line]) -> int:
-    """Return about how many bytes the events of these lines will have in the store."""
+    """Return the approximate stored size in bytes of the events of these lines."""
     try:
         return sum(map(len, cast("Sequence[bytes]", lines)))
-    except TypeError:  # one was too long
+    except TypeError:  # an oversized line
         return sum(len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines)
 
 
-async def tell(run: RunContext, command: Sequence[str]) -> None:
-    """Tell what a child writes, until it has written all."""
+async def send_events(run: RunContext, command: Sequence[str]) -> None:
+    """Send the events of a child's output until it ends."""
 
     def take(lines: Sequence[Line]) -> None:
         if events := events_of(lines):
@@ -72,8 +72,8 @@ async def tell(run: RunContext, command: Sequence[str]) -> None:
     await child.wait()
 
 
-class ClaudeLike(ProviderAdapter):
-    """Has a child send the file that the prompt names."""
+class MeasuredAdapter(ProviderAdapter):
+    """An adapter whose child sends the file that the prompt names."""
 
     name: ClassVar[str] = "claude-like"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
@@ -81,5 +81,5 @@ class ClaudeLike(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await tell(run, (*self.command, run.prompt))
+        await send_events(run, (*self.command, run.prompt))
         await run.finish(stop_reason="end_turn")

@@ -1,4 +1,4 @@
-"""The whole way: children, adapter, recorder, SQLite, and two subscribers for each session."""
+"""The whole path: children, adapter, recorder, SQLite, and two subscribers per session."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -10,8 +10,8 @@ from typing import Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.claude import ClaudeLike
-from benchmarks.wire.measured_frame import written
+from benchmarks.manager.claude import MeasuredAdapter
+from benchmarks.wire.measured_frame import write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.manager import Manager, open_manager
@@ -21,10 +21,10 @@ SUBSCRIBERS: Final = 2
 
 
 @asynccontextmanager
-async def managed(
+async def open_bench_manager(
     adapter: type[ProviderAdapter], *, sqlite: bool = True
 ) -> AsyncGenerator[Manager, None]:
-    """Open a manager with a store in a file, or in memory."""
+    """Open a manager with a store in a file or in memory."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         store = Path(directory, "store.db") if sqlite else None
         async with open_manager(adapters={adapter.name: adapter}, store=store) as manager:
@@ -32,22 +32,22 @@ async def managed(
 
 
 def through_sqlite(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
-    """Have as many sessions at once send so many events together, each followed by two."""
+    """Run sessions that send so many events together, with two subscribers each."""
     return trio.run(_main, effort, sessions, events, SUBSCRIBERS, True)
 
 
 def through_memory(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
-    """The same, kept in memory."""
+    """The same with a store in memory."""
     return trio.run(_main, effort, sessions, events, SUBSCRIBERS, False)
 
 
-def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
+def without_subscribers(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
     """The same in SQLite, without subscribers."""
     return trio.run(_main, effort, sessions, events, 0, True)
 
 
 def underway(effort: Effort, sessions: int) -> Figures:
-    """Take what an event costs without what it takes to start and to end its session."""
+    """Measure an event without the start and the end of its session."""
     return trio.run(_underway, effort, sessions)
 
 
@@ -70,8 +70,8 @@ async def _once(
     sessions: int, subscribers: int, sqlite: bool, watch: Stopwatch, events: int
 ) -> None:
     each = max(events // sessions, 1)
-    with written(each) as path:
-        async with managed(ClaudeLike, sqlite=sqlite) as manager:
+    with write_lines(each) as path:
+        async with open_bench_manager(MeasuredAdapter, sqlite=sqlite) as manager:
             with watch:
                 async with trio.open_nursery() as nursery:
                     for _ in range(sessions):
@@ -79,7 +79,7 @@ async def _once(
 
 
 async def _session(manager: Manager, path: str, events: int, subscribers: int) -> None:
-    session = await manager.open_session(ClaudeLike.name)
+    session = await manager.open_session(MeasuredAdapter.name)
     run = await session.submit(path)
     async with trio.open_nursery() as nursery:
         for _ in range(subscribers):
@@ -93,7 +93,7 @@ async def follow_text(manager: Manager, session_id: str, events: int) -> None:
     streamed, is_over = 0, False
     cursor = manager.subscribe(session_id)
     while not is_over:
-        # By the batch, as a close subscriber reads.
+        # By the batch, as a fast subscriber reads.
         names = [event.type for event in await cursor.batch()]
         streamed += names.count("message_streamed")
         is_over = not TERMINAL_TYPES.isdisjoint(names)

@@ -1,4 +1,4 @@
-"""What one more subscriber costs for each event, where a hundred follow one session."""
+"""Cost per event of one more subscriber, of a hundred on one session."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
@@ -18,11 +18,11 @@ Follow: TypeAlias = Callable[[Manager, str], Awaitable[None]]
 FOLLOWERS: Final = 100
 EVENTS: Final = 10_000
 BATCH: Final = 220
-"""As many lines as one read of a pipe holds, when we are behind."""
+"""The number of lines in one read of a pipe when the reader is behind."""
 
 
 class StreamingAdapter(ProviderAdapter):
-    """Sends as many pieces of text as the prompt says, by the read, once it is let go."""
+    """An adapter that sends as many pieces as the prompt says, by the read, once it is released."""
 
     name: ClassVar[str] = "streaming"
     go: ClassVar[trio.Event]
@@ -41,12 +41,12 @@ class StreamingAdapter(ProviderAdapter):
 
 
 def followers(effort: Effort) -> Figures:
-    """Take what a hundred cost that read batches, without what it costs that there are events."""
+    """Measure a hundred subscribers that read batches, without the cost of the events."""
     return trio.run(_main, effort, _by_the_batch)
 
 
 def one_by_one(effort: Effort) -> Figures:
-    """The same, where each reads event by event."""
+    """The same with subscribers that read event by event."""
     return trio.run(_main, effort, _one_by_one)
 
 
@@ -58,7 +58,7 @@ async def _main(effort: Effort, follow: Follow) -> Figures:
 
 async def _once(follow: Follow, count: int, watch: Stopwatch, events: int) -> None:
     StreamingAdapter.go = trio.Event()
-    async with managed(StreamingAdapter, sqlite=False) as manager:
+    async with open_bench_manager(StreamingAdapter, sqlite=False) as manager:
         session = await manager.open_session(StreamingAdapter.name)
         run = await session.submit(str(events))
         async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""How long a single line takes from a child's `write` to a session's subscriber: wall, p50."""
+"""Latency of one line from a child's `write` to a session's subscriber: wall time, p50."""
 
 import asyncio  # noqa: TID251  # a contestant
 import json
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, cast
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.manager.claude import events_of, tell
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.claude import events_of, send_events
+from benchmarks.manager.end_to_end import open_bench_manager
 from benchmarks.wire.measured_frame import MEBI, line_of
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import MessageStreamed, RunStarted, encode_events, stamp
@@ -20,7 +20,7 @@ from sessionmgr.wire.lines import LineDecoder
 
 LINES: Final = 1000
 EVERY: Final = 0.002
-# The text of each line is the moment when it was written, by the clock that all processes share.
+# The text of each line is the time of its write, by the clock that all processes share.
 WRITER: Final = """
 import os, sys, time
 line, lines, every = sys.argv[1].encode() + b"\\n", int(sys.argv[2]), float(sys.argv[3])
@@ -37,13 +37,13 @@ def writer(lines: int) -> list[str]:
 
 
 class TimedAdapter(ProviderAdapter):
-    """Has that child write."""
+    """An adapter that starts that child."""
 
     name: ClassVar[str] = "timed"
 
     async def run(self, run: RunContext) -> None:
         await run.emit(RunStarted(provider_session_id=run.session_id))
-        await tell(run, writer(int(run.prompt)))
+        await send_events(run, writer(int(run.prompt)))
         await run.finish()
 
 
@@ -52,18 +52,18 @@ def _late(moment: str) -> float:
 
 
 def through_memory(effort: Effort) -> Figures:
-    """Adapter, recorder, subscriber; the store is memory."""
+    """Measure adapter, recorder and subscriber with a store in memory."""
     return trio.run(_through, effort, False)
 
 
 def through_sqlite(effort: Effort) -> Figures:
-    """The same in SQLite: an event is stored before the subscriber sees it."""
+    """The same in SQLite: an event is stored before the subscriber receives it."""
     return trio.run(_through, effort, True)
 
 
 async def _through(effort: Effort, sqlite: bool) -> Figures:
     lines = effort.operations(LINES)
-    async with managed(TimedAdapter, sqlite=sqlite) as manager:
+    async with open_bench_manager(TimedAdapter, sqlite=sqlite) as manager:
         session = await manager.open_session(TimedAdapter.name)
         async with session.start(str(lines)) as run:
             found = [
@@ -73,7 +73,7 @@ async def _through(effort: Effort, sqlite: bool) -> Figures:
 
 
 def floor(effort: Effort) -> Figures:
-    """Do with trio alone only what the laws leave: store a line, then show it."""
+    """Do the minimum that the laws require with trio alone: store a line, then deliver it."""
     return trio.run(_floor, effort.operations(LINES))
 
 
@@ -115,7 +115,7 @@ async def _floor(lines: int) -> Figures:
 
 
 def readline_json(effort: Effort) -> Figures:
-    """Take lines as asyncio is mostly used: `readline`, `json.loads`, a `Queue` to the consumer."""
+    """Read lines as asyncio programs do: `readline`, `json.loads`, a `Queue` to the consumer."""
     return asyncio.run(_readline_json(effort.operations(LINES)))
 
 

@@ -1,4 +1,4 @@
-"""From a child's pipe through the port into an inbox, and out of it: no recorder, and no store."""
+"""From a child's pipe through the port into an inbox and out of it, without recorder and store."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,8 +7,8 @@ from typing import Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
-from benchmarks.manager.claude import CAT, tell
-from benchmarks.wire.measured_frame import written
+from benchmarks.manager.claude import CAT, send_events
+from benchmarks.wire.measured_frame import write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
@@ -22,7 +22,7 @@ from sessionmgr.model import Event, Fidelity, Negotiation, Permission, Permissio
 
 
 class BatchQueue:
-    """What is handed on: all there is at once, to one reader."""
+    """A queue of batches for one reader, which takes all of them at once."""
 
     def __init__(self) -> None:
         self._items: list[tuple[Event, ...]] = []
@@ -34,7 +34,7 @@ class BatchQueue:
         self._came.set()
 
     async def take(self) -> list[tuple[Event, ...]]:
-        """Wait until there is something, and take it all."""
+        """Wait until the queue is not empty, and take everything."""
         await self._came.wait()
         self._came = trio.Event()
         items, self._items = self._items, []
@@ -47,7 +47,7 @@ PERMISSION: Final = Permission(
 
 
 def pipe(effort: Effort, hops: int) -> Figures:
-    """Have the batches pass through so many more hands after the one that takes them first."""
+    """Pass the batches through so many further tasks after the first one that takes them."""
 
     async def main() -> Figures:
         return {"event": await effort.time_part(partial(_once, hops), EVENTS)}
@@ -58,7 +58,7 @@ def pipe(effort: Effort, hops: int) -> Figures:
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     session = Session(id="ses_1", provider="bare", cwd="/")
     live = SessionState(session, stored=False, last_seq=0)
-    with written(lines) as path:
+    with write_lines(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
         state = RunState(
             RunPlan(
@@ -77,7 +77,7 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
         run = RunContext(state, spec, LazyLauncher())
         with watch:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(tell, run, (*CAT, path))
+                nursery.start_soon(send_events, run, (*CAT, path))
                 passed = BatchQueue() if hops else None
                 nursery.start_soon(_take, live.inbox, passed, lines)
                 for left in reversed(range(hops)):
@@ -87,7 +87,7 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
 
 
 async def take_all(inbox: Inbox, take: Callable[[EventBatch], bool]) -> None:
-    """Take what comes into an inbox, as a recorder does, as long as `take` wants more.
+    """Take items from an inbox, as a recorder does, while `take` returns True.
 
     Each item counts as stored once it is taken.
     """
@@ -116,7 +116,7 @@ async def _take(inbox: Inbox, passed: BatchQueue | None, wanted: int) -> None:
 
 
 async def _pass_on(taken: BatchQueue, passed: BatchQueue | None, wanted: int) -> None:
-    """Take the batches; the last one lets go of them, as the loop they are compared with does."""
+    """Pass the batches on; the last task drops them, as the compared loop does."""
     while wanted > 0:
         for events in await taken.take():
             wanted -= len(events)

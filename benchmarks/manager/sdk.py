@@ -1,8 +1,8 @@
-"""How an SDK for agents reads its child: each line through text, JSON, a generator and a channel.
+"""The reading path of an agent SDK: each line through text, JSON, a generator and a channel.
 
-The shape is that of claude-agent-sdk, on asyncio, written by ourselves: anyio decodes the chunks to
-text, a framer adds them up until they are JSON, a generator gives them to a memory stream of 100,
-and another one takes them out of it.
+The shape is that of claude-agent-sdk on asyncio, written again here: anyio decodes the chunks to
+text, a framer concatenates them until they are JSON, a generator passes them to a memory stream of
+100, and another one takes them out.
 """
 
 import json
@@ -15,7 +15,7 @@ from subprocess import PIPE
 from typing import Any, Final, Protocol, Self, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import ConsumerDelta, written
+from benchmarks.wire.measured_frame import ConsumerDelta, write_lines
 from benchmarks.wire.sessionmgr_pipe import EVENTS
 
 ROOM: Final = 100
@@ -40,7 +40,7 @@ class _Child(Protocol):
 
 
 class _Anyio(Protocol):
-    """What we use of anyio, which need not be installed where this is checked."""
+    """The used part of anyio, which the type checkers' environment may lack."""
 
     def run(self, function: Callable[[], Awaitable[Figures]], *, backend: str) -> Figures: ...
     async def open_process(self, command: list[str], *, stdout: int) -> _Child: ...
@@ -51,14 +51,14 @@ class _Anyio(Protocol):
 
 
 def shape(effort: Effort) -> Figures:
-    """Take a child's frames so."""
+    """Read a child's frames in this way."""
     anyio = cast("_Anyio", import_module("anyio"))
     return anyio.run(partial(_timed, anyio, effort), backend="asyncio")
 
 
 async def _timed(anyio: _Anyio, effort: Effort) -> Figures:
     lines = effort.operations(EVENTS)
-    await _once(anyio, max(lines // 10, 1), Stopwatch(cpu))  # warm
+    await _once(anyio, max(lines // 10, 1), Stopwatch(cpu))  # warm-up
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)
@@ -68,7 +68,7 @@ async def _timed(anyio: _Anyio, effort: Effort) -> Figures:
 
 
 async def _once(anyio: _Anyio, lines: int, watch: Stopwatch) -> None:
-    with written(lines) as path:
+    with write_lines(lines) as path:
         child = await anyio.open_process(["cat", path], stdout=PIPE)
         text = import_module("anyio.streams.text").TextReceiveStream(child.stdout)
         sending, receiving = anyio.create_memory_object_stream(ROOM)
@@ -77,7 +77,7 @@ async def _once(anyio: _Anyio, lines: int, watch: Stopwatch) -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_send, sending, text)
                 async for frame in _received(receiving):
-                    seen += _normalised(frame) is not None
+                    seen += _normalise(frame) is not None
         await child.wait()
     if seen != lines:
         sys.exit(f"{seen} of {lines} events arrived")
@@ -93,7 +93,7 @@ async def _frames(  # noqa: ASYNC900  # so it is done there
             try:
                 frame = json.loads(held)
             except json.JSONDecodeError:
-                continue  # its end is in the next chunk
+                continue  # the rest is in the next chunk
             held = ""
             yield frame
 
@@ -111,7 +111,7 @@ async def _received(  # noqa: ASYNC900  # so it is done there
         yield frame
 
 
-def _normalised(frame: dict[str, Any]) -> ConsumerDelta | None:
+def _normalise(frame: dict[str, Any]) -> ConsumerDelta | None:
     if frame["type"] == "stream_event":
         event = frame["event"]
         if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":

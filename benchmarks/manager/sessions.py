@@ -1,4 +1,4 @@
-"""What sessions and runs take: to start and end one among many, and to keep one at rest."""
+"""Costs of sessions and runs: start and end one of many, and keep one idle."""
 
 import gc
 from typing import ClassVar, Final
@@ -6,20 +6,20 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu, rss_kib
-from benchmarks.manager.end_to_end import managed
+from benchmarks.manager.end_to_end import open_bench_manager
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
 from sessionmgr.testing.scripted_provider import scripted
 
 RUNS: Final = 2_000
-"""How many there are in one process, at least."""
+"""Minimum number of runs in one process."""
 STARTERS: Final = 100
-"""How many callers start them."""
+"""Number of callers that start runs."""
 
 
 class ShortAdapter(ProviderAdapter):
-    """Answers in one word, once it is let go."""
+    """An adapter that answers with one word as soon as an event releases it."""
 
     name: ClassVar[str] = "short"
     go: ClassVar[trio.Event]
@@ -32,7 +32,7 @@ class ShortAdapter(ProviderAdapter):
 
 
 def runs(effort: Effort, at_once: int) -> Figures:
-    """Have so many runs on at once, each in a session of its own, from start to terminal.
+    """Run sessions at once, one run each, from start to terminal status.
 
     The garbage collector is set as for a large population.
     """
@@ -42,9 +42,9 @@ def runs(effort: Effort, at_once: int) -> Figures:
 
 
 def scripted_runs(effort: Effort, at_once: int) -> Figures:
-    """The same on the scripted provider, which answers at once with its prompt.
+    """The same with the scripted provider, which echoes its prompt.
 
-    The garbage collector has Python's own thresholds here, as for a user: no manager sets others.
+    The garbage collector keeps Python's default thresholds, as for a user.
     """
     return trio.run(_scripted_runs, effort, effort.population(at_once))
 
@@ -52,8 +52,8 @@ def scripted_runs(effort: Effort, at_once: int) -> Figures:
 async def _scripted_runs(effort: Effort, at_once: int) -> Figures:
     watch = Stopwatch(cpu)
     rounds = max(effort.operations(RUNS) // at_once, 1)
-    async with managed(scripted("scripted"), sqlite=False) as manager:
-        await _scripted_together(manager, at_once, Stopwatch(cpu))  # warm
+    async with open_bench_manager(scripted("scripted"), sqlite=False) as manager:
+        await _scripted_together(manager, at_once, Stopwatch(cpu))  # warm-up
         for _ in range(rounds):
             await _scripted_together(manager, at_once, watch)
     return {"run": watch.micros / (rounds * at_once)}
@@ -75,8 +75,8 @@ async def _scripted_together(manager: Manager, at_once: int, watch: Stopwatch) -
 async def _runs(effort: Effort, at_once: int) -> Figures:
     watch = Stopwatch(cpu)
     rounds = max(effort.operations(RUNS) // at_once, 1)
-    async with managed(ShortAdapter, sqlite=False) as manager:
-        await _together(manager, 1, Stopwatch(cpu))  # warm
+    async with open_bench_manager(ShortAdapter, sqlite=False) as manager:
+        await _together(manager, 1, Stopwatch(cpu))  # warm-up
         for _ in range(rounds):
             await _together(manager, at_once, watch)
     return {"run": watch.micros / (rounds * at_once)}
@@ -93,7 +93,7 @@ async def _together(manager: Manager, count: int, watch: Stopwatch) -> None:
 
 
 async def _start(manager: Manager, count: int) -> list[RunHandle]:
-    """Start runs in sessions of their own, some at a time, as callers do."""
+    """Start runs in sessions of their own, several at a time, as callers do."""
     started: list[RunHandle] = []
 
     async def start(some: int) -> None:
@@ -108,8 +108,8 @@ async def _start(manager: Manager, count: int) -> list[RunHandle]:
     return started
 
 
-def parked(effort: Effort, size: int) -> Figures:
-    """Weigh sessions whose runs wait, in SQLite, and take the time of their start."""
+def waiting(effort: Effort, size: int) -> Figures:
+    """Measure the memory of sessions with waiting runs, in SQLite, and the time of their start."""
     return trio.run(_parked, effort, size)
 
 
@@ -117,7 +117,7 @@ async def _parked(effort: Effort, size: int) -> Figures:
     ShortAdapter.go = trio.Event()
     count = effort.population(size)
     watch = Stopwatch(cpu)
-    async with managed(ShortAdapter) as manager:
+    async with open_bench_manager(ShortAdapter) as manager:
         adopt_gc_policy()
         held = await _start(manager, STARTERS)
         gc.collect()

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern sessions, and what a run costs."""
+"""Goals of sessions, and the costs of runs."""
 
 from typing import Final
 
@@ -27,11 +27,11 @@ CONTESTANTS: Final = (
     _ours("hop", "pipeline:pipe", 1),
     *_others(WIRE, "node.readline"),
     Contestant("sdk.shape", "benchmarks.manager.sdk:shape", runtime=ThisPython("anyio")),
-    _ours("whole", "whole:through_sqlite", 1),
-    _ours("whole_100", "whole:through_sqlite", 100),
-    *(_ours(f"underway_{size}", "whole:underway", size) for size in (1, 100)),
-    _ours("unheard", "whole:unheard", 1),
-    _ours("memory_store", "whole:through_memory", 1),
+    _ours("whole", "end_to_end:through_sqlite", 1),
+    _ours("whole_100", "end_to_end:through_sqlite", 100),
+    *(_ours(f"underway_{size}", "end_to_end:underway", size) for size in (1, 100)),
+    _ours("unheard", "end_to_end:without_subscribers", 1),
+    _ours("memory_store", "end_to_end:through_memory", 1),
     _ours("followers", "fan_out:followers"),
     _ours("one_by_one", "fan_out:one_by_one"),
     *_others(OTP, "trio.item", "trio.nursery"),
@@ -40,12 +40,12 @@ CONTESTANTS: Final = (
     Contestant("asyncio.line", "benchmarks.manager.latency:readline_json"),
     Contestant("floor.line", "benchmarks.manager.latency:floor"),
     _ours("stored_line", "latency:through_sqlite"),
-    *(_ours(f"events_{size}", "whole:through_sqlite", 1, size) for size in EVENTS),
+    *(_ours(f"events_{size}", "end_to_end:through_sqlite", 1, size) for size in EVENTS),
     *(
         Contestant(f"bare.rows_{size}", "benchmarks.manager.bare:executemany", (str(size),))
         for size in EVENTS
     ),
-    *(_ours(f"sessions_{size}", "sessions:parked", size) for size in SESSIONS),
+    *(_ours(f"sessions_{size}", "sessions:waiting", size) for size in SESSIONS),
     *_others(OTP, *(f"trio.population_{size}" for size in EVENTS)),
     *(_ours(f"runs_{size}", "sessions:runs", size) for size in AT_ONCE),
     _ours("scripted_100", "sessions:scripted_runs", 100),

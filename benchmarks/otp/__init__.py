@@ -1,1 +1,1 @@
-"""OTP on trio against trio itself, the BEAM and its predecessors."""
+"""Costs of `sessionmgr.otp` against trio itself, the BEAM and its predecessors on Python."""

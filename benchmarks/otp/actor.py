@@ -1,4 +1,4 @@
-"""What a message to one of our actors takes."""
+"""Costs of a message to an actor."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -14,15 +14,15 @@ CALLERS: Final = 100
 
 
 class GetCall(Call[int]):
-    """How far the count is."""
+    """Ask for the count."""
 
 
 class AddCast(Cast):
-    """One more."""
+    """Add one."""
 
 
 class CountingActor(Actor):
-    """Counts what it is told."""
+    """Counts messages."""
 
     mailbox = 1_024
 
@@ -37,8 +37,8 @@ class CountingActor(Actor):
         self.count += 1
 
 
-class Hoarder(CountingActor):
-    """Has room for a long queue."""
+class LongMailboxActor(CountingActor):
+    """A counting actor with a long mailbox."""
 
     mailbox = 200_000
 
@@ -49,17 +49,17 @@ def call(effort: Effort) -> Figures:
 
 
 def call_wall(effort: Effort) -> Figures:
-    """Call an actor, by the wall's clock."""
+    """Call an actor; wall time."""
     return with_server(CountingActor, lambda ref: time_calls(effort, ref, clock=wall))
 
 
 def call_timeout(effort: Effort) -> Figures:
-    """Call an actor with a timeout that does not come."""
+    """Call an actor with a timeout that does not expire."""
     return with_server(CountingActor, lambda ref: time_calls(effort, ref, seconds=5.0))
 
 
 def call_default(effort: Effort) -> Figures:
-    """Call an actor as most do, without a word about time."""
+    """Call an actor with the default timeout."""
 
     async def ask(ref: Ref[CountingActor], times: int) -> None:
         for _ in range(times):
@@ -86,7 +86,7 @@ def call_many(effort: Effort) -> Figures:
 
 
 def cast(effort: Effort) -> Figures:
-    """Cast in bursts, each followed by one call that waits until all is handled."""
+    """Cast in bursts, each followed by one call that waits until all are handled."""
 
     async def bursts(ref: Ref[CountingActor], times: int) -> None:
         for _ in range(max(times // BURST, 1)):
@@ -103,23 +103,23 @@ def cast(effort: Effort) -> Figures:
 def queue(effort: Effort, length: int) -> Figures:
     """Fill a mailbox, then let the actor empty it."""
 
-    async def fill_and_empty(ref: Ref[Hoarder], times: int) -> None:
+    async def fill_and_empty(ref: Ref[LongMailboxActor], times: int) -> None:
         for _ in range(times):
             ref.cast(AddCast())
         await ref.call(GetCall(), timeout=None)
 
-    async def measure(ref: Ref[Hoarder]) -> Figures:
+    async def measure(ref: Ref[LongMailboxActor]) -> Figures:
         adopt_gc_policy()
         return {"item": await effort.time(partial(fill_and_empty, ref), length)}
 
-    return with_server(Hoarder, measure)
+    return with_server(LongMailboxActor, measure)
 
 
 C = TypeVar("C", bound=CountingActor)
 
 
 async def ask(ref: Ref[CountingActor], seconds: float | None, times: int) -> None:
-    """Call, one after the other."""
+    """Make calls, one after the other."""
     for _ in range(times):
         await ref.call(GetCall(), timeout=seconds)
 
@@ -127,12 +127,12 @@ async def ask(ref: Ref[CountingActor], seconds: float | None, times: int) -> Non
 async def time_calls(
     effort: Effort, ref: Ref[CountingActor], *, seconds: float | None = None, clock: Clock = cpu
 ) -> Figures:
-    """Time calls one after the other."""
+    """Time calls, one after the other."""
     return {"call": await effort.time(partial(ask, ref, seconds), 10_000, clock)}
 
 
 def with_server(server: type[C], measure: Callable[[Ref[C]], Awaitable[Figures]]) -> Figures:
-    """Run `measure` with a server that a supervisor keeps."""
+    """Run `measure` with a server below a supervisor."""
 
     async def main() -> Figures:
         async with Supervisor(child(server, id="server")) as sup:

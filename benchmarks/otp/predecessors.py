@@ -1,7 +1,6 @@
-"""What came before us: pykka (an actor is a thread) and triotp (OTP on trio).
+"""Predecessors: pykka (an actor is a thread) and triotp (OTP on trio).
 
-Neither is a dependency, so both are loaded by name; triotp runs under an
-interpreter of its own.
+Neither is a dependency, so both are loaded by name; triotp runs under an interpreter of its own.
 """
 
 import importlib
@@ -44,14 +43,14 @@ def triotp_call(effort: Effort) -> Figures:
 
 
 def triotp_cast(effort: Effort) -> Figures:
-    """Cast to a triotp generic server; its mailbox holds nothing, so each cast waits for it."""
+    """Cast to a triotp generic server; its mailbox has no room, so each cast waits for it."""
     return trio.run(_with_triotp, effort, "cast")
 
 
 async def _with_triotp(effort: Effort, key: str) -> Figures:
     gen_server: Any = importlib.import_module("triotp.gen_server")
     mailbox: Any = importlib.import_module("triotp.mailbox")
-    mailbox._init()  # what its node does first
+    mailbox._init()  # its node does this first
     say: Any = getattr(gen_server, key)
 
     async def many(times: int) -> None:
@@ -67,7 +66,7 @@ async def _with_triotp(effort: Effort, key: str) -> Figures:
 
 
 def _server(gen_server: Any) -> ModuleType:
-    """Make the module of callbacks that a triotp server is."""
+    """Create the module of callbacks that a triotp server needs."""
     module = ModuleType("server")
     server: Any = module
 

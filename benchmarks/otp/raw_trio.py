@@ -1,4 +1,4 @@
-"""The anchors: what trio itself takes for the same thing, written by hand."""
+"""Anchors: the same operations in trio itself, written by hand."""
 
 import gc
 from functools import partial
@@ -11,7 +11,7 @@ from benchmarks.otp.population_cycle import PopulationTimes, run_population
 
 
 class RawCall:
-    """A question with room for its answer, the least that a call needs."""
+    """A question with a place for its answer: the minimum of a call."""
 
     __slots__ = ("answer", "answered", "question")
 
@@ -50,7 +50,7 @@ def call(effort: Effort) -> Figures:
 
 
 def floor(effort: Effort) -> Figures:
-    """Wake a task and be woken by it: the two turns that no call between tasks can save."""
+    """Wake a task and be woken by it: the two turns that every call between tasks needs."""
 
     async def main() -> Figures:
         me, parked = trio.lowlevel.current_task(), list[trio.lowlevel.Task]()
@@ -58,13 +58,13 @@ def floor(effort: Effort) -> Figures:
         async def answer() -> None:
             parked.append(trio.lowlevel.current_task())
             while True:
-                await trio.lowlevel.wait_task_rescheduled(_let_go)
+                await trio.lowlevel.wait_task_rescheduled(_release_all)
                 trio.lowlevel.reschedule(me)
 
         async def ask(times: int) -> None:
             for _ in range(times):
                 trio.lowlevel.reschedule(parked[0])
-                await trio.lowlevel.wait_task_rescheduled(_let_go)
+                await trio.lowlevel.wait_task_rescheduled(_release_all)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
@@ -76,12 +76,12 @@ def floor(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-def _let_go(_: object) -> trio.lowlevel.Abort:
+def _release_all(_: object) -> trio.lowlevel.Abort:
     return trio.lowlevel.Abort.SUCCEEDED
 
 
 def item(effort: Effort) -> Figures:
-    """Hand items to a task over a channel of 64, as fast as it takes them."""
+    """Pass items to a task over a channel of 64, as fast as it takes them."""
 
     async def consume(items: trio.MemoryReceiveChannel[int], times: int) -> None:
         for _ in range(times):
@@ -147,7 +147,7 @@ async def _park(*, task_status: trio.TaskStatus[None]) -> None:
 
 
 def start(effort: Effort) -> Figures:
-    """Start children that say that they are up and stay: `nursery.start`, 1000 at a time.
+    """Start children that report that they run and stay: `nursery.start`, 1000 at a time.
 
     Only the starts are timed, not the end of the thousand.
     """
@@ -210,7 +210,7 @@ def queue(effort: Effort, length: int) -> Figures:
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh 10 000 tasks that park in a scope of their own."""
+    """Measure the memory of 10 000 tasks that park in a scope of their own."""
     people = effort.population(10_000)
 
     async def main() -> Figures:

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern `sessionmgr.otp`."""
+"""Goals of `sessionmgr.otp`."""
 
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ def _trio(name: str, function: str, *arguments: int) -> Contestant:
     return Contestant(f"trio.{name}", function, tuple(map(str, arguments)))
 
 
-# Those who are compared stand next to each other, so that they run within seconds.
+# Contestants that are compared stand next to each other, so that they run within seconds.
 CONTESTANTS: Final = (
     _ours("call", "actor:call"),
     _trio("call", "call"),

@@ -1,6 +1,6 @@
-"""What a start, a restart and a run under our supervisors take.
+"""Costs of a start, a restart and a task under a supervisor.
 
-Logging of crashes is off (by its level): a restart is measured, not a log.
+Crashes are not logged (by the log level), because the restart is measured, not the log.
 """
 
 import logging
@@ -13,19 +13,21 @@ import trio
 from benchmarks.effort import Effort, Figures, Stopwatch
 from sessionmgr.otp import Actor, Cast, DynamicSupervisor, Ref, Supervisor, TaskSupervisor, child
 
-CREW: Final = 100
-OFTEN: Final = 100
+CHILDREN: Final = 100
+RESTARTS: Final = 100
 WINDOW: Final = 0.001
-"""More restarts than can be made in this time, and so few that what a supervisor keeps
-of each (its time, its crash with the traceback) stays as little as in earnest."""
+"""A window too short for so many restarts that the limit is exceeded.
+
+It also keeps the supervisor's history (times, crashes with tracebacks) as short as in production.
+"""
 
 
-class CrashOrder(Cast):
-    """Be so kind and crash."""
+class CrashCast(Cast):
+    """Ask the actor to crash."""
 
 
-class ReadyBoard:
-    """Where children say that they are up, and the driver waits until all are."""
+class ReadyCounter:
+    """Counts children that run; the driver waits until all do."""
 
     def __init__(self, crew: int) -> None:
         self.crew = crew
@@ -33,42 +35,42 @@ class ReadyBoard:
         self.complete = trio.Event()
 
     def clear(self) -> None:
-        """Forget who is up."""
+        """Start at zero."""
         self.refs = []
         self.complete = trio.Event()
 
-    def up(self, ref: Ref[Actor]) -> None:
-        """Note that somebody is up."""
+    def add(self, ref: Ref[Actor]) -> None:
+        """Count a child that runs."""
         self.refs.append(ref)
         if len(self.refs) == self.crew:
             self.complete.set()
 
 
-class Phoenix(Actor):
-    """Says when it is up, crashes when it is told to."""
+class RestartedActor(Actor):
+    """Reports that it runs, and crashes on request."""
 
-    def __init__(self, board: ReadyBoard) -> None:
+    def __init__(self, board: ReadyCounter) -> None:
         self.board = board
 
     async def init(self) -> None:
-        self.board.up(self.ref)
+        self.board.add(self.ref)
 
     async def handle_cast(self, msg: object) -> None:
         raise RuntimeError("as you wish")
 
 
-class Idle(Actor):
-    """Waits for messages that nobody sends."""
+class IdleActor(Actor):
+    """Waits for messages that never come."""
 
 
 def start(effort: Effort) -> Figures:
-    """Start actors, each up when `start_child` returns, a thousand at a time."""
+    """Start actors, each running when `start_child` returns, a thousand at a time."""
 
     async def thousand(watch: Stopwatch, times: int) -> None:
         async with DynamicSupervisor() as crew:
             with watch:
                 for _ in range(times):
-                    await crew.start_child(child(Idle))
+                    await crew.start_child(child(IdleActor))
 
     async def main() -> Figures:
         return {"start": await effort.time_part(thousand, 1_000)}
@@ -76,15 +78,15 @@ def start(effort: Effort) -> Figures:
     return trio.run(main)
 
 
-async def _crash_and_wait(board: ReadyBoard, times: int) -> None:
+async def _crash_and_wait(board: ReadyCounter, times: int) -> None:
     for _ in range(times):
         victim = board.refs[len(board.refs) // 2]
         board.clear()
-        victim.cast(CrashOrder())
+        victim.cast(CrashCast())
         await board.complete.wait()
 
 
-async def _kill_and_wait(board: ReadyBoard, times: int) -> None:
+async def _kill_and_wait(board: ReadyCounter, times: int) -> None:
     for _ in range(times):
         victim = board.refs[0]
         board.clear()
@@ -93,38 +95,42 @@ async def _kill_and_wait(board: ReadyBoard, times: int) -> None:
 
 
 def restart_crash(effort: Effort) -> Figures:
-    """From the message that makes a child crash until its successor is up."""
+    """Measure from the message that makes a child crash until its successor runs."""
 
     async def main() -> Figures:
-        board = ReadyBoard(1)
-        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+        board = ReadyCounter(1)
+        async with Supervisor(
+            child(RestartedActor, board), max_restarts=RESTARTS, max_seconds=WINDOW
+        ):
             return {"restart": await effort.time(partial(_crash_and_wait, board), 2_000)}
 
     return _quietly(main)
 
 
 def restart_kill(effort: Effort) -> Figures:
-    """From a kill until the successor is up."""
+    """Measure from a kill until the successor runs."""
 
     async def main() -> Figures:
-        board = ReadyBoard(1)
-        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+        board = ReadyCounter(1)
+        async with Supervisor(
+            child(RestartedActor, board), max_restarts=RESTARTS, max_seconds=WINDOW
+        ):
             return {"restart": await effort.time(partial(_kill_and_wait, board), 2_000)}
 
     return _quietly(main)
 
 
 def one_for_all(effort: Effort) -> Figures:
-    """From the crash of one of a hundred until a hundred successors are up; per child."""
+    """Measure from the crash of one of a hundred until a hundred successors run; per child."""
 
     async def main() -> Figures:
-        board = ReadyBoard(CREW)
-        crew = [child(Phoenix, board) for _ in range(CREW)]
+        board = ReadyCounter(CHILDREN)
+        crew = [child(RestartedActor, board) for _ in range(CHILDREN)]
         async with Supervisor(
-            *crew, strategy="one_for_all", max_restarts=OFTEN, max_seconds=WINDOW
+            *crew, strategy="one_for_all", max_restarts=RESTARTS, max_seconds=WINDOW
         ):
             cost = await effort.time(partial(_crash_and_wait, board), 40)
-        return {"per_child": cost / CREW}
+        return {"per_child": cost / CHILDREN}
 
     return _quietly(main)
 
@@ -134,7 +140,7 @@ async def _one() -> int:
 
 
 def nolink(effort: Effort) -> Figures:
-    """Start a run and wait for its result, one after the other."""
+    """Start a task and wait for its result, one after the other."""
 
     async def one_by_one(tasks: TaskSupervisor, times: int) -> None:
         for _ in range(times):

@@ -1,1 +1,1 @@
-"""What owning a tree of processes costs, against starting the process alone."""
+"""Costs of owning a process tree, against starting the process alone."""

@@ -1,4 +1,4 @@
-"""Those who start a process and own nothing but it."""
+"""Other ways to start a process, which own nothing but that process."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ import time
 import trio
 
 from benchmarks.effort import Effort, Figures, rss_kib
-from benchmarks.process.sessionmgr_trees import BURST, CHILDREN, REST
+from benchmarks.process.sessionmgr_trees import BURST, CHILDREN, PAUSE
 from benchmarks.process.stopwatch import Laps
 
 PIPE = subprocess.PIPE
@@ -34,13 +34,13 @@ def spawn(effort: Effort) -> Figures:
 
     async def main() -> Figures:
         for _ in range(effort.population(300)):
-            await trio.sleep(REST)
+            await trio.sleep(PAUSE)
             with one.lap():
                 process = await _open()
             await _close(process)
         for _ in range(effort.repeats(9)):
             await _burst(many)
-        return {"one": one.middle, "many": many.middle / BURST}
+        return {"one": one.median, "many": many.median / BURST}
 
     return trio.run(main)
 
@@ -63,7 +63,7 @@ def popen(effort: Effort) -> Figures:
     """Start children with subprocess; ms until each runs."""
     one = Laps()
     for _ in range(effort.population(300)):
-        time.sleep(REST)
+        time.sleep(PAUSE)
         with one.lap():
             process = subprocess.Popen(
                 ["cat"],
@@ -75,28 +75,28 @@ def popen(effort: Effort) -> Figures:
             )
         process.kill()
         process.communicate()
-    return {"one": one.middle}
+    return {"one": one.median}
 
 
 def kill(effort: Effort) -> Figures:
-    """Kill a process of trio's; ms until its end is known."""
+    """Kill a process of trio; ms until its end is known."""
     lone = Laps()
 
     async def main() -> Figures:
         for _ in range(effort.population(200)):
             process = await _open()
-            await trio.sleep(REST)
+            await trio.sleep(PAUSE)
             with lone.lap():
                 process.kill()
                 await process.wait()
             await _close(process)
-        return {"lone": lone.middle}
+        return {"lone": lone.median}
 
     return trio.run(main)
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh live processes of trio's."""
+    """Measure the memory of live processes of trio."""
     count = effort.population(CHILDREN)
 
     async def main() -> Figures:

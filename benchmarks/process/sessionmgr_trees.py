@@ -1,4 +1,4 @@
-"""What our child trees cost."""
+"""Costs of our process trees."""
 
 import gc
 import os
@@ -18,21 +18,21 @@ from sessionmgr.process.linux.launcher import SpawnerLauncher
 from sessionmgr.process.linux.tree import ReaperTree
 
 CAT: Final = Command(argv=("cat",), cwd="/", env={"PATH": os.environ["PATH"]})
-FAMILY: Final = Command(
+NINE_PROCESSES: Final = Command(
     argv=("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (setsid cat &); done; echo; exec cat"),
     cwd="/",
     env={"PATH": os.environ["PATH"]},
 )
-"""Nine processes in nine sessions, eight of them without their parents."""
+"""Nine processes in nine sessions; eight of them have lost their parents."""
 CHILDREN: Final = 200
 BURST: Final = 60
-REST: Final = 0.01
-"""Seconds between two starts: agents are not started in a burst, or else see `many`."""
+PAUSE: Final = 0.01
+"""Seconds between two starts: agents do not start in a burst; `burst` measures that case."""
 
 
 @asynccontextmanager
-async def launching() -> AsyncGenerator[SpawnerLauncher, None]:
-    """Open a launcher with a warden."""
+async def open_spawner_launcher() -> AsyncGenerator[SpawnerLauncher, None]:
+    """Open a launcher with a spawner."""
     with tempfile.TemporaryDirectory() as place:
         async with open_launcher(state_dir=Path(place), kind=LauncherKind.SPAWNER) as launcher:
             assert isinstance(launcher, SpawnerLauncher)
@@ -51,15 +51,15 @@ def spawn(effort: Effort) -> Figures:
     one, many = Laps(), Laps()
 
     async def main() -> Figures:
-        async with launching() as launcher:
+        async with open_spawner_launcher() as launcher:
             for _ in range(effort.population(300)):
-                await trio.sleep(REST)
+                await trio.sleep(PAUSE)
                 with one.lap():
                     tree = await launcher.spawn(CAT)
                 await end(tree)
             for _ in range(effort.repeats(9)):
                 await burst(launcher, many)
-            return {"one": one.middle, "many": many.middle / BURST}
+            return {"one": one.median, "many": many.median / BURST}
 
     return trio.run(main)
 
@@ -80,34 +80,34 @@ async def burst(launcher: SpawnerLauncher, laps: Laps) -> None:
 
 
 def kill(effort: Effort) -> Figures:
-    """Kill trees; ms from the kill to the proof that nothing is left."""
+    """Kill trees; ms from the kill to the proof that no process is left."""
     lone, family = Laps(), Laps()
 
     async def kill_one(tree: ReaperTree, laps: Laps) -> None:
-        await trio.sleep(REST)
+        await trio.sleep(PAUSE)
         with laps.lap():
             tree.kill()
             await tree.wait_empty()
         await tree.aclose()
 
     async def main() -> Figures:
-        async with launching() as launcher:
+        async with open_spawner_launcher() as launcher:
             for _ in range(effort.population(200)):
                 await kill_one(await launcher.spawn(CAT), lone)
-                tree = await launcher.spawn(FAMILY)
+                tree = await launcher.spawn(NINE_PROCESSES)
                 await tree.stdout.receive_some()
                 await kill_one(tree, family)
-            return {"lone": lone.middle, "family": family.middle}
+            return {"lone": lone.median, "family": family.median}
 
     return trio.run(main)
 
 
 def memory(effort: Effort) -> Figures:
-    """Weigh live children: in our process, and the guard of each."""
+    """Measure the memory of live children: in our process, and in the reaper of each."""
     count = effort.population(CHILDREN)
 
     async def main() -> Figures:
-        async with launching() as launcher:
+        async with open_spawner_launcher() as launcher:
             for _ in range(3):
                 await end(await launcher.spawn(CAT))
             gc.collect()

@@ -1,4 +1,4 @@
-"""Timing what takes milliseconds and waits for the scheduler: each time by itself, the median."""
+"""Timing of operations that take milliseconds and wait for the scheduler: median of laps."""
 
 import time
 from collections.abc import Generator
@@ -7,19 +7,19 @@ from statistics import median
 
 
 class Laps:
-    """The ms by the wall of each lap."""
+    """Wall times in ms of each lap."""
 
     def __init__(self) -> None:
         self._taken: list[float] = []
 
     @contextmanager
     def lap(self) -> Generator[None]:
-        """Take the time of one."""
+        """Time one lap."""
         begin = time.perf_counter()
         yield
         self._taken.append((time.perf_counter() - begin) * 1000)
 
     @property
-    def middle(self) -> float:
-        """The median, which a busy neighbour moves less than the mean."""
+    def median(self) -> float:
+        """The median, which other load moves less than the mean."""
         return median(self._taken)

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern `sessionmgr.process`."""
+"""Goals of `sessionmgr.process`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from benchmarks.suite import Suite
 
 @dataclass(frozen=True, slots=True)
 class ExcessGoal:
-    """By how much ours exceeds the anchor."""
+    """A goal that limits the difference between our figure and the anchor."""
 
     id: str
     what: str
@@ -22,7 +22,7 @@ class ExcessGoal:
     unit: str = "ms"
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what must be measured."""
+        """Return the figures to measure."""
         return (self.ours, self.anchor)
 
     def score(self, samples: Samples) -> Score:

@@ -1,1 +1,1 @@
-"""What an event costs in the adapters that ship: their agents' frames, played by a child."""
+"""Costs per event of the shipped adapters: a child plays the frames of their agents."""

@@ -1,7 +1,7 @@
-"""The least it could cost: the same lines in memory by one loop; and as asyncio is mostly used.
+"""Lower bounds: the same lines in memory in one loop, and the usual asyncio program.
 
-All read the file that the child of the shipped adapters plays. A figure is for a piece of text, and
-includes its share of the other lines of a message.
+All read the file that the child of the shipped adapters plays. A figure is the cost of a piece of
+text, including its share of the other lines of a message.
 """
 
 import asyncio  # noqa: TID251  # a contestant
@@ -23,13 +23,13 @@ from sessionmgr.model.event import encode_events
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 
 TOGETHER: Final = 1024
-"""Rows of a transaction."""
+"""Rows per transaction."""
 
 
 def limit(effort: Effort, dialect: int) -> Figures:
-    """Split, decode, normalise to the very events that the manager takes."""
+    """Split, decode, and normalise to the same events that the manager receives."""
     pieces, agent = effort.operations(EVENTS), DIALECTS[dialect]
-    with agent.written(pieces) as path:
+    with agent.write_lines(pieces) as path:
         chunks = chunks_of(path)
     costs: list[float] = []
     for _ in range(1 + effort.repeats(BLOCKS)):
@@ -53,9 +53,9 @@ def _normalise(chunks: list[bytes], normalise: Normalise) -> None:
 
 
 def record(effort: Effort, dialect: int) -> Figures:
-    """Stamp and encode the pieces, and insert them in the tables of our store: no less will do.
+    """Timestamp and encode the pieces, and insert them into the tables of our store.
 
-    Without what makes of it a store: redaction, folds, leases, checks, threads, and subscribers.
+    It leaves out redaction, folds, leases, checks, threads and subscribers.
     """
     pieces, agent = effort.operations(EVENTS), DIALECTS[dialect]
     events = [event for line in agent.lines(pieces) if (event := agent.normalise(line)) is not None]
@@ -90,12 +90,12 @@ def _insert(options: SqliteOptions, events: list[Event], watch: Stopwatch) -> No
 
 
 def readline_json(effort: Effort, dialect: int) -> Figures:
-    """`readline`, `json.loads`, a `Queue` to the consumer, who takes pieces and whole messages."""
+    """Use `readline`, `json.loads`, and a `Queue` to a consumer of pieces and whole messages."""
     decode: Callable[[dict[str, Any]], ConsumerDelta | None] = (_of_claude, _of_codex)[dialect]
     return asyncio.run(
         by_line(
             effort,
-            DIALECTS[dialect].written,
+            DIALECTS[dialect].write_lines,
             lambda line: decode(cast("dict[str, Any]", json.loads(line))),
         )
     )

@@ -1,4 +1,4 @@
-"""The agents that are played, and the least that can be made of a line of theirs."""
+"""The dialects of the played agents, and the minimal decoding of their lines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from benchmarks.shipped import transcript
-from benchmarks.wire.measured_frame import in_a_file
+from benchmarks.wire.measured_frame import write_blocks
 from sessionmgr.model import Event, MessageReceived, MessageStreamed
 
 Normalise: TypeAlias = Callable[[bytes], Event | None]
@@ -134,27 +134,27 @@ def _of_codex() -> Normalise:
 
 @dataclass(frozen=True, slots=True)
 class BenchDialect:
-    """An agent: how it streams a message, and the least that makes events of its lines."""
+    """An agent's dialect: its lines for a message, and the minimal conversion to events."""
 
     name: str
     message: Callable[[int, Sequence[str]], Iterator[object]]
     normalise: Normalise
 
     def lines(self, pieces: int) -> Iterator[bytes]:
-        """Return the lines of as many messages as have so many pieces of text."""
+        """Return the lines of the messages that contain so many pieces of text."""
         encode = msgspec.json.encode
         for number, first in enumerate(range(0, pieces, transcript.PIECES)):
             texts = transcript.texts(first, min(transcript.PIECES, pieces - first))
             for frame in self.message(number, texts):
                 yield encode(frame) + b"\n"
 
-    def written(self, pieces: int) -> AbstractContextManager[str]:
-        """Write these lines into a file and give its path."""
-        return in_a_file(self.lines(pieces))
+    def write_lines(self, pieces: int) -> AbstractContextManager[str]:
+        """Write these lines to a file and return its path."""
+        return write_blocks(self.lines(pieces))
 
 
 DIALECTS: Final = (
     BenchDialect("claude", transcript.claude, _of_claude()),
     BenchDialect("codex", transcript.codex, _of_codex()),
 )
-"""A contestant knows them by their number."""
+"""A contestant gets the number of its dialect."""

@@ -1,4 +1,4 @@
-"""The adapters that ship, on a child that plays their agents' frames."""
+"""The shipped adapters, with a child that plays the frames of their agents."""
 
 import sys
 import tempfile
@@ -34,8 +34,10 @@ def _command(agent: BenchDialect, path: str) -> list[Json]:
 
 
 @asynccontextmanager
-async def managed(adapter: type[ProviderAdapter], *, sqlite: bool) -> AsyncGenerator[Manager, None]:
-    """Open a manager with a store in a file, or in memory, and the environment of no user."""
+async def open_bench_manager(
+    adapter: type[ProviderAdapter], *, sqlite: bool
+) -> AsyncGenerator[Manager, None]:
+    """Open a manager with a store in a file or in memory, and without a user's environment."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         store = Path(directory, "store.db") if sqlite else None
         async with open_manager(
@@ -45,7 +47,7 @@ async def managed(adapter: type[ProviderAdapter], *, sqlite: bool) -> AsyncGener
 
 
 async def play(manager: Manager, dialect: int, path: str, session: SessionHandle) -> RunHandle:
-    """Have a child send a file of its agent's lines for one run, and see that to its end."""
+    """Run one prompt, for which the child sends a file of frames, and wait for its end."""
     run = await session.submit(path, options={"command": _command(DIALECTS[dialect], path)})
     result = await run.result()
     if result.status is not RunStatus.COMPLETED:
@@ -54,7 +56,7 @@ async def play(manager: Manager, dialect: int, path: str, session: SessionHandle
 
 
 class PieceCounter:
-    """Counts pieces of text as they are taken from the inbox, from the second batch of them on."""
+    """Counts the pieces of text taken from the inbox, starting with the second batch."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -74,16 +76,17 @@ class PieceCounter:
             self._watch.stop()
 
     def cost(self) -> float:
-        """Return the µs of each piece."""
+        """Return the µs per piece."""
         assert not self.left, f"{self.left} of {self._wanted} pieces did not arrive"
         return self._watch.micros / self._counted
 
 
 class FrontInbox:
-    """An inbox in front of a session's own: what the agent says ends here, and is counted.
+    """An inbox in front of the session's own, which counts the agent's events and drops them.
 
-    Only what begins and ends the run goes on to the session's recorder, so that it costs nothing
-    while text streams. The run itself is as it ships: it hands over and waits for room as ever.
+    Only the beginning and the end of the run reach the session's recorder, so that the recorder
+    costs nothing while text streams. The run itself is unchanged: it hands over events and waits
+    for room.
     """
 
     pieces: ClassVar[PieceCounter]
@@ -94,7 +97,7 @@ class FrontInbox:
         run._inbox = self.inbox  # type: ignore[misc]
 
     def take(self, item: EventBatch) -> bool:
-        """Count the pieces of a batch; pass on what the run needs beside its text."""
+        """Count the pieces of a batch; forward the events that the run needs beside its text."""
         if item.is_text:
             self.pieces.take(len(item.events))
             return True
@@ -106,8 +109,8 @@ class FrontInbox:
         return True
 
 
-async def counted(run: RunContext, play_run: Callable[[RunContext], Awaitable[None]]) -> None:
-    """Have an adapter play a run, and count its pieces."""
+async def count_pieces(run: RunContext, play_run: Callable[[RunContext], Awaitable[None]]) -> None:
+    """Run an adapter and count its pieces."""
     front = FrontInbox(run)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(take_all, front.inbox, front.take)
@@ -117,36 +120,36 @@ async def counted(run: RunContext, play_run: Callable[[RunContext], Awaitable[No
 
 
 class CountedClaude(ClaudeAdapter):
-    """Claude's adapter, its pieces counted."""
+    """Claude's adapter with a counter of pieces."""
 
     async def run(self, run: RunContext) -> None:
-        await counted(run, super().run)
+        await count_pieces(run, super().run)
 
 
 class CountedCodex(CodexAdapter):
-    """Codex's adapter, its pieces counted."""
+    """Codex's adapter with a counter of pieces."""
 
     async def run(self, run: RunContext) -> None:
-        await counted(run, super().run)
+        await count_pieces(run, super().run)
 
 
 COUNTED: Final[tuple[type[ProviderAdapter], ...]] = (CountedClaude, CountedCodex)
 
 
 def port(effort: Effort, dialect: int) -> Figures:
-    """Take what a piece costs from the child's pipe until it is taken from the inbox.
+    """Measure the cost of a piece from the child's pipe until it is taken from the inbox.
 
     Included, as in `benchmarks.manager.pipeline`: reading, splitting, decoding and normalising in
-    the adapter that ships, the hand-over to an inbox with its checks and its account, its taking,
-    and the note that it is stored. A piece has its share of the other lines of its message. Not
-    included: recorder, store, and subscribers.
+    the shipped adapter, the hand-over to an inbox with its checks and accounting, taking it out,
+    and marking it as stored. A piece includes its share of the other lines of its message. Not
+    included: recorder, store and subscribers.
     """
 
     async def main() -> Figures:
         costs: list[float] = []
         pieces = max(effort.operations(EVENTS), 2_000)
-        with DIALECTS[dialect].written(pieces) as path:
-            async with managed(COUNTED[dialect], sqlite=False) as manager:
+        with DIALECTS[dialect].write_lines(pieces) as path:
+            async with open_bench_manager(COUNTED[dialect], sqlite=False) as manager:
                 for _ in range(1 + effort.repeats(5)):
                     FrontInbox.pieces = PieceCounter(pieces)
                     session = await manager.open_session(
@@ -160,7 +163,7 @@ def port(effort: Effort, dialect: int) -> Figures:
 
 
 def whole(effort: Effort, dialect: int) -> Figures:
-    """Take the whole way: child, adapter, recorder, SQLite, two subscribers."""
+    """Measure the whole path: child, adapter, recorder, SQLite, two subscribers."""
 
     async def main() -> Figures:
         return {"event": await effort.time_part(partial(_whole, dialect), EVENTS)}
@@ -170,8 +173,8 @@ def whole(effort: Effort, dialect: int) -> Figures:
 
 async def _whole(dialect: int, watch: Stopwatch, pieces: int) -> None:
     adapter = ADAPTERS[dialect]
-    with DIALECTS[dialect].written(pieces) as path:
-        async with managed(adapter, sqlite=True) as manager:
+    with DIALECTS[dialect].write_lines(pieces) as path:
+        async with open_bench_manager(adapter, sqlite=True) as manager:
             with watch:
                 session = await manager.open_session(adapter.name, permission_mode=MODES[dialect])
                 async with trio.open_nursery() as nursery:

@@ -1,8 +1,8 @@
-"""A child in the place of an agent: it answers as that would, and sends a file for each prompt.
+"""A child that replaces an agent: it answers requests, and sends a file for each prompt.
 
     python player.py claude|codex FILE ...
 
-Needs nothing but the standard library. Requests may come in any order.
+It needs only the standard library. Requests may come in any order.
 """
 
 import json
@@ -31,42 +31,42 @@ RESULTS: Final[dict[str, object]] = {
 }
 
 
-def say(message: object) -> None:
+def write(message: object) -> None:
     """Write a line."""
     sys.stdout.buffer.write(json.dumps(message).encode() + b"\n")
     sys.stdout.buffer.flush()
 
 
 def send(file: str) -> None:
-    """Write a file, as fast as it is read."""
+    """Write a file as fast as it is read."""
     with open(file, "rb") as lines:  # noqa: PTH123  # nothing more is imported than is needed
         shutil.copyfileobj(lines, sys.stdout.buffer, 1 << 16)
     sys.stdout.buffer.flush()
 
 
-def claude(heard: dict[str, Any], file: str) -> None:
-    """Be Claude Code."""
-    if heard["type"] == "control_request":
+def claude(request: dict[str, Any], file: str) -> None:
+    """Answer a request as Claude Code does."""
+    if request["type"] == "control_request":
         response = {"claude_code_version": "2.1.327", "current_permission_mode": "default"}
-        answer = {"subtype": "success", "request_id": heard["request_id"], "response": response}
-        say({"type": "control_response", "response": answer})
-    elif heard["type"] == "user":
-        say({"type": "system", "subtype": "init", "session_id": SESSION})
+        answer = {"subtype": "success", "request_id": request["request_id"], "response": response}
+        write({"type": "control_response", "response": answer})
+    elif request["type"] == "user":
+        write({"type": "system", "subtype": "init", "session_id": SESSION})
         send(file)
-        say({"type": "result", "subtype": "success", "is_error": False, "session_id": SESSION})
-        say({"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        write({"type": "result", "subtype": "success", "is_error": False, "session_id": SESSION})
+        write({"type": "system", "subtype": "session_state_changed", "state": "idle"})
 
 
-def codex(heard: dict[str, Any], file: str) -> None:
-    """Be Codex's app-server."""
-    if "id" not in heard:
+def codex(request: dict[str, Any], file: str) -> None:
+    """Answer a request as the app-server of Codex does."""
+    if "id" not in request:
         return
-    say({"id": heard["id"], "result": RESULTS.get(heard["method"], {})})
-    if heard["method"] == "thread/settings/update":
-        say(_notice("thread/settings/updated", threadSettings=SETTINGS))
-    if heard["method"] == "turn/start":
+    write({"id": request["id"], "result": RESULTS.get(request["method"], {})})
+    if request["method"] == "thread/settings/update":
+        write(_notice("thread/settings/updated", threadSettings=SETTINGS))
+    if request["method"] == "turn/start":
         send(file)
-        say(_notice("turn/completed", turn={"id": TURN, "status": "completed"}))
+        write(_notice("turn/completed", turn={"id": TURN, "status": "completed"}))
 
 
 def _notice(method: str, **params: object) -> dict[str, object]:
@@ -76,7 +76,7 @@ def _notice(method: str, **params: object) -> dict[str, object]:
 def main() -> None:
     """Answer until the input ends."""
     agents: dict[str, Callable[[dict[str, Any], str], None]] = {"claude": claude, "codex": codex}
-    agent, file = sys.argv[1:3]  # its agent's own arguments follow
+    agent, file = sys.argv[1:3]  # the agent's own arguments follow
     for line in sys.stdin.buffer:
         agents[agent](json.loads(line), file)
 

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, for the adapters that ship."""
+"""Goals of the shipped adapters."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""What agents write while they answer: whole messages, line by line.
+"""Generated output of agents: whole messages, line by line.
 
 The shapes are those of Claude Code 2.1.327 and of the app-server of Codex 0.169.0; the text is
-invented. Each line differs from all others, as names, text, and moments do.
+invented. Each line differs from all others, because names, text and timestamps do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,14 @@ from uuid import UUID
 from benchmarks.shipped.player import SESSION, THREAD, TURN
 
 PIECES: Final = 300
-"""Pieces of text of one message: of a long text, some 4,000 characters."""
+"""Pieces per message: a long text of about 4,000 characters."""
 TEXTS: Final = (
     *("The parser ", "reads one header ", "at a time, ", "and keeps the rest of the line "),
     *("until the next read. ", "A test ", "of the empty file ", 'says "no header", '),
     *("which is what\nthe manual promises.\n\n", "Next come ", "the two slow queries."),
 )
-"""They follow each other, in the size in which they come when a model is fast."""
-MOMENT: Final = 1_795_108_923_324
+"""Pieces in the order and the sizes in which a fast model streams them."""
+TIMESTAMP: Final = 1_795_108_923_324
 USAGE: Final = {
     "input_tokens": 2543,
     "cache_creation_input_tokens": 0,
@@ -30,13 +30,13 @@ STOP: Final = {"stop_reason": None, "stop_sequence": None}
 
 
 def texts(first: int, count: int) -> list[str]:
-    """Return so many pieces of text, the first of which has this number."""
+    """Return so many pieces of text, starting with the given number."""
     return [TEXTS[number % len(TEXTS)] for number in range(first, first + count)]
 
 
 def claude(number: int, pieces: Sequence[str]) -> Iterator[object]:
-    """Return the frames in which Claude Code streams a message."""
-    name, random = f"msg_{number:08x}_0_0", Random(number)  # only names
+    """Return the frames with which Claude Code streams a message."""
+    name, random = f"msg_{number:08x}_0_0", Random(number)  # identifiers only
     content = [{"type": "text", "text": "".join(pieces)}]
     message = {
         "id": name,
@@ -73,8 +73,8 @@ def claude(number: int, pieces: Sequence[str]) -> Iterator[object]:
 
 
 def codex(number: int, pieces: Sequence[str]) -> Iterator[object]:
-    """Return the notices in which the app-server of Codex streams a message."""
-    name, begun = f"msg_{number:08x}_0_0_0", MOMENT + number * 600
+    """Return the notifications with which the app-server of Codex streams a message."""
+    name, begun = f"msg_{number:08x}_0_0_0", TIMESTAMP + number * 600
     here = {"threadId": THREAD, "turnId": TURN}
 
     def item(text: str, completed: int | None) -> dict[str, object]:

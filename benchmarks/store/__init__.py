@@ -1,1 +1,1 @@
-"""The store of events against SQLite without it."""
+"""Costs of the store, against plain SQLite."""

@@ -1,4 +1,4 @@
-"""Another process: for each line it reads it appends an event that says when it was made."""
+"""Another process, which appends an event with its time for each line that it reads."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from sessionmgr.store import EventRow, open_sqlite_store
 
 
 async def serve(path: str, session_id: str) -> None:
-    """Append one event a line until the end of input."""
+    """Append one event per line until the end of input."""
     async with open_sqlite_store(path) as store:
         while await trio.to_thread.run_sync(sys.stdin.readline):
             number = (await store.session(session_id)).last_seq + 1

@@ -1,4 +1,4 @@
-"""The same rows in the same tables, with SQLite alone: no thread, no rules, nobody waiting."""
+"""The same rows in the same tables with SQLite alone: no thread, no rules, no waiting readers."""
 
 import sqlite3
 from contextlib import closing
@@ -7,19 +7,19 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.store.store_files import BODY, place
+from benchmarks.store.store_files import BODY, database_path
 from sessionmgr.store.sqlite.connection import SqliteOptions, open_writer
 
 INSERT = "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def groups(effort: Effort) -> Figures:
-    """Insert 256 rows a transaction; µs of CPU per row."""
+    """Insert 256 rows per transaction; µs of CPU per row."""
     return {"event": _insert(effort, 256, 256 * 200)}
 
 
 def singles(effort: Effort) -> Figures:
-    """Insert one row a transaction; µs of CPU per row."""
+    """Insert one row per transaction; µs of CPU per row."""
     return {"event": _insert(effort, 1, 64 * 100)}
 
 
@@ -46,7 +46,7 @@ def _insert(effort: Effort, group: int, wanted: int) -> float:
 
             return await effort.time_part(run, wanted, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
@@ -67,7 +67,7 @@ def pages(effort: Effort) -> Figures:
 
             return await effort.time(run, 50_000, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 

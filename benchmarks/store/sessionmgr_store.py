@@ -1,4 +1,4 @@
-"""What our store costs."""
+"""Costs of our store."""
 
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, wall
-from benchmarks.store.store_files import BODY, batch, place
+from benchmarks.store.store_files import BODY, batch, database_path
 from sessionmgr.store import Append, NewSession, SqliteStore, open_sqlite_store
 from sessionmgr.store.redaction import Redactor
 
@@ -21,7 +21,7 @@ PRODUCERS = 64
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of them does not exceed."""
+    """Return the value that this share of the values does not exceed."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
@@ -31,12 +31,12 @@ async def new_session(store: SqliteStore, session_id: str) -> None:
 
 
 def groups(effort: Effort) -> Figures:
-    """Four tasks append batches of 256 events; µs of CPU per event, of all threads."""
+    """Append batches of 256 events in four tasks; µs of CPU per event, of all threads."""
     return {"event": _groups(effort, 4)}
 
 
 def alone(effort: Effort) -> Figures:
-    """One task appends batches of 256 events, each after the other is acknowledged."""
+    """Append batches of 256 events in one task, each after the last one is acknowledged."""
     return {"event": _groups(effort, 1)}
 
 
@@ -64,12 +64,12 @@ def _groups(effort: Effort, tasks: int) -> float:
 
             return await effort.time_part(run, GROUP * 200, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
 def commits(effort: Effort) -> Figures:
-    """Append batches of 256 events; µs by the wall from the call to the acknowledgement."""
+    """Append batches of 256 events; µs of wall time from the call to the acknowledgement."""
 
     async def main(path: Path) -> list[float]:
         times: list[float] = []
@@ -82,13 +82,13 @@ def commits(effort: Effort) -> Figures:
                 times.append((wall() - begin) * 1e6)
         return times
 
-    with place() as path:
+    with database_path() as path:
         times = trio.run(main, path)
     return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
 
 
 def stall(effort: Effort) -> Figures:
-    """How late a task wakes that sleeps 1 ms, while four others store at full speed; in ms."""
+    """Measure the delay of a 1 ms sleep while four tasks store at full speed; in ms."""
 
     async def tick(late: list[float], ticks: int) -> None:
         for _ in range(ticks):
@@ -115,12 +115,12 @@ def stall(effort: Effort) -> Figures:
             nursery.cancel_scope.cancel()
         return {"idle": percentile(idle, 0.99), "busy": percentile(busy, 0.99)}
 
-    with place() as path:
+    with database_path() as path:
         return trio.run(main, path)
 
 
 def singles(effort: Effort) -> Figures:
-    """64 tasks append one event at a time; µs of CPU per event."""
+    """Append single events in 64 tasks; µs of CPU per event."""
 
     async def main(path: Path) -> float:
         async with open_sqlite_store(path) as store:
@@ -140,7 +140,7 @@ def singles(effort: Effort) -> Figures:
 
             return await effort.time(run, 64 * 100, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 
@@ -161,12 +161,12 @@ def pages(effort: Effort) -> Figures:
 
             return await effort.time(run, 50_000, cpu)
 
-    with place() as path:
+    with database_path() as path:
         return {"event": trio.run(main, path)}
 
 
 def wake(effort: Effort) -> Figures:
-    """From an append's start to another task that waited for it; µs by the wall."""
+    """Measure from an append's start to the task that waits for it; µs of wall time."""
 
     async def main(path: Path) -> list[float]:
         times: list[float] = []
@@ -181,13 +181,13 @@ def wake(effort: Effort) -> Figures:
                 times.append((wall() - begin) * 1e6)
         return times
 
-    with place() as path:
+    with database_path() as path:
         times = trio.run(main, path)
     return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
 
 
 def wake_across(effort: Effort) -> Figures:
-    """From another process's append to a task that waits here; ms by the wall."""
+    """Measure from another process's append to a task that waits here; ms of wall time."""
 
     async def main(path: Path) -> list[float]:
         woken: list[float] = []
@@ -211,13 +211,13 @@ def wake_across(effort: Effort) -> Figures:
             await neighbour.stdin.aclose()
         return [max(late - when, 0) * 1e3 for late, when in zip(woken, stored, strict=True)]
 
-    with place() as path:
+    with database_path() as path:
         late = trio.run(main, path)
     return {"p50": statistics.median(late), "p99": percentile(late, 0.99)}
 
 
 def redaction(effort: Effort) -> Figures:
-    """Redact a record that holds no secret, with three secrets known; µs of CPU."""
+    """Redact a record without secrets, with three known secrets; µs of CPU."""
     redact = Redactor([f"secret-{n}-abcdefghijkl" for n in range(3)]).redact
 
     async def run(events: int) -> None:

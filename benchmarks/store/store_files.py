@@ -1,4 +1,4 @@
-"""Where a contestant's store lies, and what it writes: alike for all of them."""
+"""The path and the content of a contestant's store, the same for all of them."""
 
 import tempfile
 from collections.abc import Generator
@@ -12,12 +12,12 @@ BODY: Final = (
     b'{"seq":1000000,"at":"2026-01-01T00:00:00.000Z","type":"message_streamed",'
     b'"delta":"some eight words of what the model said so far"}'
 )
-"""About 150 bytes, as most of what is stored has."""
+"""About 150 bytes, as most stored events have."""
 
 
 @contextmanager
-def place() -> Generator[Path]:
-    """Return a path for a database, on the disk that temporary files are on."""
+def database_path() -> Generator[Path]:
+    """Return a path for a database on the disk of temporary files."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-bench-") as directory:
         yield Path(directory) / "s.db"
 

@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern `sessionmgr.store`."""
+"""Goals of `sessionmgr.store`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ from benchmarks.suite import Suite
 
 @dataclass(frozen=True, slots=True)
 class LimitGoal:
-    """A figure that is judged for itself; the anchor stands beside it for comparison."""
+    """A figure with an absolute bound; the anchor is shown for comparison."""
 
     id: str
     what: str
@@ -21,7 +21,7 @@ class LimitGoal:
     unit: str = "ms"
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what must be measured."""
+        """Return the figures to measure."""
         return (self.ours, self.anchor)
 
     def score(self, samples: Samples) -> Score:
@@ -58,7 +58,7 @@ def _ratio(name: str, what: str, ours: str, anchor: str, bound: float | None) ->
 
 
 GOALS: Final[tuple[Goal, ...]] = (
-    # At least three quarters of the throughput is at most four thirds of the cost.
+    # At least three quarters of the throughput means at most four thirds of the cost.
     _ratio(
         "G-D1",
         "store 256 events, 4 tasks ÷ executemany",

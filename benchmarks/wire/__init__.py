@@ -1,1 +1,1 @@
-"""How fast a child's lines become events: ours, others', and the least it could cost."""
+"""Costs from a child's lines to events: ours, others', and the lower bound."""

@@ -1,4 +1,4 @@
-"""How others read a child's lines: asyncio, by the line as everybody does it, and by the read."""
+"""Other ways to read a child's lines: asyncio, by the line as is usual, and by the read."""
 
 import asyncio  # noqa: TID251  # a contestant
 import json
@@ -9,18 +9,18 @@ from subprocess import PIPE
 from typing import Any, TypeAlias, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import MEBI, ConsumerDelta, Event, normalised, written
+from benchmarks.wire.measured_frame import MEBI, ConsumerDelta, Event, normalise, write_lines
 from benchmarks.wire.sessionmgr_pipe import BATCHES, DECODER, EVENTS, READ
 
 Reading: TypeAlias = Callable[[asyncio.StreamReader], Awaitable[None]]
 Writing: TypeAlias = Callable[[int], AbstractContextManager[str]]
-"""Writes a file of lines with so many pieces of text, and gives its path."""
+"""Writes a file of lines with so many pieces of text, and returns its path."""
 
 _ROOM = 64
 
 
 def readline_json(effort: Effort) -> Figures:
-    """`readline`, `json.loads`, a `Queue` to the consumer."""
+    """Use `readline`, `json.loads`, and a `Queue` to the consumer."""
 
     def decode(line: bytes) -> Event | None:
         frame = cast("dict[str, Any]", json.loads(line))
@@ -30,16 +30,16 @@ def readline_json(effort: Effort) -> Figures:
                 return ConsumerDelta(frame["session_id"], event["delta"]["text"])
         return None
 
-    return asyncio.run(by_line(effort, written, decode))
+    return asyncio.run(by_line(effort, write_lines, decode))
 
 
 def readline_msgspec(effort: Effort) -> Figures:
-    """The same, decoded as we do it."""
-    return asyncio.run(by_line(effort, written, lambda line: normalised(DECODER.decode(line))))
+    """The same with our decoding."""
+    return asyncio.run(by_line(effort, write_lines, lambda line: normalise(DECODER.decode(line))))
 
 
 def batches_msgspec(effort: Effort) -> Figures:
-    """By the read, decoded as we do it, each batch through a `Queue`."""
+    """Read chunks, decode them as we do, and pass each batch through a `Queue`."""
 
     async def read(stdout: asyncio.StreamReader) -> None:
         queue: asyncio.Queue[list[Event]] = asyncio.Queue(BATCHES)
@@ -53,19 +53,19 @@ def batches_msgspec(effort: Effort) -> Figures:
         while chunk := await stdout.read(READ):
             whole = (tail + chunk).split(b"\n")
             tail = whole.pop()
-            events = [normalised(DECODER.decode(line)) for line in whole]
+            events = [normalise(DECODER.decode(line)) for line in whole]
             if found := [event for event in events if event is not None]:
                 await queue.put(found)
         await queue.put([])
         await consumer
 
-    return asyncio.run(_timed(effort, written, read))
+    return asyncio.run(_timed(effort, write_lines, read))
 
 
 async def by_line(
     effort: Effort, write: Writing, decode: Callable[[bytes], Event | None]
 ) -> Figures:
-    """Take lines with `readline`, and pass what is made of each through a `Queue`."""
+    """Read lines with `readline`, and pass the event of each through a `Queue`."""
 
     async def read(stdout: asyncio.StreamReader) -> None:
         queue: asyncio.Queue[Event | None] = asyncio.Queue(_ROOM)
@@ -75,8 +75,8 @@ async def by_line(
                 pass
 
         consumer = asyncio.create_task(consume())
-        while said := await stdout.readline():
-            event = decode(said)
+        while line := await stdout.readline():
+            event = decode(line)
             if event is not None:
                 await queue.put(event)
         await queue.put(None)
@@ -87,7 +87,7 @@ async def by_line(
 
 async def _timed(effort: Effort, write: Writing, read: Reading) -> Figures:
     pieces = effort.operations(EVENTS)
-    await _once(read, write, max(pieces // 10, 1), Stopwatch(cpu))  # warm
+    await _once(read, write, max(pieces // 10, 1), Stopwatch(cpu))  # warm-up
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)

@@ -1,6 +1,6 @@
-"""The frame that is measured: a piece of text as Claude streams it, and what it becomes.
+"""The measured frame: a piece of text as Claude streams it, and its event.
 
-The structs are what an adapter would declare: the tag first, and no field that nobody uses.
+The structs are those of an adapter: the tag first, and only the used fields.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ Frame: TypeAlias = MeasuredStreamEvent | MeasuredResult
 
 
 class ConsumerDelta(msgspec.Struct, frozen=True, gc=False):
-    """What a frame is to everybody but the adapter."""
+    """The event of a frame, outside of the adapter."""
 
     session_id: str
     delta: str
@@ -80,8 +80,8 @@ class ConsumerEnd(msgspec.Struct, frozen=True, gc=False):
 Event: TypeAlias = ConsumerDelta | ConsumerReasoning | ConsumerEnd
 
 
-def normalised(frame: Frame | NoFrame) -> Event | None:
-    """Return what a frame says; None if it says nothing that anybody needs."""
+def normalise(frame: Frame | NoFrame) -> Event | None:
+    """Return the event of a frame, or None if the frame has no event."""
     # Plain tests: class patterns of `match` take three times as long, more than the decoding.
     if isinstance(frame, MeasuredStreamEvent):
         event = frame.event
@@ -95,16 +95,16 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 
 
 @contextlib.contextmanager
-def written(lines: int, line: bytes = LINE) -> Generator[str]:
-    """Write a file of so many lines and give its path, for a child to send through its pipe."""
+def write_lines(lines: int, line: bytes = LINE) -> Generator[str]:
+    """Write a file of so many lines and yield its path, for a child to send through its pipe."""
     blocks = (line * min(1000, lines - begin) for begin in range(0, lines, 1000))
-    with in_a_file(blocks) as path:
+    with write_blocks(blocks) as path:
         yield path
 
 
 @contextlib.contextmanager
-def in_a_file(blocks: Iterable[bytes]) -> Generator[str]:
-    """Write such lines into a file and give its path."""
+def write_blocks(blocks: Iterable[bytes]) -> Generator[str]:
+    """Write such lines to a file and yield its path."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         path = Path(directory, "lines.jsonl")
         with path.open("wb") as file:

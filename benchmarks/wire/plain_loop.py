@@ -1,10 +1,10 @@
-"""The least it could cost: the same bytes in memory, split, decoded and normalised by one loop."""
+"""The lower bound: the same bytes in memory, split, decoded and normalised in one loop."""
 
 from collections.abc import Callable
 from statistics import median
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import Event, normalised, written
+from benchmarks.wire.measured_frame import Event, normalise, write_lines
 from benchmarks.wire.sessionmgr_pipe import DECODER, EVENTS, chunks_of
 
 
@@ -31,7 +31,7 @@ def limit(effort: Effort) -> Figures:
             tail = lines.pop()
             events: list[Event] = []
             for line in lines:
-                event = normalised(decode(line))
+                event = normalise(decode(line))
                 if event is not None:
                     events.append(event)
 
@@ -40,9 +40,9 @@ def limit(effort: Effort) -> Figures:
 
 def _timed(effort: Effort, run: Callable[[list[bytes]], None]) -> Figures:
     lines = effort.operations(EVENTS)
-    with written(lines) as path:
+    with write_lines(lines) as path:
         chunks = chunks_of(path)
-    run(chunks)  # warm
+    run(chunks)  # warm-up
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)

@@ -1,4 +1,4 @@
-"""What sessionmgr takes from a child's pipe to whoever wants the events."""
+"""The path of sessionmgr from a child's pipe to a consumer of events."""
 
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.measured_frame import Event, Frame, line_of, normalised, written
+from benchmarks.wire.measured_frame import Event, Frame, line_of, normalise, write_lines
 from sessionmgr.process.pump import PipePump
 from sessionmgr.wire.lines import Line, LineDecoder, decode_frames
 
@@ -20,13 +20,13 @@ DECODER: Final = msgspec.json.Decoder(Frame)
 
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
-    """Decode what one read brought, as an adapter does."""
+    """Decode the lines of one read, as an adapter does."""
     frames = decode_frames(lines, DECODER)
-    return [event for frame in frames if (event := normalised(frame)) is not None]
+    return [event for frame in frames if (event := normalise(frame)) is not None]
 
 
 class BatchRelay:
-    """Hands each batch to a consumer: the reader waits only when that one is behind."""
+    """Passes each batch to a consumer: the reader waits only when the consumer is behind."""
 
     def __init__(self) -> None:
         self._sending, self._receiving = trio.open_memory_channel[list[Event]](BATCHES)
@@ -44,7 +44,7 @@ class BatchRelay:
 
 
 async def _through_a_child(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
-    with written(lines) as path:
+    with write_lines(lines) as path:
         await _pump([*command, path], watch, lines)
 
 
@@ -74,20 +74,20 @@ def _timed(effort: Effort, run: Callable[[Stopwatch, int], Awaitable[object]]) -
 
 
 def pipe(effort: Effort) -> Figures:
-    """From a child that writes as fast as it can."""
+    """Read from a child that writes as fast as it can."""
     return _timed(effort, partial(_through_a_child, ["cat"]))
 
 
 def line_by_line(effort: Effort) -> Figures:
-    """From a child that writes each line by itself."""
+    """Read from a child that writes each line by itself."""
     return _timed(effort, partial(_through_a_child, ["grep", "--line-buffered", ""]))
 
 
 def framer(effort: Effort) -> Figures:
-    """Find the lines alone, in memory."""
+    """Split lines in memory, nothing else."""
 
     async def run(watch: Stopwatch, lines: int) -> None:
-        with written(lines) as path:
+        with write_lines(lines) as path:
             chunks = chunks_of(path)
         decoder = LineDecoder()
         with watch:
@@ -99,22 +99,22 @@ def framer(effort: Effort) -> Figures:
 
 
 def chunks_of(path: str) -> list[bytes]:
-    """Read a file in the pieces that a pipe would give."""
+    """Read a file in chunks of the size that a pipe gives."""
     with open(path, "rb") as file:  # noqa: PTH123  # the loop is the same everywhere
         return list(iter(partial(file.read, READ), b""))
 
 
 def long_line(effort: Effort, size: int) -> Figures:
-    """One line of so many bytes, once: a second one would find its memory warmed; in ms.
+    """Split one line of so many bytes, once, since a second one would find warm memory; in ms.
 
-    How an allocator keeps what was freed differs below and above 32 MiB, and is not ours.
+    The allocator treats freed memory differently below and above 32 MiB, and is not ours.
     """
 
     async def main() -> Figures:
         watch = Stopwatch(cpu)
         for length, watched in ((effort.operations(EVENTS), Stopwatch(cpu)), (size, watch)):
             text = "x" * (length + 1 - len(line_of("")))
-            with written(1, line_of(text)) as path:
+            with write_lines(1, line_of(text)) as path:
                 await _pump(["cat", path], watched, 1)
         return {"line": watch.micros / 1000}
 

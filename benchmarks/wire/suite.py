@@ -1,4 +1,4 @@
-"""The goals of `research/performance.md`, part 3, that concern frames."""
+"""Goals of frames."""
 
 import shutil
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from benchmarks.wire.measured_frame import MEBI
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Node, with a script of ours."""
+    """Node with a script."""
 
     script: Path
 
     def absence(self) -> str | None:
-        """Return how to install Node, unless it is."""
+        """Return how to install Node, or None."""
         if shutil.which("node"):
             return None
         return "node is not on PATH: apt install nodejs, or https://nodejs.org/en/download"
 
     def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
-        """Run the function of the script."""
+        """Return the command that runs the function of the script."""
         return ["node", str(self.script), function, *arguments]
 
 

@@ -1,8 +1,8 @@
-"""Small changes of a source: a condition negated, an edge moved, a statement dropped.
+"""Small changes of a source: a condition negated, a comparison moved by one, a statement dropped.
 
-Each is one stretch of the text that is replaced, found on the syntax tree. What no test can notice
-is left as it is: docstrings, annotations, `__slots__`, assertions, what only a type checker reads,
-a bare checkpoint; and a number outside of functions, which is a choice and no behaviour.
+Each change replaces one stretch of the text, found on the syntax tree. Stretches that no test can
+observe are left out: docstrings, annotations, `__slots__`, assertions, code for type checkers only,
+bare checkpoints, and numbers outside of functions, which are choices and not behaviour.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ SUMS: Final[dict[type[ast.operator], str]] = {ast.Add: "-", ast.Sub: "+"}
 
 
 class SourceChange(NamedTuple):
-    """One stretch of a source, and what stands there instead."""
+    """One stretch of a source, and the text that replaces it."""
 
     line: int
     start: int
     end: int
-    """Of the stretch, in bytes of the source."""
+    """End of the stretch, in bytes of the source."""
     new: str
     within: str
-    """The qualified name of the function that it is in; "" outside of any."""
+    """The qualified name of the enclosing function; "" outside of functions."""
 
-    def made_in(self, source: str) -> str:
+    def apply_to(self, source: str) -> str:
         """Return the source with the change."""
         data = source.encode()
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
-    def said_of(self, source: str) -> str:
-        """Say what is changed into what, in one line."""
+    def describe_in(self, source: str) -> str:
+        """Describe the change in one line."""
         old = source.encode()[self.start : self.end].decode()
         return f"{' '.join(old.split())}  →  {self.new}"
 
 
 def changes(source: str) -> list[SourceChange]:
-    """Return all changes of a source that are still Python, in their order."""
+    """Return all changes that leave the source valid Python, in the order of the source."""
     return sorted(set(_Finder(source).found()))
 
 
@@ -83,7 +83,7 @@ class _Finder:
         for name in ("decorator_list", "type_params", "bases"):
             left += getattr(node, name, [])
         if isinstance(node, ast.ClassDef):
-            left += node.keywords  # that it is frozen, say
+            left += node.keywords  # `frozen=True`, for example
         for child in ast.iter_child_nodes(node):
             if child not in left:
                 yield from self._in(child, within)
@@ -126,7 +126,7 @@ class _Finder:
         return self._instead(test, f"(not ({self._text(test)}))", within)
 
     def _between(self, left: ast.expr, right: ast.expr, new: str, within: str) -> SourceChange:
-        """Change what stands between two operands, but for parentheses and comments there."""
+        """Replace the operator between two operands; keep parentheses and comments there."""
         gap = self._source[self._end(left) : self._start(right)].decode()
         bare = re.sub(r"#.*", lambda comment: " " * len(comment[0]), gap)
         word = bare.strip(" \n()")

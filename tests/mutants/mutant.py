@@ -1,9 +1,8 @@
-"""A mutant: a small mistake put into the package, as a patch, that some test must notice.
+"""A mutant: a small mistake put into the package, as a patch, that some test must detect.
 
-Each `*.patch` here begins with a sentence that says what it breaks, and a line `First:` with
-the test modules that are tried before the others. Those in `manager/` are for the simulation to
-find. After an edit of the sources that a patch no longer fits, make the same mistake by hand, and
-keep `git diff -U2` of it.
+Each `*.patch` begins with a sentence that says what it breaks, and a line `First:` with the test
+modules to run before the others. The simulation must detect those in `manager/`. If a patch no
+longer fits the sources, make the same mistake by hand and store the output of `git diff -U1`.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ HERE = Path(__file__).parent
 
 
 class Mutant(NamedTuple):
-    """One mistake."""
+    """One mistake, read from a patch."""
 
     path: Path
-    says: str
+    summary: str
     first: list[str]
 
     @property
@@ -32,12 +31,12 @@ class Mutant(NamedTuple):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the simulation is to find it, and not the tests of otp."""
+        """Whether the simulation must detect it, instead of the tests of otp."""
         return self.path.parent.name == "manager"
 
     def apply(self, root: Path) -> str:
-        """Make the mistake in the sources below `root`; give what git has against it, if so."""
-        # Not the repository around `root`, should there be one.
+        """Apply the patch to the sources below `root`; return git's error message, or ""."""
+        # git must not use a repository that contains `root`.
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(root.parent)}
         ran = subprocess.run(
             ["git", "apply", "--whitespace=nowarn", str(self.path)],
@@ -52,19 +51,19 @@ class Mutant(NamedTuple):
 
 
 def mutants() -> list[Mutant]:
-    """Give all there are, by name."""
+    """Return all mutants, sorted by path."""
     return [read(path) for path in sorted(HERE.rglob("*.patch"))]
 
 
 def read(path: Path) -> Mutant:
-    """Read what stands above the patch."""
-    says, first, *_ = path.read_text(encoding="utf-8").splitlines()
+    """Read the two lines above a patch."""
+    summary, first, *_ = path.read_text(encoding="utf-8").splitlines()
     assert first.startswith("First: "), path
-    return Mutant(path, says, first.removeprefix("First: ").split())
+    return Mutant(path, summary, first.removeprefix("First: ").split())
 
 
 def copy_package(root: Path) -> None:
-    """Put the package, as it is imported here, below `root`."""
+    """Copy the imported package to `root`."""
     assert sessionmgr.__file__ is not None
     shutil.copytree(
         Path(sessionmgr.__file__).parent,

@@ -1,9 +1,10 @@
-"""Mutants at random: `python -m tests.mutants.random_mutants --reach REACH.json --count 20`.
+"""Random mutants: `python -m tests.mutants.random_mutants --reach REACH.json --count 20`.
 
-A seed draws changes of the sources below the chosen packages. Each is made in a copy, and the tests
-that reach the changed line run there, those about its module first, until one fails twice. `reach`
-says which they are. A change that none reaches has all tests of its package run. What survives is
-printed with its line: it is equivalent, or a test is missing. The exit code is 1 if any does.
+A seed draws changes of the sources of the chosen packages. Each change is made in a copy, and the
+tests that reach the changed line (`tests.mutants.reach` finds them) run there, those of its module
+first, until one fails twice. If no test reaches the line, all tests of the package run. A surviving
+mutant is printed with its line: it is equivalent, or a test is missing. The exit code is 1 if any
+mutant survives.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import pytest
 import trio
 
 from tests.mutants.changes import SourceChange, changes
-from tests.mutants.reach import ROOT, TestReach, digest_of
+from tests.mutants.reach import ROOT, LineReach, digest_of
 from tests.mutants.run import FAILED, run
 
 UNDER: Final = {
@@ -44,11 +45,11 @@ TESTS: Final = {
     "adapter": ["tests/adapter", "tests/adapters", "tests/testing/conformance"],
 }
 PATIENCE: Final = 30.0
-"""Seconds of CPU for the tests of one mutant, and so many times more than they took without it."""
+"""Seconds of CPU for the tests of one mutant, in addition to TIMES their time without it."""
 TIMES: Final = 1
-NO_END: Final = "no end in time"
+NO_END: Final = "timed out"
 UNKNOWN: Final = 60.0
-"""Seconds for tests that have not been measured."""
+"""Assumed seconds for tests that were not measured."""
 
 
 class DrawnMutant(NamedTuple):
@@ -59,12 +60,12 @@ class DrawnMutant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """Path and line of the change."""
         return f"{self.path}:{self.change.line}"
 
 
 def all_changes(packages: Sequence[str], part: str = "") -> Iterator[DrawnMutant]:
-    """Give every change of the sources below packages where `part` matches in the path."""
+    """Yield every change of the sources of packages; the pattern `part` selects paths."""
     for package in packages:
         for file in sorted((ROOT / UNDER[package]).rglob("*.py")):
             path = file.relative_to(ROOT).as_posix()
@@ -75,7 +76,7 @@ def all_changes(packages: Sequence[str], part: str = "") -> Iterator[DrawnMutant
 
 
 class PackageCopy:
-    """A copy of everything, in which one change at a time is made."""
+    """A copy of the whole tree, in which one change at a time is made."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -87,11 +88,11 @@ class PackageCopy:
         compileall.compile_dir(root, quiet=1)
 
     async def failed(self, drawn: DrawnMutant, tests: Sequence[str], seconds: float) -> str | None:
-        """Make the change, run tests; return the first that fails twice, None if there is none."""
+        """Make the change and run tests; return the first that fails twice, or None."""
         file = self.root / drawn.path
         source, times = file.read_text(encoding="utf-8"), file.stat()
-        file.write_text(drawn.change.made_in(source), encoding="utf-8")
-        # Not what was compiled of a file of this size and second.
+        file.write_text(drawn.change.apply_to(source), encoding="utf-8")
+        # The compiled file has the size and second of the original: mark the source as older.
         os.utime(file, (times.st_atime, times.st_mtime - 100))
         chosen = self.root / "chosen"
         chosen.write_text("\n".join(tests), encoding="utf-8")
@@ -100,7 +101,7 @@ class PackageCopy:
         command += ["--hypothesis-profile=brief", f"@{chosen}"]
         try:
             path = os.pathsep.join([str(self.root), str(self.root / "adapters")])
-            code, said = await run(command, self.root, PATIENCE + TIMES * seconds, path)
+            code, output = await run(command, self.root, PATIENCE + TIMES * seconds, path)
         finally:
             file.write_text(source, encoding="utf-8")
             os.utime(file, (times.st_atime, times.st_mtime))
@@ -108,17 +109,17 @@ class PackageCopy:
             return None
         if code is None:
             return NO_END
-        named = [test for test in tests if f"\nFAILED {test}" in said]
-        found = FAILED.search(said)
-        if found is None and "conftest" not in said:  # which imports what was changed
-            assert code != pytest.ExitCode.USAGE_ERROR, said
-        return max(named) if named else found[1] if found else said.strip()[-200:]
+        named = [test for test in tests if f"\nFAILED {test}" in output]
+        found = FAILED.search(output)
+        if found is None and "conftest" not in output:  # conftest imports the changed module
+            assert code != pytest.ExitCode.USAGE_ERROR, output
+        return max(named) if named else found[1] if found else output.strip()[-200:]
 
 
 async def judge(
-    copy: PackageCopy, drawn: DrawnMutant, reach: TestReach, first: Sequence[str], most: float
+    copy: PackageCopy, drawn: DrawnMutant, reach: LineReach, first: Sequence[str], most: float
 ) -> bool:
-    """Say of a mutant whether tests notice it, of those that take `most` seconds in all."""
+    """Run tests that take at most `most` seconds in all; return whether they detect the mutant."""
     began = time.monotonic()
     tests = [*first]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(f"{path}/"))
@@ -133,9 +134,9 @@ async def judge(
     usual = sum(reach.seconds.get(each, UNKNOWN) for each in tests) or UNKNOWN
     killer = await copy.failed(drawn, tests or own, usual)
     seconds = time.monotonic() - began
-    verdict = "SURVIVED" if len(tests) == known else "not killed so far"
+    verdict = "SURVIVED" if len(tests) == known else "not killed by the tests that ran"
     verdict = verdict if killer is None else f"killed by {killer[:90]}"
-    print(f"{drawn.name} in {change.within}: {change.said_of(source)}", flush=True)
+    print(f"{drawn.name} in {change.within}: {change.describe_in(source)}", flush=True)
     print(f"    {verdict} ({len(tests)} of {known} tests, {seconds:.0f} s)", flush=True)
     return killer is not None
 
@@ -147,7 +148,7 @@ def tests_of(path: str, package: str) -> Sequence[str]:
 
 
 def within(most: float, tests: Sequence[str], seconds: Mapping[str, float]) -> list[str]:
-    """Return the first tests, and one at least, as long as they take `most` seconds in all."""
+    """Return the first tests that take at most `most` seconds together, but at least one."""
     ends = accumulate(seconds.get(each, UNKNOWN) for each in tests)
     return [
         each
@@ -157,44 +158,42 @@ def within(most: float, tests: Sequence[str], seconds: Mapping[str, float]) -> l
 
 
 def exists(test: str) -> bool:
-    """Whether the module of a test is still there."""
+    """Whether the module of a test still exists."""
     return (ROOT / test.partition("::")[0]).exists()
 
 
 async def judge_all(
-    chosen: Sequence[DrawnMutant], reach: TestReach, first: Sequence[str], most: float
+    chosen: Sequence[DrawnMutant], reach: LineReach, first: Sequence[str], most: float
 ) -> int:
-    """Judge one after the other; return how many survive."""
+    """Judge one mutant after the other; return how many survive."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = PackageCopy(Path(directory))
         return [await judge(copy, each, reach, first, most) for each in chosen].count(False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw mutants, and judge them."""
+    """Draw mutants and judge them."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.random_mutants")
-    parser.add_argument("--reach", type=Path, help="what `tests.mutants.reach` has written")
+    parser.add_argument("--reach", type=Path, help="output of `tests.mutants.reach`")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--under", action="append", choices=list(UNDER), help="default: all")
     parser.add_argument(
-        "--in", dest="part", default="", metavar="PATTERN", help="a pattern that is in the path"
+        "--in", dest="part", default="", metavar="PATTERN", help="pattern of the path"
     )
-    parser.add_argument("--at", type=int, help="only changes of this line")
-    parser.add_argument("--share", default="1/1", help="which of so many: 1/2 and 2/2 are all")
+    parser.add_argument("--at", type=int, help="change this line only")
+    parser.add_argument("--share", default="1/1", help="part to run: 1/2 and 2/2 together are all")
     parser.add_argument("--first", action="append", default=[], help="tests to run before others")
-    parser.add_argument(
-        "--most", type=float, default=inf, help="seconds that the tests of one may have taken"
-    )
+    parser.add_argument("--most", type=float, default=inf, help="seconds of tests per mutant")
     options = parser.parse_args(arguments)
     known = list(all_changes(options.under or list(UNDER), options.part))
     known = [each for each in known if options.at in {None, each.change.line}]
     chosen = random.Random(options.seed).sample(known, min(options.count, len(known)))
     share, of = map(int, options.share.split("/"))
     chosen = chosen[share - 1 :: of]
-    reach = TestReach({}, {})
+    reach = LineReach({}, {})
     if options.reach is not None:
-        reach = msgspec.json.decode(options.reach.read_bytes(), type=TestReach)
+        reach = msgspec.json.decode(options.reach.read_bytes(), type=LineReach)
     survivors = trio.run(judge_all, chosen, reach, options.first, options.most)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
     return 1 if survivors else 0

@@ -1,8 +1,8 @@
-"""Which tests reach a line or a function: from one run of all of them under coverage.
+"""Coverage by test: find the tests that reach each line and function, in one run of all tests.
 
     python -m tests.mutants.reach OUT.json [TESTS...]
 
-Tests are what pytest is given; without any, those that concern adapters, manager and batches.
+TESTS are arguments of pytest; the default is the tests of adapters, manager and batches.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ TESTS: Final = ("tests/adapters", "tests/adapter", "tests/batch", "tests/manager
 
 
 class CoveredLines(msgspec.Struct, frozen=True):
-    """Which tests reach the lines of a module, by their numbers in `Reach.names`."""
+    """Tests that reach the lines of a module, as indices into `LineReach.names`."""
 
     digest: str
-    """Of the source: in another one, the lines are others."""
+    """Digest of the source; the line numbers are valid for this source only."""
     of: dict[int, list[int]]
 
 
-class TestReach(msgspec.Struct, frozen=True):
-    """For each module, by its path, which tests come into each of its functions and lines.
+class LineReach(msgspec.Struct, frozen=True):
+    """Tests that reach each function and line, by path of the module.
 
-    Only tests that have passed are in it.
+    It contains tests that passed, and no others.
     """
 
     of: dict[str, dict[str, list[str]]]
@@ -48,8 +48,8 @@ class TestReach(msgspec.Struct, frozen=True):
     def tests(self, path: str, within: str, line: int = 0, digest: str = "") -> list[str]:
         """Return the tests that reach a line, fastest first.
 
-        If none does, or the source is another one by now, return those that reach its function, or
-        the class around it, or its module. What is about the module comes first.
+        If no test does, or the source has changed, return those that reach its function, the class
+        around it, or its module. Tests of the module itself come first.
         """
         known, lines = self.of.get(path, {}), self.lines.get(path)
         if lines is not None and lines.digest == digest and line in lines.of:
@@ -63,12 +63,12 @@ class TestReach(msgspec.Struct, frozen=True):
 
 
 def digest_of(source: str) -> str:
-    """Return what tells a source from any other."""
+    """Return a digest that identifies a source."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 
 class LineTracer:
-    """A plugin of pytest that notes which test runs, and for how long."""
+    """A pytest plugin that records the running test and its duration."""
 
     def __init__(self, watch: coverage.Coverage) -> None:
         self.seconds: dict[str, float] = {}
@@ -90,7 +90,7 @@ class LineTracer:
 
 
 def functions(source: str) -> Iterator[tuple[str, range]]:
-    """Give the qualified name and the lines of the body of each function."""
+    """Yield the qualified name and the lines of the body of each function."""
 
     def within(node: ast.AST, name: str) -> Iterator[tuple[str, range]]:
         for child in ast.iter_child_nodes(node):
@@ -106,8 +106,8 @@ def functions(source: str) -> Iterator[tuple[str, range]]:
     return within(ast.parse(source), "")
 
 
-def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> TestReach:
-    """Say which of the tests whose times are known reach what."""
+def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> LineReach:
+    """Return which of the tests with a known duration reach which lines."""
     of: dict[str, dict[str, list[str]]] = {}
     lines_of: dict[str, CoveredLines] = {}
     numbers = {name: number for number, name in enumerate(seconds)}
@@ -128,11 +128,11 @@ def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path)
         }
         reached = {line: tests for line, tests in tests_of.items() if tests}
         lines_of[path.as_posix()] = CoveredLines(digest_of(source), reached)
-    return TestReach(of, seconds, list(seconds), lines_of)
+    return LineReach(of, seconds, list(seconds), lines_of)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tests, and write down what they reach."""
+    """Run the tests and write what they reach to a file."""
     out, *tests = arguments
     with tempfile.TemporaryDirectory(prefix="reach-") as directory:
         watch = coverage.Coverage(

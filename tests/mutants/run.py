@@ -1,8 +1,8 @@
-"""Show that each mutant is noticed: `python -m tests.mutants.run [name ...]`.
+"""Mutation tests: `python -m tests.mutants.run [name ...]` shows that tests detect each mutant.
 
-Each mutant gets a copy of the package and of the tests of otp, and these run there until the
-first that fails. Those of the manager are for the simulation to find, within 200 seeds. The sources
-as they are go first, and must pass. The exit code is 1 if a mutant survives or cannot be made.
+Each mutant is applied to a copy of the package. The tests of otp run on the copy until one fails;
+for mutants of the manager the simulation runs with up to 200 seeds. The unchanged sources go first
+and must pass. The exit code is 1 if a mutant survives or its patch does not apply.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SURVIVED = "SURVIVED"
 SEEDS = 200
 LOOK_EVERY = 1.0
 LEAST = 0.02
-"""Seconds of CPU between two looks that count as work."""
+"""Seconds of CPU between two samples that count as work."""
 IDLE = 60.0
-"""Seconds without work after which a command is taken to hang."""
+"""Seconds without work after which a command counts as hung."""
 SLOWEST = 20
-"""How many seconds a second of CPU takes at most: for what does a little now and then."""
+"""Upper limit of elapsed seconds per second of CPU: some commands work now and then."""
 FOUND = re.compile(r"--(seed \d+) .*\n\s*(.*)")
 
 
 class MutantVerdict(NamedTuple):
-    """What became of a mutant."""
+    """The result of one mutant."""
 
     name: str
     killer: str
@@ -50,50 +50,49 @@ class MutantVerdict(NamedTuple):
 async def judge(
     mutant: Mutant | None, patience: float, *, simulated: bool = False
 ) -> MutantVerdict:
-    """Run the tests, or simulations, against `mutant`, or against the sources as they are."""
+    """Run the tests or the simulation against `mutant`, or against the unchanged sources."""
     name = f"(none{', simulated' if simulated else ''})" if mutant is None else mutant.name
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         root = Path(directory)
         copy_package(root)
-        if not simulated:
-            copy_tests(root)
-        complaint = "" if mutant is None else mutant.apply(root)
-        if complaint:
-            return MutantVerdict(name, f"does not apply: {complaint}", 0.0, is_right=False)
+        copy_tests(root, "simulation" if simulated else "otp")
+        error = "" if mutant is None else mutant.apply(root)
+        if error:
+            return MutantVerdict(name, f"does not apply: {error}", 0.0, is_right=False)
         began = time.monotonic()
         if simulated:
-            code, said = await run_simulations(root, patience)
+            code, output = await run_simulations(root, patience)
         else:
-            code, said = await run_tests(root, [] if mutant is None else mutant.first, patience)
+            code, output = await run_tests(root, [] if mutant is None else mutant.first, patience)
         seconds = time.monotonic() - began
-    failed = (FOUND if simulated else FAILED).search(said)
+    failed = (FOUND if simulated else FAILED).search(output)
     if code == 0:
         return MutantVerdict(name, SURVIVED, seconds, is_right=mutant is None)
     if failed is not None:
         killer = ": ".join(failed.groups())[:100]
     else:
-        killer = "no end in time" if code is None else said.strip()[-300:]
+        killer = "timed out" if code is None else output.strip()[-300:]
     is_found = failed is not None or not simulated
     return MutantVerdict(name, killer, seconds, is_right=mutant is not None and is_found)
 
 
-def copy_tests(root: Path) -> None:
-    """Put the tests of otp, and how pytest is set up, below `root`."""
+def copy_tests(root: Path, folder: str) -> None:
+    """Copy a folder of tests to `root`, with the configuration of pytest."""
     ignored = shutil.ignore_patterns("__pycache__")
     (root / "tests").mkdir()
     for path in [TESTS / "__init__.py", TESTS / "conftest.py", TESTS.parent / "pyproject.toml"]:
         shutil.copy(path, root / path.relative_to(TESTS.parent))
-    shutil.copytree(TESTS / "otp", root / "tests" / "otp", ignore=ignored)
+    shutil.copytree(TESTS / folder, root / "tests" / folder, ignore=ignored)
 
 
 async def run_simulations(root: Path, patience: float) -> tuple[int | None, str]:
-    """Give the exit code of simulations, None if they took too long, and what they printed."""
+    """Return the exit code of the simulation, or None after a time-out, and its output."""
     command = [sys.executable, "-m", "tests.simulation", "--first", "--lines", "1"]
     return await run([*command, "--seeds", f"0:{SEEDS}"], root, patience)
 
 
 async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[int | None, str]:
-    """Give the exit code of pytest, None if it took too long, and what it printed."""
+    """Return the exit code of pytest, or None after a time-out, and its output."""
     files = [f"tests/otp/{name}.py" for name in first]
     chosen = [file for file in files if (root / file).exists()]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
@@ -104,10 +103,10 @@ async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[
 async def run(
     command: Sequence[str], root: Path, patience: float, path: str | None = None
 ) -> tuple[int | None, str]:
-    """Run a command on what is below `root`, or is found on `path`.
+    """Run a command on the sources below `root`, or on those of `path`.
 
-    Its exit code is None if it took more than `patience` seconds of CPU, or none at all for long:
-    how much time that takes on a machine with other work says nothing about the command.
+    The exit code is None if the command used more than `patience` seconds of CPU, or was idle for
+    long. CPU time is the measure because elapsed time depends on the other load of the machine.
     """
     environment = {
         **os.environ,
@@ -115,8 +114,8 @@ async def run(
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(root / "hypothesis"),
     }
-    said = root / "said"
-    with said.open("wb") as out:
+    output = root / "output"
+    with output.open("wb") as out:
         process = await trio.lowlevel.open_process(
             command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
@@ -127,11 +126,11 @@ async def run(
             with trio.CancelScope(shield=True):
                 await process.wait()
     code = None if process.returncode == -signal.SIGKILL else process.returncode
-    return code, said.read_text(encoding="utf-8", errors="replace")
+    return code, output.read_text(encoding="utf-8", errors="replace")
 
 
 async def _wait_for_end(process: trio.Process, patience: float) -> None:
-    """Wait until a process has ended, has worked for too long, or has not worked for long."""
+    """Wait until a process has ended, has used its CPU time, or has been idle for long."""
     used, since = 0.0, trio.current_time()
     until = since + SLOWEST * patience
     while process.poll() is None and trio.current_time() < until:
@@ -145,7 +144,7 @@ async def _wait_for_end(process: trio.Process, patience: float) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process and its ended children have used; 0 if it is gone."""
+    """Return the CPU time of a process and its ended children; 0 if the process is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -154,7 +153,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def table(verdicts: Sequence[MutantVerdict]) -> str:
-    """Write one line for each mutant."""
+    """Return one line per mutant."""
     width = max(len(verdict.name) for verdict in verdicts)
     return "\n".join(
         f"{'ok' if each.is_right else 'NO'}  {each.name:{width}} {each.seconds:6.1f} s  "
@@ -164,7 +163,7 @@ def table(verdicts: Sequence[MutantVerdict]) -> str:
 
 
 async def judge_all(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[MutantVerdict]:
-    """Judge the sources as they are, then all mutants, `at_once` at a time."""
+    """Judge the unchanged sources, then all mutants, `at_once` at a time."""
     verdicts: list[MutantVerdict] = []
     for simulated in sorted({mutant.is_simulated for mutant in chosen}):
         verdicts.append(await judge(None, patience, simulated=simulated))
@@ -186,16 +185,20 @@ async def judge_all(chosen: Sequence[Mutant], at_once: int, patience: float) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the mutants that are named, or all."""
+    """Judge the named mutants, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=__doc__)
-    parser.add_argument("name", nargs="*", help="which mutants; none means all")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
-    parser.add_argument("--patience", type=float, default=180, help="seconds of CPU for one")
+    parser.add_argument("name", nargs="*", help="names of mutants (default: all)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="mutants at once (default: the CPUs)"
+    )
+    parser.add_argument(
+        "--patience", type=float, default=180, help="seconds of CPU per mutant (default: 180)"
+    )
     options = parser.parse_args(arguments)
     known = {mutant.name: mutant for mutant in mutants()}
     unknown = [name for name in options.name if name not in known]
     if unknown:
-        parser.error(f"no mutant is called {unknown[0]!r}; there are: {', '.join(known)}")
+        parser.error(f"unknown mutant {unknown[0]!r}; known are: {', '.join(known)}")
     chosen = [known[name] for name in options.name or known]
     began = time.monotonic()
     verdicts = trio.run(judge_all, chosen, options.jobs, options.patience)

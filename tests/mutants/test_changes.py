@@ -1,4 +1,4 @@
-"""What random mutants are made of: each change is one mistake, and still Python."""
+"""Random mutants: each change is one mistake and leaves valid Python."""
 
 from pathlib import Path
 from types import ModuleType
@@ -9,11 +9,11 @@ import sessionmgr.batch
 import sessionmgr.manager
 import sessionmgr_adapters
 from tests.mutants.changes import changes
-from tests.mutants.reach import CoveredLines, TestReach, digest_of, functions
+from tests.mutants.reach import CoveredLines, LineReach, digest_of, functions
 
 
 def made_of(source: str) -> list[str]:
-    return [each.made_in(source) for each in changes(source)]
+    return [each.apply_to(source) for each in changes(source)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_all_changes_of_the_present_sources_are_python(package: ModuleType) -> N
         found = changes(source)
         drawn += len(found)
         for change in found[::25]:
-            made = change.made_in(source)
+            made = change.apply_to(source)
             assert made != source
             compile(made, str(path), "exec")
     assert drawn > 1000
@@ -84,7 +84,7 @@ def test_a_function_is_known_by_its_name_and_its_lines() -> None:
 
 def test_the_tests_of_a_function_come_fastest_first_or_else_those_of_what_is_around_it() -> None:
     of = {"a.py": {"A.f": ["slow", "fast"], "g": ["other"]}}
-    reach = TestReach(of, {"slow": 2.0, "fast": 1.0, "other": 3.0})
+    reach = LineReach(of, {"slow": 2.0, "fast": 1.0, "other": 3.0})
     assert reach.tests("a.py", "A.f.inner") == ["fast", "slow"]
     assert reach.tests("a.py", "A.never") == ["fast", "slow", "other"]
     assert reach.tests("b.py", "f") == []
@@ -95,7 +95,7 @@ def test_the_tests_of_a_line_are_known_while_its_source_is_the_same() -> None:
     of = {"a.py": {"f": ["slow", "fast", "tests/test_a.py::t"]}}
     names, seconds = ["slow", "fast", "tests/test_a.py::t"], {"slow": 2.0, "fast": 1.0}
     seconds["tests/test_a.py::t"] = 3.0
-    reach = TestReach(of, seconds, names, {"a.py": lines})
+    reach = LineReach(of, seconds, names, {"a.py": lines})
     own_first = ["tests/test_a.py::t", "slow"]
     assert reach.tests("a.py", "f", 7, digest_of("now")) == own_first
     assert reach.tests("a.py", "f", 8, digest_of("now")) == [own_first[0], "fast", "slow"]

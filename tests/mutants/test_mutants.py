@@ -1,4 +1,4 @@
-"""Each mutant can still be made, and is Python. That tests notice it, `run` shows."""
+"""Patches of mutants: each applies to the present sources and leaves valid Python."""
 
 import shutil
 from pathlib import Path
@@ -14,8 +14,8 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="patches are 
 
 def test_there_are_at_least_ten_mutants_and_each_says_what_it_breaks() -> None:
     assert len(MUTANTS) >= 10
-    assert all(mutant.says.endswith(".") for mutant in MUTANTS)
-    assert len({mutant.says for mutant in MUTANTS}) == len(MUTANTS)
+    assert all(mutant.summary.endswith(".") for mutant in MUTANTS)
+    assert len({mutant.summary for mutant in MUTANTS}) == len(MUTANTS)
 
 
 @needs_git

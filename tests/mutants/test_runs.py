@@ -1,4 +1,4 @@
-"""How the tests of a mutant are run: a limit counts work, and what fails once may be chance."""
+"""Commands of the mutation tests: limits count CPU time, and a test must fail twice."""
 
 import sys
 from pathlib import Path
@@ -41,6 +41,6 @@ async def test_a_test_has_failed_if_it_does_so_twice(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
     command += ["-o", "trio_mode=true", "-p", "tests.mutants.twice", "test_two.py"]
-    code, said = await run(command, tmp_path, 60, str(ROOT))
-    assert (code, "1 failed, 1 passed" in said) == (1, True), said
-    assert "FAILED test_two.py::test_each_time" in said
+    code, output = await run(command, tmp_path, 60, str(ROOT))
+    assert (code, "1 failed, 1 passed" in output) == (1, True), output
+    assert "FAILED test_two.py::test_each_time" in output

@@ -1,6 +1,6 @@
-"""A plugin of pytest: a test has failed if it does so twice, one directly after the other.
+"""A pytest plugin that reports a test as failed only if it fails twice in a row.
 
-So no change is taken to be noticed by a test that fails now and then without it.
+A test that fails now and then without any mutant must not count as detection.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from _pytest.runner import runtestprotocol
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Run a test; if it fails, run it again, and report that."""
+    """Run a test; if it fails, run it again and report the second run."""
     hook = item.ihook
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)

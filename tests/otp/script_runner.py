@@ -65,7 +65,7 @@ def obey(how: str) -> None:
 class PlannedIncarnation:
     """One incarnation, as the world sees it."""
 
-    def __init__(self, world: ScriptRunner, path: str, plan: ChildPlan) -> None:
+    def __init__(self, world: SupervisorScriptRunner, path: str, plan: ChildPlan) -> None:
         life = current_child()
         assert life is not None
         self.path = path
@@ -93,7 +93,7 @@ class PlannedIncarnation:
 class PlanRunner:
     """Whoever plays a plan, incarnation after incarnation."""
 
-    def __init__(self, world: ScriptRunner, path: str, plan: ChildPlan) -> None:
+    def __init__(self, world: SupervisorScriptRunner, path: str, plan: ChildPlan) -> None:
         self.world = world
         self.path = path
         self.plan = plan
@@ -181,7 +181,7 @@ class NestedSupervisor(Supervisor):
         await super().run(record)
 
 
-class ScriptRunner(trio.abc.Instrument):
+class SupervisorScriptRunner(trio.abc.Instrument):
     """The stage, the director and the chronicle."""
 
     def __init__(self, script: SupervisorScript, *, dynamic: bool = False) -> None:

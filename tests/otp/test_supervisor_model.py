@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.otp.dynamic_supervisor_model import check_dynamic_supervisor
-from tests.otp.script_runner import ScriptRunner
+from tests.otp.script_runner import SupervisorScriptRunner
 from tests.otp.supervisor_model import check_supervisor
 from tests.otp.supervisor_scripts import SupervisorScript, scripts
 
@@ -31,7 +31,7 @@ often = settings(
 @often
 @given(scripts())
 def test_a_supervisor_follows_the_rules(script: SupervisorScript) -> None:
-    world = ScriptRunner(script)
+    world = SupervisorScriptRunner(script)
     trace = world.run()
     check_supervisor(script, trace)
     assert world.alive == {}
@@ -41,7 +41,7 @@ def test_a_supervisor_follows_the_rules(script: SupervisorScript) -> None:
 @often
 @given(scripts(dynamic=True))
 def test_a_dynamic_supervisor_follows_the_rules(script: SupervisorScript) -> None:
-    world = ScriptRunner(script, dynamic=True)
+    world = SupervisorScriptRunner(script, dynamic=True)
     trace = world.run()
     check_dynamic_supervisor(script, trace)
     assert world.alive == {}

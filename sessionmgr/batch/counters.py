@@ -6,9 +6,9 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.denials import DENIALS_LIMIT, JobDenial, denials_of, job_denials
+from sessionmgr.batch.denials import DENIALS_LIMIT, JobDenial, denials_of
 from sessionmgr.batch.progress import BatchProgress, PauseStatus, RunningJob
-from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.results import decode_job_result, job_denials
 from sessionmgr.batch.scheduler import SEVERAL
 from sessionmgr.batch.usage_totals import may_have_cost
 from sessionmgr.model import Cost, Provenance, Usage, format_timestamp, total_cost

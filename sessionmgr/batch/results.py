@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
+from sessionmgr.batch.denials import JobDenial, denials_of
 from sessionmgr.batch.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
 from sessionmgr.process import unlinked_opener
@@ -99,6 +99,24 @@ def decode_job_result(line: bytes) -> JobResult:
 
 
 _decoder: Final = msgspec.json.Decoder(JobResult)
+
+
+def job_denials(result: JobResult) -> list[JobDenial]:
+    """Return a job's denials with the job's name.
+
+    Args:
+        result: The result of the job.
+    """
+    return [
+        JobDenial(
+            job=result.job,
+            tool_name=each.tool_name,
+            summary=each.summary,
+            reason=each.reason,
+            by=each.by,
+        )
+        for each in denials_of(result)
+    ]
 
 
 class ResultsFile:

@@ -93,7 +93,7 @@ def may_begin_with(words: CommandWords, begin: Sequence[str]) -> bool:
         return True
     name, wanted = basename(words[0]).casefold(), basename(begin[0]).casefold()
     if len(begin) > 1 and name == f"{wanted}-{begin[1].casefold()}":
-        return _may_follow(words[1:], begin[2:])  # git-push
+        return _may_follow(words[1:], begin[2:])  # `git-push` is the command `git push`
     if name != wanted:
         return False
     if name == "git" and _alters_git(words):

@@ -1,4 +1,4 @@
-"""A batch, as its user holds it: a block, results as they come, and a say in how it goes on."""
+"""A batch as its user holds it: an async context manager that yields results as jobs end."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 PAGE: Final = 64
 PATIENCE: Final = 2.0
-"""Seconds after which a wait is shown."""
+"""Seconds after which a stall is shown."""
 SHOWN: Final = 3
 
 
 class Batch:
-    """Many jobs, for the length of a block; what is not done when it is left is cancelled."""
+    """A batch of jobs, for the length of a block; leaving the block cancels unfinished jobs."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class Batch:
         self._started_at = ""
         self._summary: Summary | None = None
         self.id = ""
-        """The batch's own id, which stays when it is run again."""
+        """Id of the batch; reruns keep it."""
         self.warnings: tuple[str, ...] = ()
-        """What is not forbidden, and may not be meant."""
+        """Warnings about valid settings and jobs that may not be intended."""
 
     # --- the block -------------------------------------------------------------------------------
 
@@ -98,11 +98,11 @@ class Batch:
         """Read and check all jobs, then start.
 
         Raises:
-            JobsInvalid: Some jobs cannot be done; nothing was started.
-            BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another jobs file.
-            OtherStore: Attempts to continue are in another store.
-            LedgerUnusable: Its directory or ledger cannot be used.
+            JobsInvalid: Some jobs are invalid; nothing was started.
+            BatchBusy: Another process runs the batch.
+            OutDirectoryTaken: The directory holds the batch of another jobs file.
+            StoreMismatch: The attempts to continue are in another store.
+            LedgerUnusable: The directory or the ledger cannot be used.
         """
         if self._tally is not None:
             raise RuntimeError("a batch is run once: make another of the same jobs")
@@ -113,10 +113,10 @@ class Batch:
         try:
             await self._open(executor, tally)
         except JobsInvalid:
-            await self._close(vanishes=True)  # shielded and bounded in there  # noqa: ASYNC120
+            await self._close(vanishes=True)  # `_close` is shielded and bounded  # noqa: ASYNC120
             raise
         except BaseException:
-            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
+            await self._close()  # `_close` is shielded and bounded  # noqa: ASYNC102
             raise
         return self
 
@@ -133,7 +133,8 @@ class Batch:
             steps=steps,
             executor=executor,
         )
-        # Before anything else: a job's changed work is a different question once it has completed.
+        # Interrupted attempts are resolved before the import: whether a job's changed work is
+        # accepted depends on whether the job has completed.
         own = StoreIdentity(self._manager, executor, ledger, self._out, self._settings.retry_from)
         await own.compare()
         await conductor.resolve_interrupted(is_recorded=own.is_in_use)
@@ -214,7 +215,7 @@ class Batch:
         with ExitStack() as stack:
             if place is not None:
                 stack.callback(place.close)
-                if vanishes and place.is_new:  # before another process may begin a batch there
+                if vanishes and place.is_new:  # while it is still locked
                     stack.callback(place.discard)
             for each in (self._ledger, self._results):
                 if each is not None:
@@ -249,7 +250,7 @@ class Batch:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Cancel what is not done, wait for its end, and write down what came of it all."""
+        """Cancel unfinished jobs, wait for their end, and write the summary."""
         assert self._root is not None
         assert self._tally is not None
         assert self._executor is not None
@@ -267,10 +268,10 @@ class Batch:
         finally:
             self._tally.stop_clock(trio.current_time())
             summary = self._summary = self.summary()
-            # The exception that leaves the block has already reported what holds up the ledger.
+            # The exception that leaves the block has already reported the problem of the ledger.
             with suppress(LedgerUnusable):
                 await self._executor.run(lambda: self._finish(summary))  # noqa: ASYNC102
-            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
+            await self._close()  # `_close` is shielded and bounded  # noqa: ASYNC102
 
     def _shared_directory_warnings(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
@@ -283,15 +284,15 @@ class Batch:
             said[SHOWN:] = [f"and so in {len(said) - SHOWN} other directories"]
         return said
 
-    # --- what its user does with it --------------------------------------------------------------
+    # --- use inside the block --------------------------------------------------------------------
 
     def __aiter__(self) -> ResultCursor:
-        """Iterate over the results of this run of the batch, from the first; each time anew."""
+        """Return a new cursor over this run's results, from the first one."""
         assert self._conductor is not None, "a batch gives results inside its block"
         return ResultCursor(self, self._conductor, self._first)
 
     async def page(self, after: int) -> list[tuple[int, bytes]]:
-        """Return some ends after that number, as they stand in the ledger.
+        """Return some ended jobs after a number: each one's number and result line.
 
         Args:
             after: The number of the last end to skip.
@@ -304,13 +305,13 @@ class Batch:
         return await self._executor.read(lambda: list(ledger.results(after, PAGE)))
 
     async def wait(self) -> Summary:
-        """Wait until all is done that will be, and say what came of it."""
+        """Wait until the batch has ended, and return its summary."""
         assert self._conductor is not None, "a batch is waited for inside its block"
         await self._conductor.over.wait()
         return self.summary()
 
     def stop(self, detail: str | None = None) -> None:
-        """Start nothing more, and have what is on end, politely; results say that it has.
+        """Start no more jobs, and cancel the running ones after their grace period.
 
         Args:
             detail: The reason, for the record; by default "stopped".
@@ -320,7 +321,7 @@ class Batch:
             self._conductor.stop(detail)
 
     def progress(self) -> BatchProgress:
-        """Say how it stands."""
+        """Return the current progress."""
         tally, board = self._tally, self._board
         if tally is None or self._executor is None:
             return BatchProgress(total=None)
@@ -340,7 +341,7 @@ class Batch:
         return tuple(waits)
 
     def summary(self) -> Summary:
-        """Say what came of it, so far."""
+        """Return the summary so far."""
         if self._summary is not None:
             return self._summary
         tally, board = self._tally, self._board
@@ -380,7 +381,7 @@ class ResultCursor:
         self._page: list[tuple[int, bytes]] = []
 
     def __aiter__(self) -> ResultCursor:
-        """Iterate over what is left."""
+        """Return this cursor."""
         return self
 
     async def __anext__(self) -> JobResult:

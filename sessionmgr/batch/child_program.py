@@ -1,7 +1,7 @@
-"""The program that hosts jobs in a process of its own: `python -m sessionmgr.batch.child_program`.
+"""Program of a host in a child process: `python -m sessionmgr.batch.child_program`.
 
-It holds a manager and an `InProcessHost`, takes orders on stdin and reports on stdout. When stdin
-ends, whoever gave the orders is done, or no more: what runs is cancelled, and it leaves.
+It opens a manager and an `InProcessHost`, reads orders from stdin and writes reports to stdout.
+At the end of stdin, the parent has ended or died: the program cancels all attempts and ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ALIVE_EVERY: Final = 10
 
 
 class ParentPipes:
-    """The two pipes to whoever gives the orders."""
+    """The two pipes to the parent."""
 
     def __init__(self, orders: int, reports: int) -> None:
         self._orders: Final = trio.lowlevel.FdStream(orders)
@@ -60,24 +60,24 @@ class ParentPipes:
 
     @asynccontextmanager
     async def running_writer(self) -> AsyncGenerator[None]:
-        """Write what is told in this block, to its last line."""
+        """Write queued messages during this block, and all of them before it ends."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
             async with self._to_write:
                 yield
 
     async def _write(self) -> None:
-        """Write whole lines: half a line would spoil the next one."""
+        """Write whole lines: part of a line would corrupt the next one."""
         async with self._told:
             async for line in self._told:
                 await self._reports.send_all(line)
 
     async def send(self, message: HostMessage) -> None:
-        """Say something, wholly or, if this is cancelled before its turn, not at all."""
+        """Send a whole message, or nothing if cancelled before its turn."""
         await self._to_write.send(encode_message(message))
 
     async def receive(self) -> ToChild | None:
-        """Wait for the next order; None: there will be no more."""
+        """Wait for the next order; None at the end of stdin."""
         while not self._pending:
             data = await self._orders.receive_some()
             if not data:
@@ -88,7 +88,7 @@ class ParentPipes:
 
 
 class HostServer:
-    """One manager at the service of a batch elsewhere."""
+    """Serves one manager to a batch in another process."""
 
     def __init__(self, outside: ParentPipes) -> None:
         self._pipes: Final = outside
@@ -96,7 +96,7 @@ class HostServer:
         self._numbers: Final = count(1)
 
     async def serve(self) -> None:
-        """Do as ordered, until there are no more orders."""
+        """Execute orders until stdin ends."""
         async with self._pipes.running_writer():
             await self._serve()
 
@@ -132,7 +132,7 @@ class HostServer:
                 case AnswerMessage():
                     self._receive_answer(order)
                 case OpenMessage():
-                    pass  # it is open
+                    pass  # The manager is open.
 
     async def _send_ends(self, host: InProcessHost) -> None:
         told = 0
@@ -183,11 +183,11 @@ async def main(orders: int, reports: int) -> None:
     try:
         await HostServer(ParentPipes(orders, reports)).serve()
     except* (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # nobody listens any more: what ran has been cancelled
+        pass  # The parent has ended, and all attempts have been cancelled.
 
 
 if __name__ == "__main__":
-    # Ctrl-C at a terminal is for who gives the orders; what is printed by accident is no report.
+    # Ctrl-C at a terminal is for the parent. Stray output must not mix with the reports.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = os.dup(1)
     os.dup2(2, 1)

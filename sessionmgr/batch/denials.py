@@ -29,7 +29,7 @@ class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str
     """Name of the tool."""
     summary: str | None = None
-    """The command, the path, or the most telling part of the tool's input."""
+    """The command, the path, or the most informative part of the tool's input."""
     reason: str | None = None
     """Reason for the denial."""
     by: str | None = None

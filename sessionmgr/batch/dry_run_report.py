@@ -1,4 +1,4 @@
-"""A dry run: every job read, checked and negotiated for, and none started, nor noted."""
+"""Dry run: reads, checks and negotiates every job, and starts and stores nothing."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Action: TypeAlias = Literal["run", "resume", "done", "left", "undecided"]
 
 
 class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of a job, and what it would be granted.
+    """A job of a dry run: what the batch would do with it, and what the provider would grant.
 
-    Run or continue it, keep its result, leave it for another time, or wait for a decision
-    (`retry_from`).
+    The batch would run or continue the job, keep its result, skip it this time, or leave it for a
+    decision (`retry_from`).
     """
 
     job: str
@@ -46,12 +46,12 @@ class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     action: Action
     negotiation: Negotiation | None
-    """None if the job would be refused now; then `permission` is None, too."""
+    """None if the job would be refused now; `permission` is None then, too."""
     permission: Permission | None
 
 
 class DryRun:
-    """A batch that is only thought of, for the length of a block: a cursor over its jobs."""
+    """A dry run, for the length of a block: a cursor over the planned jobs."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class DryRun:
         """A warning, if the directory belongs to another jobs file."""
 
     async def __aenter__(self) -> Self:
-        """Look at what stands already.
+        """Open the existing ledger, if there is one, for reading.
 
         Raises:
-            BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another jobs file.
-            LedgerUnusable: Its directory or ledger cannot be used.
+            BatchBusy: Another process runs the batch.
+            OutDirectoryTaken: The directory holds the batch of another jobs file.
+            LedgerUnusable: The directory or the ledger cannot be used.
         """
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
         executor = self._executor = FileExecutor(where)
@@ -89,7 +89,7 @@ class DryRun:
             self._reader = await executor.run(lambda: self._open_ledger(executor))
             await self._reader.begin()
         except BaseException:
-            # Shielded and bounded in there.
+            # `close` is shielded and bounded.
             await executor.close(self._kept.close)  # noqa: ASYNC102
             raise
         return self
@@ -118,20 +118,20 @@ class DryRun:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Forget it all."""
+        """Discard the temporary ledger."""
         assert self._executor is not None
-        # Shielded and bounded in there.
+        # `close` is shielded and bounded.
         await self._executor.close(self._kept.close)  # noqa: ASYNC102
 
     def __aiter__(self) -> Self:
-        """Iterate over what is left."""
+        """Return this cursor."""
         return self
 
     async def __anext__(self) -> PlannedJob:
-        """Read the next job and say what would become of it.
+        """Read the next job and return what the batch would do with it.
 
         Raises:
-            JobsInvalid: At the end: some of them cannot be done.
+            JobsInvalid: At the end: some jobs are invalid.
         """
         assert self._executor is not None
         assert self._reader is not None
@@ -176,7 +176,7 @@ class DryRun:
         if not read.entered.chosen:
             return "left"
         policy = self._settings.retry_from
-        if read.state == states.RUNNING:  # its outcome is determined when the batch runs
+        if read.state == states.RUNNING:  # Its outcome is determined when the batch runs.
             return "run" if policy is RetryFrom.FRESH else "resume"
         basis = self._ledger.job(read.entered.job.id)[2]
         return "resume" if basis.start(policy) is StartMode.RESUME else "run"

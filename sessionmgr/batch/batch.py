@@ -311,7 +311,7 @@ class Batch:
         return self.summary()
 
     def stop(self, detail: str | None = None) -> None:
-        """Start no more jobs, and cancel the running ones after their grace period.
+        """Start no more jobs, and cancel the running ones; their results give the reason.
 
         Args:
             detail: The reason, for the record; by default "stopped".

@@ -1,4 +1,4 @@
-"""The host that is no other process: attempts are runs of a manager that is here."""
+"""Host in this process: attempts are runs of its manager."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ COPIES: Final = 4
 """Number of threads that write an attempt's files beside its results."""
 ENDED: Final = "the batch ended or crashed"
 CATCH_UP: Final = 0.5
-"""Seconds in which a renewal that is late may still come."""
+"""Seconds to wait for a late renewal before the lease ends."""
 CLOSE: Final = 5.0
-"""Seconds in which a session whose job is over is to be closed."""
+"""Time limit in seconds for closing the session of an ended job."""
 
 
 class _RunningAttempt:
-    """An attempt that is on here."""
+    """A running attempt of this host."""
 
     def __init__(self, work: AttemptSpec) -> None:
         self.work: Final = work
@@ -57,7 +57,7 @@ class _RunningAttempt:
         self.detail: str | None = None
 
     def end_run(self) -> None:
-        """Have its run end, if it has one."""
+        """Cancel or supersede the attempt's run, if it has one."""
         if self.run is None:
             return
         if self.superseded:
@@ -66,7 +66,7 @@ class _RunningAttempt:
             self.run.cancel(self.detail)
 
     def activity(self) -> AttemptActivity:
-        """Return what it is at."""
+        """Return the current activity."""
         doing = self.doing
         return AttemptActivity(
             doing=doing.text,
@@ -77,7 +77,7 @@ class _RunningAttempt:
 
 
 class InProcessHost:
-    """Makes attempts as runs of a manager."""
+    """Runs attempts as runs of a manager."""
 
     def __init__(self, manager: Manager, *, approve: Approve | None = None) -> None:
         self._manager: Final = manager
@@ -91,7 +91,7 @@ class InProcessHost:
         self._lease = trio.CancelScope()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Hold the tasks in which attempts are followed.
+        """Serve until cancelled; the nursery holds the tasks that follow the attempts.
 
         Args:
             task_status: The status by which the caller learns of the start.
@@ -108,7 +108,7 @@ class InProcessHost:
         while True:
             with self._lease:
                 await trio.sleep_forever()
-            # If this process was stopped meanwhile, the renewal is as late as we are.
+            # If this process was suspended meanwhile, the renewal is as late as this task.
             lease = self._lease = trio.CancelScope()
             await trio.sleep(CATCH_UP)
             if lease.deadline == math.inf:
@@ -124,7 +124,7 @@ class InProcessHost:
         return provider_readiness(self._manager, job)
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Start an attempt; whatever is on of an earlier one at the same job ends for it.
+        """Start an attempt; it supersedes an earlier attempt at the same job.
 
         Args:
             work: The attempt and its job.
@@ -141,7 +141,7 @@ class InProcessHost:
         self._nursery.start_soon(self._run_attempt, part)
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end.
+        """Cancel an attempt.
 
         Args:
             job: The id of the job.
@@ -174,7 +174,7 @@ class InProcessHost:
         return tuple(self._reports)
 
     async def renew(self, seconds: float) -> None:
-        """Set back the clock that ends all attempts.
+        """Renew the lease; without a renewal, the host cancels all attempts.
 
         Args:
             seconds: Seconds from now.
@@ -183,7 +183,7 @@ class InProcessHost:
         self._lease.deadline = trio.current_time() + seconds
 
     def activity(self, job: str, attempt: int) -> AttemptActivity | None:
-        """Return what an attempt is at.
+        """Return the current activity of an attempt.
 
         Args:
             job: The id of the job.
@@ -193,7 +193,7 @@ class InProcessHost:
         return None if part is None else part.activity()
 
     def activities(self) -> dict[tuple[str, int], AttemptActivity]:
-        """Return what all attempts are at."""
+        """Return the current activities of all attempts."""
         return {key: part.activity() for key, part in self._parts.items()}
 
     async def restore(self) -> None:
@@ -205,7 +205,7 @@ class InProcessHost:
     # --- one attempt -----------------------------------------------------------------------------
 
     async def _run_attempt(self, part: _RunningAttempt) -> None:
-        """Make an attempt, and report how it ended."""
+        """Run an attempt, and report its end."""
         work = part.work
         session: SessionHandle | None = None
         try:
@@ -218,25 +218,25 @@ class InProcessHost:
                 if is_begun
                 else _failed_attempt(work, start_failure(error))
             )
-        except Exception as error:  # of this attempt alone: the other jobs continue
+        except Exception as error:  # This attempt fails; the other jobs continue.
             log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
             ended = await self._end_unfollowed(part, error)
         del self._parts[work.job.id, work.attempt]
         self._last += 1
         self._reports.append((self._last, ended))
         self._told.set()
-        # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
+        # The session is closed after the report, so that the batch can start another job meanwhile.
         if session is None:
             return
         is_done = ended.result.status is RunStatus.COMPLETED
-        if ended.resumable and not is_done:  # it may or may not be resumed later
+        if ended.resumable and not is_done:  # The session stays open: the batch may resume it.
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
             await self._close_session(session)
 
     async def _end_unfollowed(self, part: _RunningAttempt, error: Exception) -> AttemptResult:
-        """End an attempt that could not be followed, and report what is known about it."""
+        """End an attempt that could not be followed, and return its known result."""
         failure = Failure(
             kind=FailureKind.MANAGER_CRASHED,
             message=f"the attempt could not be followed: {type(error).__name__}: {error}",
@@ -261,8 +261,8 @@ class InProcessHost:
         wish = run_request_for_job(work.job, approve=self._approve)
         if work.resume is not None:
             runs = await self._manager.settled(work.session_id)
-            # Then the session may not have the prompt: Codex forgets that of a turn which is
-            # interrupted as it begins.
+            # If so, the session may lack the prompt: Codex forgets the prompt of a turn that is
+            # interrupted at its start.
             is_lost = all(map(was_interrupted_unanswered, runs))
             wish = msgspec.structs.replace(
                 wish,
@@ -302,7 +302,9 @@ class InProcessHost:
                 while events := await cursor.batch():
                     part.doing.update(events, trio.current_time())
                     await item.record_events(events)
-            except StoreError as error:  # the run goes on; only what it does is not seen any more
+            except (
+                StoreError
+            ) as error:  # The run continues; only its activity is no longer displayed.
                 log.warning("event=attempt_not_seen run=%s why=%s", run.id, error)
             result = await run.result()
         await item.save_images(self._manager, result)
@@ -313,7 +315,7 @@ class InProcessHost:
             runs = await self._manager.settled(result.session_id)
         except LeaseHeld:
             return False
-        except StoreError:  # then what is known here counts
+        except StoreError:  # The local result counts.
             return is_session_resumable(self._manager, result)
         return any(run.id == result.id and is_session_resumable(self._manager, run) for run in runs)
 
@@ -325,7 +327,7 @@ def _metadata(work: AttemptSpec) -> dict[str, Json]:
 
 
 def is_session_resumable(manager: Manager, run: Run | RunResult) -> bool:
-    """Say whether a provider's session could be gone on with after that run."""
+    """Return whether a provider's session can be resumed after this run."""
     if run.provider_session_id is None:
         return False
     failed = run.failure is not None and run.status is not RunStatus.RATE_LIMITED
@@ -335,7 +337,7 @@ def is_session_resumable(manager: Manager, run: Run | RunResult) -> bool:
 
 
 def _failed_attempt(work: AttemptSpec, failure: Failure) -> AttemptResult:
-    """Report an attempt that produced no run."""
+    """Return the result of an attempt without a run."""
     result = RunResult(
         id="",
         session_id=work.session_id,

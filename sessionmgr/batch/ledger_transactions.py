@@ -1,7 +1,7 @@
-"""The steps of a batch: each is one ledger entry about beginnings and ends of attempts.
+"""Transactions of a batch: each records starts and ends of attempts in the ledger.
 
-The executor's thread takes them on behalf of the batch's main task, which waits. It shows results
-and submits attempts only after a step is recorded.
+The executor's thread runs them on behalf of the batch's main task, which waits. That task shows
+results and submits attempts only after their transaction.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
-# A rerun accepts these as they are; it continues any other attempt that had begun.
+# A rerun with `keep_failed` accepts these outcomes; it continues all other started attempts.
 _ACCEPTED: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
 
 
 class StepResult(NamedTuple):
-    """The attempts that a step has begun, and whether the batch is finished."""
+    """The attempts that a transaction has started, and whether the batch has finished."""
 
     works: list[AttemptSpec]
     is_over: bool
 
 
 class LedgerTransactions:
-    """Takes the steps of one batch."""
+    """Runs the transactions of one batch."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class LedgerTransactions:
         rule = RetryRule(retries=settings.retries, kinds=settings.retry_on)
         self._schedule: Final = RetrySchedule(rule, board, manager)
         self.ends = ledger.last_end()
-        """The number of the last end."""
+        """Number of the last end."""
         self._lines: list[bytes] = []
         self._replaced = 0
-        """How many of these replace lines in the file."""
+        """Number of lines to write that replace lines in the file."""
 
     def set_results_file(self, results: ResultsFile) -> None:
-        """Write results to that file from now on."""
+        """Write results to this file from now on."""
         self._results = results
 
     def load_counters(self) -> None:
@@ -87,9 +87,9 @@ class LedgerTransactions:
         self._tally.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
 
     def _is_left(self, job: str, state: str, basis: Basis | None = None) -> bool:
-        """Return whether the same call would run a job in that state; note a needed decision.
+        """Return whether the same call would run a job in this state; note a needed decision.
 
-        `basis` is what its next attempt would build on, if the ledger does not have it yet.
+        `basis` is the basis of its next attempt, if the ledger does not have it yet.
         """
         is_kept = self._settings.keep_failed and state in FAILED
         if state == states.COMPLETED or is_kept or not self._settings.selects(job):
@@ -97,7 +97,7 @@ class LedgerTransactions:
         if state not in FAILED and state != states.CANCELLED:
             return True
         if with_remaining_budget(self._ledger.job(job)[0], self._ledger.work_usage(job)) is None:
-            return False  # the same budget allows no other attempt
+            return False  # The same budget allows no other attempt.
         basis = basis or self._attempts.basis(job)
         if not self._attempts.is_undecided(basis):
             return True
@@ -111,10 +111,10 @@ class LedgerTransactions:
         if lines and self._results is not None:
             self._results.add(lines, replaced)
 
-    # --- beginning -------------------------------------------------------------------------------
+    # --- starts ----------------------------------------------------------------------------------
 
     def start_attempts(self, now: float) -> StepResult:
-        """Record the attempts that begin now, and the jobs that will not run."""
+        """Record the attempts to start now, and the jobs that will not run."""
         works: list[AttemptSpec] = []
         dropped = self._board.drop_retries()
         chosen = self._board.next(now)
@@ -130,7 +130,7 @@ class LedgerTransactions:
                         works.append(work)
                     chosen = self._board.next(now)
         except Exception:
-            # None of these is on record, and no host hears of them: nobody may wait for their ends.
+            # The ledger has none of these attempts, and no host will get them, so none will end.
             for work in works:
                 self._board.record_end(work.job.id)
             self._tally.undo_starts(len(works))
@@ -138,7 +138,7 @@ class LedgerTransactions:
         return StepResult(works, self._board.is_over())
 
     def requeue_unstarted(self, works: Iterable[AttemptSpec]) -> None:
-        """Leave jobs that never reached a host for the next run."""
+        """Return jobs that never reached a host to the queue of the next run."""
         with self._ledger.transaction():
             for work in works:
                 job = work.job.id
@@ -148,9 +148,9 @@ class LedgerTransactions:
                 self._tally.move(states.RUNNING, states.WAITING)
 
     def _start_attempt(self, chosen: NextJob, now: float) -> AttemptSpec | None:
-        """Record that an attempt begins; None if the job ends instead.
+        """Record the start of an attempt; None if the job ends instead.
 
-        It ends if its budget is used up, or if the user must decide on starting over.
+        The job ends if its budget is used up, or if the user must decide on starting over.
         """
         ledger = self._ledger
         job, number, basis = ledger.job(chosen.job)
@@ -194,10 +194,10 @@ class LedgerTransactions:
         line, basis = self._ledger.result(job), self._attempts.basis(job)
         self._end_job(job, line, was=states.RETRYING, basis=basis, now=now)
 
-    # --- ending ----------------------------------------------------------------------------------
+    # --- ends ------------------------------------------------------------------------------------
 
     def record_ends(self, reports: Sequence[AttemptResult], now: float) -> None:
-        """Record how attempts ended, and whether others follow."""
+        """Record the ends of attempts, and which jobs are retried."""
         with self._ledger.transaction():
             for ended in reports:
                 self._record_end(ended, now)
@@ -237,7 +237,7 @@ class LedgerTransactions:
         self._tally.move(states.RUNNING, states.RETRYING)
 
     def _end_job(self, job: str, line: bytes, *, was: str, basis: Basis, now: float) -> None:
-        """Record that a job is over."""
+        """Record the end of a job."""
         result, stood = decode_job_result(line), self._ledger.former_result(job)
         self.ends += 1
         self._ledger.end_job(job, result.status, line, self.ends, basis)
@@ -255,7 +255,7 @@ class LedgerTransactions:
     def record_recovered(
         self, job: str, attempt: int, state: str, ended: AttemptResult | None, now: float
     ) -> None:
-        """Record the outcomes of a former process's attempts; None: the attempt never began."""
+        """Record the outcome of a former process's attempt; None: the attempt never started."""
         with self._ledger.transaction():
             self._record_recovered(job, attempt, state, ended, now)
 
@@ -285,7 +285,7 @@ class LedgerTransactions:
             self._tally.move(state, states.WAITING)
 
     def reissue_results(self, jobs: Sequence[str]) -> None:
-        """End undecided jobs once more, so that their results are shown."""
+        """Record the ends of undecided jobs again, so that this call shows their results."""
         with self._ledger.transaction():
             for job in jobs:
                 result, basis = self._attempts.undecided_result(job), self._attempts.basis(job)
@@ -301,10 +301,10 @@ class LedgerTransactions:
                 self._requeue(on, now)
 
     def _requeue(self, on: ActiveAttempt, now: float) -> None:
-        """Return a job to where it was before an attempt that never began; its number is used."""
+        """Return a job to its state before an attempt that never started; its number stays used."""
         self._board.record_end(on.job)
         basis = self._attempts.basis(on.job)
-        if self._board.undo_start(on):  # its last attempt's outcome still stands in the ledger
+        if self._board.undo_start(on):  # The outcome of the previous attempt is in the ledger.
             self._ledger.retry(on.job, self._ledger.result(on.job), basis)
             self._board.schedule_retry(on.job, on.provider, now)
             self._tally.move(states.RUNNING, states.RETRYING)

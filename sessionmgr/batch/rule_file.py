@@ -83,7 +83,7 @@ def _parse_rule(given: object, where: str) -> Rule:
 
 
 def _require_plain_command(command: str, where: str) -> None:
-    """Make sure that a rule's command is the beginning of one command, word by word."""
+    """Check that a rule's command is the beginning of one plain command."""
     try:
         found = commands_of_line(command)
     except NotSimpleError as error:

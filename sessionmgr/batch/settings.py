@@ -1,4 +1,4 @@
-"""What may be set for a batch as a whole."""
+"""Settings of a batch as a whole."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 AT_ONCE: Final = 4
-"""So many jobs at a time, where nobody says otherwise."""
+"""Default number of concurrent jobs."""
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch is done, checked."""
+    """Checked settings of a batch."""
 
     concurrency: int | None = None
-    """None: 4, or as many as the limits of providers together let be."""
+    """None: 4, or the sum of the limits of all providers."""
     per_provider: Mapping[str, int]
     retries: int = 2
     retry_on: frozenset[FailureKind] | None = None
@@ -46,7 +46,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str] = {}
     """The source of each default; that of a provider's has the key `provider.NAME.FIELD`."""
     options: Mapping[str, Mapping[str, Json]]
-    """What each provider is given where a job says nothing else."""
+    """Default options for each provider."""
 
     def __post_init__(self) -> None:
         for name, least in {"concurrency": 1, "retries": 0, "max_failures": 1, "limit": 0}.items():
@@ -61,13 +61,13 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def at_once(self) -> int:
-        """How many jobs may be on."""
+        """Maximum number of concurrent jobs."""
         if self.concurrency is not None:
             return self.concurrency
         return max(AT_ONCE, sum(self.per_provider.values()))
 
     def provider_limit(self, provider: str) -> int:
-        """Return how many of one provider's jobs may be on."""
+        """Return the maximum number of concurrent jobs of a provider."""
         usual = AT_ONCE if self.concurrency is None else self.concurrency
         return self.per_provider.get(provider, usual)
 
@@ -79,7 +79,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.sources.get(field, "")
 
     def selects(self, job: str) -> bool:
-        """Say whether a job of that id is to be done this time."""
+        """Return whether `only` and `skip` select a job."""
         if self.only and not any(fnmatchcase(job, glob) for glob in self.only):
             return False
         return not any(fnmatchcase(job, glob) for glob in self.skip)
@@ -99,10 +99,10 @@ def retry_from(name: str) -> RetryFrom:
 
 
 def failure_kinds(names: Collection[str]) -> frozenset[FailureKind]:
-    """Return the kinds of failures of these names.
+    """Return the failure kinds of these names.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: A name is unknown.
     """
     known = [kind.value for kind in FailureKind]
     for name in names:

@@ -85,11 +85,13 @@ class AttemptDirectory:
         except OSError as error:
             self._disable(error.strerror or str(error))
         except trio.TooSlowError:
-            self._disable(f"the disk has not answered for {PATIENCE:g} s")
+            self._disable(f"the disk did not respond for {PATIENCE:g} s")
 
     def _disable(self, why: str) -> None:
         """Store no more copies: they must not cost or delay a job."""
-        log.warning("event=item_not_kept path=%s why=%s", self._path, why)
+        log.warning(
+            "The files of an attempt are no longer stored. path=%s error=%s", self._path, why
+        )
         self._path = None
 
     # --- in a thread -----------------------------------------------------------------------------

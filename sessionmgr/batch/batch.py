@@ -105,7 +105,7 @@ class Batch:
             LedgerUnusable: The directory or the ledger cannot be used.
         """
         if self._tally is not None:
-            raise RuntimeError("a batch is run once: make another of the same jobs")
+            raise RuntimeError("a batch runs only once; call run_batch again")
         self._started_at = format_timestamp(self._manager.now())
         tally = self._tally = BatchCounters(trio.current_time())
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
@@ -174,7 +174,7 @@ class Batch:
             claimed = self._claim = claim_directory(ledger, self._out, source, force=force)
             if claimed is not None and claimed.before is not None:
                 before = claimed.before
-                said = f"{self._out} held the batch of {before}, now of {source} (--force)"
+                said = f"{self._out} held the batch of {before}; --force has given it to {source}"
                 self._taken_over = (said,)
         self.id = ledger.metadata("batch") or ""
         if not self.id:
@@ -278,17 +278,22 @@ class Batch:
             return []
         shared = ledger.shared_directories()
         said = [
-            f"{jobs} jobs may write in {directory} at the same time" for directory, jobs in shared
+            f"{jobs} jobs share the directory {directory}, and up to"
+            f" {min(jobs, self._settings.at_once)} of them write to it at once; give each job its"
+            " own checkout or worktree"
+            for directory, jobs in shared
         ]
         if len(said) > SHOWN:
-            said[SHOWN:] = [f"and so in {len(said) - SHOWN} other directories"]
+            said[SHOWN:] = [f"{len(said) - SHOWN} other directories are shared, too"]
         return said
 
     # --- use inside the block --------------------------------------------------------------------
 
     def __aiter__(self) -> ResultCursor:
         """Return a new cursor over this run's results, from the first one."""
-        assert self._conductor is not None, "a batch gives results inside its block"
+        assert self._conductor is not None, (
+            "results are available only inside the block of the batch"
+        )
         return ResultCursor(self, self._conductor, self._first)
 
     async def page(self, after: int) -> list[tuple[int, bytes]]:
@@ -306,7 +311,7 @@ class Batch:
 
     async def wait(self) -> Summary:
         """Wait until the batch has ended, and return its summary."""
-        assert self._conductor is not None, "a batch is waited for inside its block"
+        assert self._conductor is not None, "wait() works only inside the block of the batch"
         await self._conductor.over.wait()
         return self.summary()
 
@@ -345,8 +350,12 @@ class Batch:
         if self._summary is not None:
             return self._summary
         tally, board = self._tally, self._board
-        assert tally is not None, "a batch has a summary inside its block, and after it"
-        assert board is not None, "a batch has a summary inside its block, and after it"
+        assert tally is not None, (
+            "summary is available only from the start of the block of the batch"
+        )
+        assert board is not None, (
+            "summary is available only from the start of the block of the batch"
+        )
         statuses, jobs = tally.statuses, sum(tally.counts.values())
         not_run = jobs - sum(statuses.values())
         return Summary(

@@ -45,7 +45,7 @@ class BatchDirectory:
         for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", "lock"):
             (self.path / name).unlink(missing_ok=True)
         for directory in self._made:
-            with suppress(OSError):  # The directory contains other files.
+            with suppress(OSError):  # the directory contains other files
                 directory.rmdir()
 
     @property
@@ -87,7 +87,7 @@ def _lock_directory(path: Path, out: str) -> int:
             os.ftruncate(lock, 0)
             os.write(lock, f"process {os.getpid()}\n".encode())
             return lock
-        os.close(lock)  # Another process has removed the directory, and the lock with it.
+        os.close(lock)  # another process has removed the directory, and the lock with it
     raise BatchBusy(out, "another process")
 
 
@@ -102,7 +102,7 @@ def _require_no_links(path: Path) -> None:
     for name in ("lock", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", "items"):
         link = path / name
         if link.is_symlink():
-            why = f"{name} is a symbolic link to {link.readlink()}: remove it, or choose another"
+            why = f"{name} is a symbolic link to {link.readlink()}; remove it, or choose another"
             raise LedgerUnusable(str(path), f"{why} directory (--out)")
 
 
@@ -115,15 +115,13 @@ def _require_no_results(path: Path) -> None:
     with suppress(FileNotFoundError, NotADirectoryError):
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_size:
-            why = f"its {path.name} has results ({found.st_size} bytes), and there is no {LEDGER}"
-            raise OutDirectoryUnusable(
-                str(path.parent), f"{why} that has them: move {path.name} away"
-            )
+            why = f"it contains {path.name} ({found.st_size} bytes) but no {LEDGER}"
+            raise OutDirectoryUnusable(str(path.parent), f"{why}; move {path.name} away")
 
 
 def _error_text(error: OSError) -> str:
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "it is, or lies below, a file that is not a directory"
+        return "it or one of its parents is not a directory"
     return error.strerror or str(error)
 
 

@@ -84,7 +84,7 @@ class HostProcess:
                 async with self.speaking:
                     await self.process.stdin.send_all(encode_message(message))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise HostLost(self.lost or "it hears nothing any more") from error
+            raise HostLost(self.lost or "it does not read its orders") from error
 
 
 class ChildHost:
@@ -156,7 +156,7 @@ class ChildHost:
         assert self._child is not None
         self._losses += 1
         if self._losses > LOSSES:
-            raise HostLost(f"{LOSSES} times in a row: {self._child.lost}")
+            raise HostLost(f"it was lost {LOSSES} times in a row: {self._child.lost}")
         await self._start(self._nursery)
 
     # --- calls of the batch ----------------------------------------------------------------------
@@ -242,13 +242,13 @@ class ChildHost:
                 with suppress(HostLost):  # the child's own reason is read below
                     await child.send(begin)
                 await self._read_messages(child, nursery, task_status)
-                child.lost = child.lost or f"it has gone: {child.tail.short()}".rstrip(": ")
+                child.lost = child.lost or f"it ended: {child.tail.short()}".rstrip(": ")
             finally:
                 await self._shut_down_child(child)  # noqa: ASYNC102  # shielded and bounded in there
                 child.news.set()
                 nursery.cancel_scope.cancel()
         if not child.is_ready:
-            raise HostLost(child.lost or "it was told to go before it was ready")
+            raise HostLost(child.lost or "it was stopped before it was ready")
 
     async def _read_messages(
         self, child: HostProcess, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
@@ -260,7 +260,7 @@ class ChildHost:
             with trio.move_on_after(SILENCE) as patience:
                 data = await child.process.stdout.receive_some()
             if patience.cancelled_caught:
-                child.lost = f"nothing was heard of it for {SILENCE:g} s"
+                child.lost = f"it sent no message for {SILENCE:g} s"
             if not data:
                 return
             for line in lines.feed(data):
@@ -303,7 +303,7 @@ class ChildHost:
         try:
             await child.send(given)
         except HostLost:
-            return  # The child is lost, and its question with it.
+            return  # the child is lost, and its question with it
 
     async def _drain(self, child: HostProcess) -> None:
         assert child.process.stderr is not None

@@ -132,7 +132,7 @@ class HostServer:
                 case AnswerMessage():
                     self._receive_answer(order)
                 case OpenMessage():
-                    pass  # The manager is open.
+                    pass  # the manager is open
 
     async def _send_ends(self, host: InProcessHost) -> None:
         told = 0
@@ -183,7 +183,7 @@ async def main(orders: int, reports: int) -> None:
     try:
         await HostServer(ParentPipes(orders, reports)).serve()
     except* (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # The parent has ended, and all attempts have been cancelled.
+        pass  # the parent has ended, and all attempts have been cancelled
 
 
 if __name__ == "__main__":

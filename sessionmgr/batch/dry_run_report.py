@@ -176,7 +176,7 @@ class DryRun:
         if not read.entered.chosen:
             return "left"
         policy = self._settings.retry_from
-        if read.state == states.RUNNING:  # Its outcome is determined when the batch runs.
+        if read.state == states.RUNNING:  # its outcome is determined when the batch runs
             return "run" if policy is RetryFrom.FRESH else "resume"
         basis = self._ledger.job(read.entered.job.id)[2]
         return "resume" if basis.start(policy) is StartMode.RESUME else "run"

@@ -38,7 +38,7 @@ class BatchBusy(BatchError):
     """Another process runs this batch now."""
 
     def __init__(self, directory: str, holder: str) -> None:
-        super().__init__(f"{directory} is being worked on by {holder}: one at a time")
+        super().__init__(f"{directory} is in use by {holder}; wait until it ends, or use --out DIR")
         self.directory = directory
         self.holder = holder
 
@@ -59,10 +59,11 @@ class StoreMismatch(BatchError):
     """The batch has attempts to continue, and the store in use has no record of them."""
 
     def __init__(self, directory: str, jobs: int, store: str | None) -> None:
-        are, them = ("1 job is", "it") if jobs == 1 else (f"{jobs} jobs are", "them")
+        one = jobs == 1
+        need, them = ("1 job needs", "it") if one else (f"{jobs} jobs need", "them")
         earlier = "the store of the earlier run" if store is None else store
         super().__init__(
-            f"{directory}: {are} to be continued, and the store in use has no record of {them}."
+            f"{directory}: {need} to continue, but the store in use has no record of {them}."
             f" Run the batch with {earlier} (--store), or start {them} over, which may repeat tool"
             " calls (--retry-from fresh)"
         )
@@ -84,7 +85,7 @@ class LedgerUnusable(BatchError):
     """The batch cannot read or write its ledger."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(f"{path} cannot be used as a batch's ledger: {why}{_remedy(str(why))}")
+        super().__init__(f"cannot use {path} as the ledger of a batch: {why}{_remedy(str(why))}")
         self.path = path
         self.why = str(why)
 
@@ -94,14 +95,19 @@ class OutDirectoryUnusable(LedgerUnusable):
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
-        self.args = (f"a batch cannot use the directory {path}: {why}; choose another one (--out)",)
+        self.args = (
+            f"cannot use the output directory {path}: {why}; choose another one (--out DIR)",
+        )
 
 
 class ResultsUnwritable(BatchError):
     """The batch cannot write its results or its summary; the ledger contains them."""
 
     def __init__(self, path: object, why: object) -> None:
-        super().__init__(f"{path} cannot be written: {why}; the ledger has all that is done")
+        super().__init__(
+            f"cannot write {path}: {why}; the ledger contains all completed work, and the next run"
+            " writes the file again"
+        )
         self.path = str(path)
         self.why = str(why)
 
@@ -110,7 +116,7 @@ class HostLost(BatchError):
     """The connection to the process that runs the jobs was lost."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the host of the jobs is lost: {why}")
+        super().__init__(f"lost the process that runs the jobs: {why}")
         self.why = why
 
 
@@ -118,4 +124,4 @@ class BatchDown(BatchError):
     """The batch stopped because of an internal error; `__cause__` is that error."""
 
     def __init__(self, why: object) -> None:
-        super().__init__(f"the batch gave up: {why}")
+        super().__init__(f"the batch stopped: {why}")

@@ -73,7 +73,7 @@ class FileExecutor:
                 crash = error
             finally:
                 self._left = 0
-            nursery.cancel_scope.shield = True  # The outcome is known.
+            nursery.cancel_scope.shield = True  # the outcome is known
             nursery.cancel_scope.cancel()
         if crash is not None:
             raise crash
@@ -92,7 +92,7 @@ class FileExecutor:
     def _disable(self) -> None:
         """Accept no more work: the time limit or the end of the batch has cancelled this work."""
         why = (
-            "the batch no longer waits for it"
+            "the batch stopped waiting for it"
             if self._left
             else _stall_message(is_locked=self._is_locked)
         )
@@ -105,7 +105,7 @@ class FileExecutor:
             LedgerUnusable: Earlier work exceeded its time limit.
         """
         if self._refusal is not None:
-            await trio.sleep(GRACE)  # Meanwhile the batch ends for that reason.
+            await trio.sleep(GRACE)  # meanwhile the batch ends for that reason
             raise LedgerUnusable(self._ledger, self._refusal.why)
         return await (_run_inline(work) if self._is_inline else self._in_thread(work))
 
@@ -131,7 +131,7 @@ class FileExecutor:
         """Return the cause of a stall; None if there is none."""
         if not self._left or now - self._since < NOTICED:
             return None
-        why = "locked by another process" if self._is_locked else "its disk does not answer"
+        why = "locked by another process" if self._is_locked else "its disk does not respond"
         return WaitStatus(what="ledger", seconds=now - self._since, why=why)
 
     # --- called in the thread --------------------------------------------------------------------
@@ -163,12 +163,14 @@ def _is_virtual(clock: trio.abc.Clock) -> bool:
 def _stall_reason(*, is_locked: bool) -> str:
     if is_locked:
         return "the ledger is locked by another process"
-    return "the disk under the ledger does not answer"
+    return "the disk of the ledger does not respond"
 
 
 def _stall_message(*, is_locked: bool) -> str:
-    remedy = "close the program that has it open (sqlite3, a backup)" if is_locked else "check it"
+    remedy = (
+        "close the program that has it open (sqlite3, a backup)" if is_locked else "check the disk"
+    )
     return (
         f"{_stall_reason(is_locked=is_locked)}, for {BOUND:g} s now; {remedy}, then run the same"
-        " command again: it records from the store what has ended meanwhile"
+        " command again, which records from the store what has ended meanwhile"
     )

@@ -41,7 +41,7 @@ def foreign_format_error(head: bytes, name: str) -> str | None:
     if first == "[" or first.startswith(("[{", "[ {", "[]")):
         return f"this is a JSON array; {FORMAT}: convert it with `jq -c '.[]' {name}`"
     if any(line.startswith("{") for line in lines[:_LOOKED_AT]):
-        return None  # A single stray line, which the reader reports.
+        return None  # a single stray line, which the reader reports
     return _other_text(first, name)
 
 

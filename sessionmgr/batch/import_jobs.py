@@ -198,14 +198,14 @@ class JobImporter:
             JobsInvalid: There are none.
         """
         if not self.count and self._source.path is not None:
-            what = 'there are no jobs in it; write one per line: {"id": "a", "prompt": "…"}'
+            what = 'it contains no jobs; write one per line: {"id": "a", "prompt": "…"}'
             raise JobsInvalid([f"{self._source}: {what}"])
         if self.count and not self._any_meant:
             flags = {"--only": self._settings.only, "--skip": self._settings.skip}
             said = ", ".join(f"{flag} {glob!r}" for flag, globs in flags.items() for glob in globs)
             ids = ", ".join(map(repr, self._first_ids)) + (", …" if self.count > SOME else "")
-            what = f"no job is left of {self.count}; their ids are {ids}"
-            raise JobsInvalid([f"{said}: {what}"])
+            jobs = "1 job" if self.count == 1 else f"{self.count} jobs"
+            raise JobsInvalid([f"{said} selects none of {jobs}; ids: {ids}"])
 
     def _require_providers(self) -> None:
         """Check that all providers named in the settings exist.
@@ -348,7 +348,7 @@ class JobImporter:
         if chosen:
             self.kept_limits.add_job(entered.job, checked.draft.own)
         if known is not None and not chosen:
-            state = known.state  # The job keeps its state and its result.
+            state = known.state  # the job keeps its state and its result
         if known is None or (chosen and not is_same):
             self._ledger.enter(entered)
         elif is_same:

@@ -135,7 +135,7 @@ class InProcessHost:
         for part in self._parts.values():
             if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
                 part.superseded = True
-                self._cancel(part, f"attempt {work.attempt} has taken over")
+                self._cancel(part, f"superseded by attempt {work.attempt}")
         part = _RunningAttempt(work)
         self._parts[work.job.id, work.attempt] = part
         self._nursery.start_soon(self._run_attempt, part)
@@ -218,8 +218,8 @@ class InProcessHost:
                 if is_begun
                 else _failed_attempt(work, start_failure(error))
             )
-        except Exception as error:  # This attempt fails; the other jobs continue.
-            log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
+        except Exception as error:  # this attempt fails; the other jobs continue
+            log.exception("An attempt crashed. job=%s attempt=%d", work.job.id, work.attempt)
             ended = await self._end_unfollowed(part, error)
         del self._parts[work.job.id, work.attempt]
         self._last += 1
@@ -229,7 +229,7 @@ class InProcessHost:
         if session is None:
             return
         is_done = ended.result.status is RunStatus.COMPLETED
-        if ended.resumable and not is_done:  # The session stays open: the batch may resume it.
+        if ended.resumable and not is_done:  # the session stays open: the batch may resume it
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
@@ -254,7 +254,11 @@ class InProcessHost:
         try:
             await session.close()
         except (StartRefused, StoreError) as error:
-            log.warning("event=session_not_closed session=%s why=%s", session.id, error)
+            log.warning(
+                "The session of an ended job could not be closed. session=%s error=%s",
+                session.id,
+                error,
+            )
 
     async def _attempt(self, part: _RunningAttempt, session: SessionHandle) -> AttemptResult:
         work = part.work
@@ -302,10 +306,10 @@ class InProcessHost:
                 while events := await cursor.batch():
                     part.doing.update(events, trio.current_time())
                     await item.record_events(events)
-            except (
-                StoreError
-            ) as error:  # The run continues; only its activity is no longer displayed.
-                log.warning("event=attempt_not_seen run=%s why=%s", run.id, error)
+            except StoreError as error:  # the run continues; only its activity is unknown
+                log.warning(
+                    "The activity of a run is no longer displayed. run=%s error=%s", run.id, error
+                )
             result = await run.result()
         await item.save_images(self._manager, result)
         return result
@@ -315,7 +319,7 @@ class InProcessHost:
             runs = await self._manager.settled(result.session_id)
         except LeaseHeld:
             return False
-        except StoreError:  # The local result counts.
+        except StoreError:  # the local result counts
             return is_session_resumable(self._manager, result)
         return any(run.id == result.id and is_session_resumable(self._manager, run) for run in runs)
 

@@ -194,23 +194,23 @@ def _column(data: bytes, error: UnicodeDecodeError) -> int:
     try:
         data.decode()
     except UnicodeDecodeError as found:
-        error = found  # The decoder's message covers only one string of the line.
+        error = found  # the decoder's message covers only one string of the line
     return len(data[: error.start].decode("utf-8", "replace")) + 1
 
 
 def unknown_name_error(name: str, known: Iterable[str], kind: str = "field") -> str:
     """Return the message about an unknown name, with the nearest known name."""
     known = [str(each) for each in known]
-    which = "" if kind == "field" else f" {name!r}"
+    what = f"unknown {kind}" if kind == "field" else f"unknown {kind} {name!r}"
     if nearest := get_close_matches(name, known, n=1):
-        return f"there is no such {kind}{which}; did you mean {nearest[0]!r}?"
-    return f"there is no such {kind}{which}; there are: {', '.join(known)}"
+        return f"{what}; did you mean {nearest[0]!r}?"
+    return f"{what}; known: {', '.join(known)}"
 
 
 def unreadable_file_error(source: str, error: OSError) -> str:
     """Return why a jobs file cannot be read."""
     if isinstance(error, IsADirectoryError):
-        return f"{source}: this is a directory; give a file with one JSON object per line"
+        return f"{source}: is a directory; give a file with one JSON object per line"
     return f"{source}: {error.strerror or error}"
 
 
@@ -235,8 +235,8 @@ async def spool_jobs(stream: ReceiveStream, directory: str | Path) -> Path:
             await file.write(chunk)
     if is_empty:
         await partial.unlink()
-        what = f", and {path} has some" if await path.exists() else ""
-        with suppress(OSError):  # The directory already exists.
+        what = f"; the jobs in {path} are unchanged" if await path.exists() else ""
+        with suppress(OSError):  # the directory already exists
             await path.parent.rmdir()
         raise JobsInvalid([f"stdin: it contains no jobs{what}"])
     if await path.exists():  # kept: the new jobs may be invalid

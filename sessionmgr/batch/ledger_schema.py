@@ -75,7 +75,7 @@ class LedgerFile:
         self._where: Final = "" if path is None else str(path)
         self._keep_waiting: Final = keep_waiting
         try:
-            if path is not None:  # The file contains the jobs with their environment variables.
+            if path is not None:  # the file contains the jobs with their environment variables
                 make_private_file(path)
             # A temporary file spills to disk as it grows; `:memory:` would stay in memory.
             self._connection: Final = sqlite3.connect(
@@ -128,7 +128,7 @@ class LedgerFile:
 
     def roll_back(self) -> None:
         """Roll it back."""
-        if self._connection.in_transaction:  # A full disk has already ended the transaction.
+        if self._connection.in_transaction:  # a full disk has already ended the transaction
             self._execute("rollback")
 
 
@@ -147,11 +147,11 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
             f" pragma application_id = {APPLICATION}; commit;"
         )
     elif application != APPLICATION:
-        raise LedgerUnusable(where, "it belongs to something else")
+        raise LedgerUnusable(where, "it is the database of another program")
     elif version != VERSION:
-        raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
-    for table in (
-        TABLE,
-        FORMER_TABLE,
-    ):  # The first ledgers of this version do not have these tables.
+        raise LedgerUnusable(
+            where, f"its format version is {version}, and this program supports {VERSION}"
+        )
+    # The first ledgers of this version do not have these tables.
+    for table in (TABLE, FORMER_TABLE):
         connection.execute(table)

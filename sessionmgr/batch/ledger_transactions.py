@@ -97,7 +97,7 @@ class LedgerTransactions:
         if state not in FAILED and state != states.CANCELLED:
             return True
         if with_remaining_budget(self._ledger.job(job)[0], self._ledger.work_usage(job)) is None:
-            return False  # The same budget allows no other attempt.
+            return False  # the same budget allows no other attempt
         basis = basis or self._attempts.basis(job)
         if not self._attempts.is_undecided(basis):
             return True
@@ -205,7 +205,11 @@ class LedgerTransactions:
     def _record_end(self, ended: AttemptResult, now: float) -> None:
         on = self._board.active.get(ended.job)
         if on is None or on.attempt != ended.attempt:
-            log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
+            log.warning(
+                "A report about a former attempt was ignored. job=%s attempt=%d",
+                ended.job,
+                ended.attempt,
+            )
             return
         left = self._board.record_end(ended.job)
         self._ledger.end_attempt(ended.job, ended.attempt, ended.result)
@@ -304,7 +308,7 @@ class LedgerTransactions:
         """Return a job to its state before an attempt that never started; its number stays used."""
         self._board.record_end(on.job)
         basis = self._attempts.basis(on.job)
-        if self._board.undo_start(on):  # The outcome of the previous attempt is in the ledger.
+        if self._board.undo_start(on):  # the outcome of the previous attempt is in the ledger
             self._ledger.retry(on.job, self._ledger.result(on.job), basis)
             self._board.schedule_retry(on.job, on.provider, now)
             self._tally.move(states.RUNNING, states.RETRYING)

@@ -154,7 +154,7 @@ def _make_settings(how: BatchOptions) -> BatchSettings:
             f"; did you mean {each!r}?"
             for each in get_close_matches(name, BatchOptions.__annotations__, n=1)
         )
-        raise TypeError(f"a batch takes no {name!r}{hint}")
+        raise TypeError(f"run_batch: unknown argument {name!r}{hint}")
     retry_on = how.get("retry_on")
     return BatchSettings(
         concurrency=how.get("concurrency"),

@@ -44,17 +44,16 @@ class OverriddenFlags:
         for name, job in self._first.items():
             flag, value = self._flags[name]
             jobs, first = self._count[name], _format_limit(name, getattr(job, name))
-            which = f"job {job.id!r} keeps its own ({first})"
+            which = f"job {job.id!r} keeps its own {name} ({first})"
             if jobs > 1:
-                which = f"{jobs} jobs keep their own (the first is {job.id!r}: {first})"
-            given = f"{flag} {_format_limit(name, value)}"
-            said.append(f"{given} does not replace the {name} of a job: {which}")
+                which = f"{jobs} jobs keep their own {name} (the first is {job.id!r}: {first})"
+            said.append(f"{flag} {_format_limit(name, value)}: {which}")
         return said
 
 
 def _format_limit(name: str, value: object) -> str:
     if value is None:
-        return "0"  # The value of the flag that turns the deadline off.
+        return "0"  # the value of the flag that turns the deadline off
     if isinstance(value, float):
         return f"{value:g}{'s' if name == 'deadline' else ''}"
     if isinstance(value, tuple):

@@ -41,8 +41,8 @@ async def recover_attempt(
         BatchBusy: Another process still runs the attempt.
     """
     runs = [run for run in await _ended_runs(manager, session) if run.id not in others]
-    for run in runs:  # Newest first.
-        if FOLLOWS not in run.metadata:  # A follow-up is not an attempt.
+    for run in runs:  # newest first
+        if FOLLOWS not in run.metadata:  # a follow-up is not an attempt
             return AttemptResult(
                 job=job,
                 attempt=number,

@@ -80,7 +80,7 @@ def lacked_resources(result: RunResult) -> bool:
 def has_side_effects(result: RunResult) -> bool:
     """Return whether a run has recorded a tool call that was not denied."""
     if lacked_resources(result):
-        return False  # The recorded call is the command, which never started.
+        return False  # the recorded call is the command, which never started
     # Denials cannot be subtracted from calls: a denial may concern something else than a call, and
     # one call may be denied twice. A call whose question the provider has withdrawn counts as made:
     # a hook, for example, may have allowed it.
@@ -137,7 +137,7 @@ def basis_after(ended: AttemptResult, before: Basis, past: Sequence[PastAttempt]
     result = ended.result
     resumable = ended.resumable
     if not _is_lost(result) and not _has_reached_session(result):
-        resumable = before.resumable  # The attempt has not changed the session.
+        resumable = before.resumable  # the attempt has not changed the session
     return Basis(
         resumable=resumable and not fails_at_each_resume(past),
         side_effects=before.side_effects or ended.side_effects or has_side_effects(result),
@@ -199,7 +199,7 @@ def decide_attempt(
     result = ended.result
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
-        basis = before  # The call is recorded, but nothing ran.
+        basis = before  # the call is recorded, but nothing ran
     kept = Basis() if is_command and has_exited(result) else basis
     told = with_required_decision(
         result, basis, why_not=why_not_resumed(result, past, resumes=resumes)
@@ -223,7 +223,7 @@ _MADE: Final = "it has made tool calls, and "
 
 
 def _joined(said: str, how: str) -> str:
-    said = said.partition(_MADE)[0].removesuffix("; ")  # Remove the note of an earlier attempt.
+    said = said.partition(_MADE)[0].removesuffix("; ")  # remove the note of an earlier attempt
     return f"{said}; {_MADE}{how}" if said else f"{_MADE}{how}"
 
 
@@ -237,5 +237,5 @@ def why_not_resumed(result: RunResult, past: Sequence[PastAttempt], *, resumes: 
     if _is_lost(result):
         return "its provider session is gone"
     if result.provider_session_id is None:
-        return "its provider session is not known"
-    return "its provider session cannot go on"
+        return "its provider session is unknown"
+    return "its provider session cannot be resumed"

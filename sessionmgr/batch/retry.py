@@ -31,7 +31,7 @@ STOPS_THE_PROVIDER: Final = frozenset(
         FailureKind.CLI_NOT_FOUND,
     }
 )
-"""Failures that would repeat for every job of the provider, so no more of its jobs start."""
+"""Failures that every job of the provider would repeat: no more of its jobs start."""
 
 
 class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class RetrySchedule:
             return now if tries <= self._rule.retries else None
         if (
             lacked_resources(ended.result) and board.active
-        ):  # Not counted as a retry: the end of another run makes room.
+        ):  # not counted as a retry: the end of another run makes room
             board.tries[ended.job], tries = tries - 1, ended.attempt
         elif not self._rule.allows_retry(ended, tries):
             return None

@@ -103,9 +103,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         self, asked: ApprovalRequest, pattern: str, part: RequestedCommand | None
     ) -> bool:
         if self.allows and part is not None:
-            return False  # Paths beside a command do not describe its effect.
+            return False  # paths beside a command do not describe its effect
         if not asked.paths:
-            return asked.effect == "edit" and not self.allows  # An edit of an unknown file.
+            return asked.effect == "edit" and not self.allows  # an edit of an unknown file
         fitting = [self._matches_path(asked, path, pattern) for path in asked.paths]
         return all(fitting) if self.allows else any(fitting)
 

@@ -101,8 +101,8 @@ class BatchRunner:
         try:
             await self._run_jobs()
         except Exception as error:
-            # `over` stays unset: the crash cancels the whole block, and with it the tasks that wait.
-            log.error("event=batch_down why=%s", error)
+            # `over` stays unset: the crash cancels the block, and with it all tasks that wait.
+            log.error("The batch stopped because of an internal error. error=%s", error)
             self.stop(str(error))
             await self._shut_down()  # shielded and bounded  # noqa: ASYNC120
             raise
@@ -144,9 +144,9 @@ class BatchRunner:
 
     async def _renew_lease(self) -> None:
         while True:
-            with suppress(HostLost):  # The main loop gets this error, too.
+            with suppress(HostLost):  # the main loop gets this error, too
                 await self._host.renew(LEASE)
-            if self._is_busy():  # A stalled ledger loses nothing while attempts run.
+            if self._is_busy():  # a stalled ledger loses nothing while attempts run
                 self._executor.extend_bound()
             await trio.sleep(RENEW_EVERY)
 
@@ -259,7 +259,7 @@ class BatchRunner:
 
     async def _recover_host(self, error: HostLost) -> None:
         """Restart the host, and recover the outcomes of all attempts that ran on it."""
-        log.warning("event=host_lost why=%s", error.why)
+        log.warning("The host was lost and will be started again. error=%s", error.why)
         await self._host.restore()
         self._last_report = 0
         # Unsubmitted attempts are active, too, so the loop below requeues them.

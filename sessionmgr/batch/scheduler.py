@@ -122,9 +122,7 @@ class Scheduler:
 
     def pauses(self, now: float) -> dict[str, float]:
         """Return the remaining seconds of each pause."""
-        paused = list(
-            self._paused.items()
-        )  # A copy: the executor's thread may add to it meanwhile.
+        paused = list(self._paused.items())  # a copy: the executor's thread may add to it meanwhile
         return {each: until - now for each, until in paused if until > now}
 
     def hits(self, provider: str) -> int:

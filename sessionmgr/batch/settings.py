@@ -52,12 +52,12 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         for name, least in {"concurrency": 1, "retries": 0, "max_failures": 1, "limit": 0}.items():
             value = getattr(self, name)
             if value is not None and value < least:
-                raise ValueError(f"{name} is {value}, and must be at least {least}")
+                raise ValueError(f"{name}: expected at least {least}, got {value}")
         if self.on_denied not in ON_DENIED:
-            raise ValueError(f"on_denied is {self.on_denied!r}; it must be 'warn' or 'fail'")
+            raise ValueError(f"on_denied: expected 'warn' or 'fail', got {self.on_denied!r}")
         for provider, at_once in self.per_provider.items():
             if at_once < 1:
-                raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")
+                raise ValueError(f"per_provider[{provider!r}]: expected at least 1, got {at_once}")
 
     @property
     def at_once(self) -> int:
@@ -86,16 +86,16 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def retry_from(name: str) -> RetryFrom:
-    """Return the policy of that name.
+    """Return the policy of this name.
 
     Raises:
-        ValueError: It does not exist.
+        ValueError: The name is unknown.
     """
     try:
         return RetryFrom(name)
     except ValueError:
         known = ", ".join(RetryFrom)
-        raise ValueError(f"retry_from is {name!r}; it must be one of {known}") from None
+        raise ValueError(f"retry_from: expected one of {known}; got {name!r}") from None
 
 
 def failure_kinds(names: Collection[str]) -> frozenset[FailureKind]:
@@ -108,6 +108,6 @@ def failure_kinds(names: Collection[str]) -> frozenset[FailureKind]:
     for name in names:
         if name not in known:
             nearest = get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
-            raise ValueError(f"there is no kind of failure {name!r}; {hint}")
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+            raise ValueError(f"retry_on: unknown kind of failure {name!r}; {hint}")
     return frozenset(FailureKind(name) for name in names)

@@ -56,8 +56,8 @@ class SharedPauses:
                 await self._save(now, wall)
                 if is_due:
                     await self._apply(now, wall)
-        except StoreError as error:  # The next check tries again; jobs continue.
-            log.warning("event=pauses_not_shared why=%s", error)
+        except StoreError as error:  # the next check tries again; jobs continue
+            log.warning("Pauses could not be shared through the store. error=%s", error)
 
     async def _save(self, now: float, wall: float) -> None:
         board, manager = self._board, self._manager
@@ -69,7 +69,7 @@ class SharedPauses:
                 await manager.pause_provider(provider, pause)
                 self._saved[provider] = until
         for provider in [each for each in self._saved if not board.hits(each)]:
-            await manager.pause_provider(provider, None)  # A later run succeeded.
+            await manager.pause_provider(provider, None)  # a later run succeeded
             del self._saved[provider]
 
     async def _apply(self, now: float, wall: float) -> None:

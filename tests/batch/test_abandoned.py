@@ -1,4 +1,4 @@
-"""A batch that is given up, at each step of the scheduler."""
+"""A batch that is cancelled at each step of the scheduler."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from tests.batch.open_batch import collect, job, open_batch_setup
 
 
 async def give_up_at(step: int) -> bool:
-    """Give a batch up at a step; return whether it lasted so long."""
+    """Cancel a batch at a step; return whether it lasted that long."""
     async with open_batch_setup() as hall:
         jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
         began = trio.current_time()

@@ -1,4 +1,4 @@
-"""What jobs leave beside their results, and what is told of them while they run."""
+"""Files of attempts beside their results, and the activity that is shown while they run."""
 
 import os
 from hashlib import sha256
@@ -110,7 +110,7 @@ async def test_results_are_not_written_by_way_of_a_link(
 
 
 def link_to_theirs(tmp_path: Path, name: str) -> tuple[Path, Path]:
-    """Make a batch's directory that contains a link to a file of the user's."""
+    """Make a batch's directory that contains a link to a file of the user."""
     theirs, link = tmp_path / "theirs", tmp_path / "out" / name
     theirs.write_text("precious")
     link.parent.mkdir()
@@ -127,7 +127,7 @@ async def test_a_place_that_cannot_be_costs_no_job(
         shows = job("b", IMAGE)
         results = await collect(run_batch(hall.manager, [texts, shows], out=tmp_path))
     assert {each.status for each in results} == {RunStatus.COMPLETED}
-    assert caplog.text.count("event=item_not_kept") == 2
+    assert caplog.text.count("The files of an attempt are no longer stored.") == 2
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ async def test_a_disk_that_hangs_costs_no_job(
     async with kept:
         for text in ("oh no", "and more"):
             await kept.record_events([OutputReceived(stream="stderr", text=text)])
-    assert caplog.text.count("event=item_not_kept") == 1
-    assert "the disk has not answered for 0.2 s" in caplog.text
-    with (place / "stderr").open("rb") as pipe:  # let the thread go
+    assert caplog.text.count("The files of an attempt are no longer stored.") == 1
+    assert "the disk did not respond for 0.2 s" in caplog.text
+    with (place / "stderr").open("rb") as pipe:  # release the thread
         assert pipe.read() == b"oh no"
 
 

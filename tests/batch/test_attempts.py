@@ -1,4 +1,4 @@
-"""Numbers of attempts are fences: of one job, only the newest goes on."""
+"""Attempt numbers are fencing tokens: of one job, only the newest attempt continues."""
 
 import trio
 from trio.testing import MockClock
@@ -32,5 +32,5 @@ async def test_a_newer_attempt_takes_over(autojump_clock: MockClock) -> None:
             await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
     assert (ended[1].status, ended[1].reason) == (RunStatus.CANCELLED, EndReason.SUPERSEDED)
-    assert (ended[1].text, ended[1].detail) == ("old", "attempt 2 has taken over")
+    assert (ended[1].text, ended[1].detail) == ("old", "superseded by attempt 2")
     assert (ended[2].status, ended[2].text) == (RunStatus.COMPLETED, "new")

@@ -1,4 +1,4 @@
-"""A batch in its block: jobs in, results out, some at a time."""
+"""A batch inside its block: jobs in, results out, several at a time."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""The child program tells whole lines, whatever becomes of who wanted to tell them."""
+"""The child program writes whole lines, even if the writing task is cancelled."""
 
 import os
 from collections.abc import AsyncGenerator, Callable
@@ -28,7 +28,7 @@ from sessionmgr.testing.scripted_provider import Hang, Say
 from sessionmgr.wire import LineDecoder
 from tests.batch.open_batch import job
 
-LONG = BrokenMessage(why="x" * 4_000_000)  # it does not fit into a pipe
+LONG = BrokenMessage(why="x" * 4_000_000)  # larger than a pipe's buffer
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ChildPipes:
     reports: trio.lowlevel.FdStream
 
     async def heard(self) -> list[HostMessage]:
-        """Return what is told, up to a sign of life."""
+        """Return the messages up to a sign of life."""
         lines, heard = LineDecoder(2 * len(LONG.why)), list[HostMessage]()
         while AliveMessage() not in heard:
             data = await self.reports.receive_some()

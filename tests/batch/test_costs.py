@@ -113,7 +113,7 @@ async def test_a_job_that_never_started_leaves_a_known_cost_known(
         jobs = [job("a"), job("b", cwd=str(gone))]
         batch = run_batch(hall.manager, jobs, concurrency=1)
         async with batch as results:
-            gone.rmdir()  # after it was checked, and before it is started
+            gone.rmdir()  # after the check, and before the start
             statuses = {each.job: each.status async for each in results}
     assert statuses == {"a": RunStatus.COMPLETED, "b": RunStatus.FAILED}
     assert batch.summary().cost == Cost(usd=0.5, provenance=Provenance.REPORTED)

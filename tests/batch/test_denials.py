@@ -134,7 +134,7 @@ async def test_a_batch_with_rules_is_not_warned_of_having_none(autojump_clock: o
 
 async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
     async with open_batch_setup() as hall:
-        with pytest.raises(ValueError, match="on_denied is 'ignore'; it must be 'warn' or 'fail'"):
+        with pytest.raises(ValueError, match="on_denied: expected 'warn' or 'fail', got 'ignore'"):
             run_batch(hall.manager, [], on_denied="ignore")  # type: ignore[arg-type]
 
 

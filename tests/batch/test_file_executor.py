@@ -20,11 +20,11 @@ from tests.batch.test_identity import statuses
 
 
 class Gates:
-    """An approver that holds jobs at a tool of theirs until the test lets them go on."""
+    """An approver that blocks jobs at a tool until the test opens their gate."""
 
     def __init__(self) -> None:
         self.at: set[str] = set()
-        """The tools at which a job has arrived."""
+        """The tools that a job has reached."""
         self._opened: defaultdict[str, trio.Event] = defaultdict(trio.Event)
 
     def open(self, tool: str) -> None:
@@ -37,7 +37,7 @@ class Gates:
 
 
 def gated(name: str) -> Job:
-    """Return a job that ends when the gate of its name is opened."""
+    """Return a job that ends when the gate of its name opens."""
     return job(name, Ask(tool=name), Say(text="x"))
 
 
@@ -75,7 +75,7 @@ async def pass_bound(clock: MockClock) -> None:
 
 
 def asked(actor: type[ScriptedProvider]) -> int:
-    """Return how many attempts have begun to run."""
+    """Return the number of started attempts."""
     return sum(entry.what == "prompt" for entry in actor.diary)
 
 
@@ -101,7 +101,7 @@ async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -
 async def stay_locked(
     batch: Batch, ledger: Path, gates: Gates, host: InProcessHost, clock: MockClock
 ) -> None:
-    """Lock the ledger while two jobs are on, for longer than its bound before the second ends."""
+    """Lock the ledger while two jobs run, for longer than its bound before the second ends."""
     async with batch:
         await until(lambda: gates.at == {"short", "long"})
         with locked(ledger):
@@ -123,7 +123,7 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
         batch = run_batch(manager, jobs, out=tmp_path, host=host)
         with pytest.raises(BatchDown) as down:
             await stay_locked(batch, ledger, gates, host, real_clock)
-        assert str(down.value).startswith(f"the batch gave up: {ledger} cannot be used")
+        assert str(down.value).startswith(f"the batch stopped: cannot use {ledger} as")
         assert "the ledger is locked by another process, for 60 s now" in str(down.value)
         assert "run the same command again" in str(down.value)
         await results_of(run_batch(manager, jobs, out=tmp_path))

@@ -1,4 +1,4 @@
-"""Jobs that were followed up by hand while their batch was not running."""
+"""Jobs with manual follow-ups made while their batch was not running."""
 
 from pathlib import Path
 

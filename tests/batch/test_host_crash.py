@@ -17,7 +17,7 @@ from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 class Stumbling(MemoryStore):
-    """Fails unexpectedly when it is asked for a session's runs."""
+    """Fails unexpectedly when a caller lists a session's runs."""
 
     async def runs(
         self,
@@ -81,7 +81,7 @@ async def test_a_host_that_is_over_takes_nothing_up() -> None:
 
 
 class LosingHost(InProcessHost):
-    """Is lost with every attempt before it begins, and is there again when it is restored."""
+    """Fails at every attempt before it starts, and works again after a restart."""
 
     def __init__(self, manager: Manager, losing: Callable[[AttemptSpec], bool]) -> None:
         super().__init__(manager)

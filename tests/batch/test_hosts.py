@@ -1,4 +1,4 @@
-"""What is true of a batch wherever its jobs run: in this process, or in a child that may die."""
+"""Laws of a batch wherever its jobs run: in this process, or in a child that may die."""
 
 import os
 import signal
@@ -66,11 +66,11 @@ async def open_host_setup(
 
 
 async def until(batch: Batch, doing: set[str]) -> None:
-    """Poll the progress, as a display does, until the jobs are at these things."""
+    """Poll the progress, as a display does, until the jobs have these activities."""
     with trio.fail_after(60):
         await trio.lowlevel.checkpoint()
         while {each.doing for each in batch.progress().jobs} != doing:  # noqa: ASYNC110
-            await trio.sleep(0.02)  # there is nothing else to wait for
+            await trio.sleep(0.02)  # no event reports this
 
 
 both = pytest.mark.parametrize("kind", ["here", "child"])
@@ -156,7 +156,7 @@ async def test_a_refusal_at_the_start_is_a_result(tmp_path: Path, kind: str) -> 
 
 async def test_a_child_that_is_killed_costs_no_job(tmp_path: Path) -> None:
     jobs = [job(f"j{n}", Say(text="hi"), Wait(seconds=0.05 + n % 5 / 10)) for n in range(40)]
-    # One that is on for sure when the child dies, however late that is; it goes on with a word.
+    # This attempt certainly runs when the child dies, however late; a message resumes it.
     jobs[0] = job("j0", Say(text="hi"), Wait(seconds=60))
     found: list[JobResult] = []
     async with open_host_setup(tmp_path, "child") as place:
@@ -237,7 +237,7 @@ async def test_a_child_that_does_not_come_up_ends_the_batch(tmp_path: Path) -> N
 
 
 class LateHost(InProcessHost):
-    """Tells the end of every attempt again, as that of the attempt before, and once more."""
+    """Reports the end of every attempt again, for the attempt before, and once more."""
 
     async def follow(self, after: int) -> Sequence[Report]:
         reports = await super().follow(after)

@@ -1,4 +1,4 @@
-"""Jobs that are wrong: what is told of them, and where."""
+"""Invalid jobs: the text and the place of each message."""
 
 import json
 from pathlib import Path
@@ -31,8 +31,8 @@ WRONG = [
     ("{", "invalid JSON: the object does not end on this line"),
     ("[]", "expected a JSON object, got [] (a list)"),
     ('"text"', 'expected a JSON object, got "text" (a string)'),
-    (line(promt="x"), "promt: there is no such field; did you mean 'prompt'?"),
-    (line(zzz=1), f"zzz: there is no such field; there are: {', '.join(Job.__struct_fields__)}"),
+    (line(promt="x"), "promt: unknown field; did you mean 'prompt'?"),
+    (line(zzz=1), f"zzz: unknown field; known: {', '.join(Job.__struct_fields__)}"),
     ('{"provider": "actor", "prompt": "x"}', 'missing "id": every job needs a unique id'),
     (line(id=""), "id: expected a text that is not empty, got"),
     (line(id=3), "id: expected a text that is not empty, got 3 (a number)"),
@@ -44,7 +44,7 @@ WRONG = [
     (line(cwd="/no/place"), "cwd: no such directory: /no/place"),
     (
         line(permission_mode="fullauto"),
-        "permission_mode: there is no such permission mode 'fullauto'; did you mean 'full_auto'?",
+        "permission_mode: unknown permission mode 'fullauto'; did you mean 'full_auto'?",
     ),
     (
         line(permission_mode=3),
@@ -166,7 +166,13 @@ async def test_jobs_that_share_a_directory_are_warned_about(
         jobs.append(job("plans", cwd=str(tmp_path), permission_mode=PermissionMode.PLAN))
         batch = run_batch(hall.manager, jobs)
         await collect(batch)
-        assert batch.warnings == (f"3 jobs may write in {tmp_path} at the same time", NO_RULES)
+        assert batch.warnings == (
+            (
+                f"3 jobs share the directory {tmp_path}, and up to 3 of them write to it at once;"
+                " give each job its own checkout or worktree"
+            ),
+            NO_RULES,
+        )
         one_by_one = run_batch(hall.manager, jobs, concurrency=1)
         await collect(one_by_one)
         assert one_by_one.warnings == (NO_RULES,)
@@ -180,7 +186,7 @@ async def test_words_without_an_effect_are_warned_about(autojump_clock: object) 
         assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'", NO_RULES)
         nothing = run_batch(hall.manager, [])
         await collect(nothing)
-        assert nothing.warnings == ("there are no jobs in it",)
+        assert nothing.warnings == ("it contains no jobs",)
 
 
 async def test_many_shared_directories_make_few_warnings(
@@ -193,7 +199,7 @@ async def test_many_shared_directories_make_few_warnings(
             jobs += [job(f"{n}{name}", cwd=str(tmp_path / str(n))) for name in "ab"]
         batch = run_batch(hall.manager, jobs)
         await collect(batch)
-        assert batch.warnings[3:] == ("and so in 2 other directories", NO_RULES)
+        assert batch.warnings[3:] == ("2 other directories are shared, too", NO_RULES)
 
 
 async def test_what_comes_on_a_stream_is_spooled(autojump_clock: object, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ GONE = Fail(kind=FailureKind.SESSION_NOT_FOUND)
 def then(first: tuple[Step, ...], *later: tuple[Step, ...]) -> Callable[[str, int], Any]:
     """Play `first` for the job's own prompt, and the others one by one at its resumes.
 
-    After the last of them it says "well".
+    After the last of them it writes "well".
     """
     left = list(later)
 
@@ -282,9 +282,9 @@ async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_sess
 
 
 async def killed(hall: BatchSetup, out: Path) -> Path:
-    """Leave a batch while its job is in a tool; return a directory that knows nothing of the end.
+    """Leave a batch while its job is in a tool; return a directory without a record of the end.
 
-    It is as a batch leaves it that is killed.
+    It is the directory of a killed batch.
     """
     of_the_dead = out / "of the dead"
     async with batch(hall, out / "left"):
@@ -347,7 +347,7 @@ async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_tha
 async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    """Codex forgets the prompt of a turn that is interrupted as it begins."""
+    """Codex forgets the prompt of a turn that is interrupted at its start."""
     async with open_batch_setup(scripts=then((Hang(),))) as hall:
         for _ in range(2):
             async with batch(hall, tmp_path):
@@ -369,7 +369,7 @@ async def test_a_job_whose_agent_has_answered_is_told_to_continue(
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
     async with open_batch_setup() as hall:
-        with pytest.raises(ValueError, match="retry_from is 'start'; it must be one of session"):
+        with pytest.raises(ValueError, match="retry_from: expected one of session"):
             run_batch(hall.manager, [job("a")], retry_from="start")
 
 

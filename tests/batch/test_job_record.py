@@ -1,4 +1,4 @@
-"""What other commands read of a job in its batch's directory."""
+"""Record of a job that other commands read from its batch's directory."""
 
 from pathlib import Path
 

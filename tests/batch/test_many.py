@@ -1,4 +1,4 @@
-"""Very many jobs: what is done is in the ledger, and not in memory."""
+"""Very many jobs: the ledger holds the ended ones, not the memory."""
 
 import gc
 import json
@@ -23,9 +23,9 @@ async def test_what_is_done_takes_no_memory(tmp_path: Path) -> None:
     async with open_manager(store=tmp_path / "store.db", adapters={"actor": actor}) as manager:
 
         async def held_after(number: int) -> int:
-            """Do so many jobs; return how many objects of ours are there when all is done.
+            """Run some jobs; return the number of remaining objects of the project.
 
-            Trio's own come and go: scopes lie in its heap until there are a thousand of them.
+            Trio's own objects vary: its heap keeps up to a thousand cancel scopes.
             """
             out = tmp_path / str(number)
             async with run_batch(manager, jobs(number), concurrency=32, out=out) as batch:
@@ -37,7 +37,7 @@ async def test_what_is_done_takes_no_memory(tmp_path: Path) -> None:
         await held_after(100)
         few = await held_after(200)
         many = await held_after(700)
-    assert many - few < 250  # one for every second job would be too many
+    assert many - few < 250  # one object for every second job would exceed this
     assert len((tmp_path / "700" / "results.jsonl").read_bytes().splitlines()) == 700
 
 

@@ -18,11 +18,8 @@ JOBS = [
     job("login", deadline=60.0, budget_usd=0.5, permission_mode=PermissionMode.PLAN),
     job("same", deadline=300.0),
 ]
-DEADLINE = (
-    "--deadline 300s does not replace the deadline of a job:"
-    " 2 jobs keep their own (the first is 'parser': 900s)"
-)
-BUDGET = "--budget-usd 2 does not replace the budget_usd of a job: job 'login' keeps its own (0.5)"
+DEADLINE = "--deadline 300s: 2 jobs keep their own deadline (the first is 'parser': 900s)"
+BUDGET = "--budget-usd 2: job 'login' keeps its own budget_usd (0.5)"
 
 
 async def test_a_flag_that_jobs_override_is_named_with_the_jobs(
@@ -56,6 +53,4 @@ async def test_a_flag_against_a_deadline_is_overridden_too(autojump_clock: objec
     async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, JOBS[:1], defaults=Job(id="-"), sources=FLAGS)
         await collect(batch)
-    assert batch.warnings[0] == (
-        "--deadline 0 does not replace the deadline of a job: job 'parser' keeps its own (900s)"
-    )
+    assert batch.warnings[0] == ("--deadline 0: job 'parser' keeps its own deadline (900s)")

@@ -65,7 +65,9 @@ async def test_a_renamed_file_takes_its_directory_over_by_force_and_does_nothing
         batch = run_batch(hall.manager, path, out=out, force=True)
         assert await results_of(batch) == {}
         (warning,) = batch.warnings
-        assert warning.startswith(f"{out} held the batch of {tmp_path}/jobs.jsonl, now of ")
+        assert warning.startswith(
+            f"{out} held the batch of {tmp_path}/jobs.jsonl; --force has given it to "
+        )
         assert await results_of(run_batch(hall.manager, path, out=out)) == {}
         assert hall.prompts() == ["a"]
 
@@ -84,7 +86,7 @@ async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: 
     path = tmp_path / "jobs.jsonl"
     path.write_text("\n  \n")
     async with open_batch_setup() as hall:
-        with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: there are no jobs in it"):
+        with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: it contains no jobs"):
             await collect(run_batch(hall.manager, path, out=tmp_path / "out"))
         assert not (tmp_path / "out").exists()
         assert await collect(run_batch(hall.manager, [])) == []  # a program may have none
@@ -106,10 +108,9 @@ async def test_a_selection_that_names_no_job_is_refused(
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, jobs, only=["zzz"], skip=["x*"]))
         assert str(refused.value) == (
-            "--only 'zzz', --skip 'x*': no job is left of 7; "
-            "their ids are 'j0', 'j1', 'j2', 'j3', 'j4', …"
+            "--only 'zzz', --skip 'x*' selects none of 7 jobs; ids: 'j0', 'j1', 'j2', 'j3', 'j4', …"
         )
-        with pytest.raises(JobsInvalid, match=r"--only 'j1', --skip 'j\*': no job is left"):
+        with pytest.raises(JobsInvalid, match=r"--only 'j1', --skip 'j\*' selects none"):
             await collect(run_batch(hall.manager, jobs, only=["j1"], skip=["j*"]))
         assert hall.prompts() == []
 

@@ -1,4 +1,4 @@
-"""The figures of a batch while it is on: each job is counted once, and the rate is a recent one."""
+"""Progress of a running batch: each job is counted once, and the rate is a recent one."""
 
 import pytest
 import trio
@@ -12,7 +12,7 @@ from tests.batch.open_batch import job, open_batch_setup
 
 
 def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
-    """Play what a prompt says: after how many seconds a job ends, and how."""
+    """Play what a prompt contains: after how many seconds a job ends, and how."""
     seconds, end = prompt.split()
     ends: dict[str, Step] = {
         "well": Say(text="x"),

@@ -1,4 +1,4 @@
-"""A batch that is run again: what is done stays done, and what is not is done."""
+"""Reruns of a batch: completed jobs stay, and the others run."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup, r
 
 
 def recorded(out: Path) -> list[str]:
-    """Return all that the ledger of a batch holds."""
+    """Return the whole contents of a batch's ledger."""
     with closing(sqlite3.connect(out / "ledger.db")) as connection:
         return list(connection.iterdump())
 

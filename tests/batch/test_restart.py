@@ -27,7 +27,7 @@ from sessionmgr.model import (
 K = FailureKind
 
 STARTS = [
-    # resumable, side effects; session, fresh, ask
+    # Columns: resumable, side effects; session, fresh, ask.
     (False, False, StartMode.OVER, StartMode.OVER, StartMode.OVER),
     (True, False, StartMode.RESUME, StartMode.OVER, StartMode.RESUME),
     (False, True, StartMode.UNDECIDED, StartMode.OVER, StartMode.UNDECIDED),
@@ -82,7 +82,9 @@ OTHERS = [
     PermissionDenial(tool_name="request_permissions"),
     PermissionDenial(tool_name="mcp__server", tool_call_id="2"),
     PermissionDenial(tool_name="Bash"),
-    PermissionDenial(tool_name="Bash", tool_call_id="1", by="provider"),  # it has withdrawn it
+    PermissionDenial(
+        tool_name="Bash", tool_call_id="1", by="provider"
+    ),  # the provider has withdrawn the question
 ]
 RESUMED = Basis(resumable=True, side_effects=True)
 
@@ -141,7 +143,7 @@ POISONED = [
     (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, K.MANAGER_CRASHED), True),
     (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, None), True),
     (past(K.STALLED, K.STALLED, K.STALLED), True),
-    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR), False),  # it was resumed once
+    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR), False),  # resumed once
     (past(K.PROVIDER_ERROR, K.STALLED, K.PROVIDER_ERROR), False),
     (past(None, None, None), False),
     (past(K.OVERLOADED, K.OVERLOADED, K.OVERLOADED), False),
@@ -200,8 +202,8 @@ def test_an_agent_that_exits_is_not_taken_for_a_command() -> None:
 WHY = [
     (ended(calls=MADE), False, "actor cannot resume a session: "),
     (ended(K.SESSION_NOT_FOUND, calls=MADE), True, "its provider session is gone: "),
-    (ended(session=None, calls=MADE), True, "its provider session is not known: "),
-    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot go on: "),
+    (ended(session=None, calls=MADE), True, "its provider session is unknown: "),
+    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot be resumed: "),
 ]
 
 

@@ -60,7 +60,7 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
         before = results.read_bytes()
         (tmp_path / "ledger.db").unlink()
         with pytest.raises(
-            OutDirectoryUnusable, match=r"has results .* and there is no ledger\.db"
+            OutDirectoryUnusable, match=r"contains results\.jsonl .* but no ledger\.db"
         ):
             await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
         assert results.read_bytes() == before

@@ -1,7 +1,7 @@
 """A result stays until its job has rerun, whatever is selected, forced, changed or killed.
 
-A model says of each job whether a command may run it. Between commands and within them, each job
-that has had a line in `results.jsonl` has one, and it is the same unless its own job was run again.
+A model knows of each job whether a command may run it. Between commands and within them, each job
+that has had a line in `results.jsonl` has one, and it is the same unless its own job ran again.
 """
 
 import json
@@ -71,7 +71,7 @@ class RetentionModel:
     versions: Counter[str] = field(default_factory=Counter[str])
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
     underway: set[str] = field(default_factory=set[str])
-    """Jobs that a killed process may have begun before they had a result."""
+    """Jobs that a killed process may have started before they had a result."""
     is_killed: bool = False
 
     # --- the present state -----------------------------------------------------------------------
@@ -125,9 +125,9 @@ class RetentionModel:
         return not selected or (bool(changed) and not command.force)
 
     def is_unsettled(self, command: RerunCommand) -> bool:
-        """Return whether the command first finds out what a killed process has begun.
+        """Return whether the command first resolves attempts of a killed process.
 
-        New work that was begun by force goes on without it, however many commands pass it over.
+        New work that started by `force` continues without it, however many commands skip it.
         """
         begun = [id for id in self.underway if self.selects(command, id) and self.has_changed(id)]
         return self.is_killed or bool(begun)
@@ -219,7 +219,7 @@ async def look(world: RetentionModel, allowed: set[str]) -> None:
 
 
 async def use(world: RetentionModel, command: RerunCommand, batch: Batch) -> bool:
-    """Run a batch as the command says; return whether it was killed."""
+    """Run a batch for a command; return whether it was killed."""
     copy = world.out.with_name("copy")
     async with batch:
         if command.ends == "by itself":

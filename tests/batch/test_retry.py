@@ -1,4 +1,4 @@
-"""When a job is tried again, and when not."""
+"""Retries: which failures are retried, and when."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -28,7 +28,7 @@ OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)
 
 
 def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
-    """Fail that often with the steps given, gone on with or not, then do well."""
+    """Fail a number of times with these steps, resumed or not, then complete."""
     left = [steps] * times
     return lambda prompt, attempt: left.pop() if left else (Say(text="well"),)
 
@@ -52,7 +52,7 @@ NO_ROOM = Fail(kind=FailureKind.START_FAILED, retryable=True)
 
 
 async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: object) -> None:
-    # A command that never began is reported as a call.
+    # A command that never started is reported as a call.
     fails = failing(6, Tool(name="bash"), NO_ROOM)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""Approval rules: which questions they allow, and how they are wrong."""
+"""Approval rules: which requests they allow, and the messages about invalid ones."""
 
 import hashlib
 from pathlib import Path

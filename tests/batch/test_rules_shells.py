@@ -65,7 +65,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def starts_it(place: Path, shell: str, line: str) -> bool:
-    """Run a line, and say whether the denied program was started, maybe in the background."""
+    """Run a line, and return whether the denied program started, perhaps in the background."""
     work = place / "work"
     work.mkdir()
     until_all_end, held = os.pipe()

@@ -1,4 +1,4 @@
-"""A batch goes on only with the store that has its attempts."""
+"""A batch continues only with the store that has its attempts."""
 
 import shutil
 import sqlite3
@@ -22,7 +22,7 @@ JOBS = [job("a"), job("b")]
 
 
 def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
-    """Play a tool that does not end for the job a, and let all else go well."""
+    """Play a tool that does not end for the job a; the other jobs complete."""
     return CUT if prompt == "a" else WELL
 
 
@@ -31,19 +31,19 @@ def batch(hall: BatchSetup, out: Path, *jobs: Job, **how: Unpack[BatchOptions]) 
 
 
 async def killed(hall: BatchSetup, out: Path, after: float = 3) -> None:
-    """Leave the directory of a batch as one that is killed leaves it."""
+    """Leave the directory of a batch as a killed batch leaves it."""
     async with batch(hall, out.with_name("left")):
         await trio.sleep(after)
         shutil.copytree(out.with_name("left"), out, ignore=shutil.ignore_patterns("lock"))
 
 
 def well(prompt: str, attempt: int) -> tuple[Step, ...]:
-    """Let all go well."""
+    """Complete every job."""
     return WELL
 
 
 def hang(prompt: str, attempt: int) -> tuple[Step, ...]:
-    """Say something, and never end."""
+    """Write something, and never end."""
     return (Say(text="x"), Hang())
 
 

@@ -1,4 +1,4 @@
-"""A store that cannot be read for a moment: attempts stay what they are, and are not made again."""
+"""A store with transient read failures: attempts keep their state and are not repeated."""
 
 from hashlib import sha256
 from pathlib import Path

@@ -57,7 +57,7 @@ KINDS: Final = (
 
 
 class BatchSimulation:
-    """One batch, for as many managers as it takes."""
+    """One batch, continued by several managers."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         self._world: Final = world

@@ -1,4 +1,4 @@
-"""A store as one manager finds it: the same as the others', through weather of its own."""
+"""Store wrapper of one manager: the shared store, with the faults of this manager."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoreMethod(Protocol[P, T_co]):
 
 
 class FaultInjectingStore:
-    """A way to a store on which calls are held up, refused, or lose their answers."""
+    """Delays calls to a store, refuses them, or loses their answers."""
 
     def __init__(self, base: Store, weather: StoreFaults, record: StoreRecord) -> None:
         self._base: Final = base
@@ -63,12 +63,12 @@ class FaultInjectingStore:
         self.complete = self._done(base.complete)
 
     async def append(self, append: Append) -> AppendResult:
-        """Store a batch, and note that it is stored."""
+        """Store a batch, and record that it is stored."""
         (outcome,) = await self.append_all([append])
         return append_result(outcome)
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
-        """Store batches, and note those that are stored."""
+        """Store batches, and record those that are stored."""
         await self._weather.enter()
         hit = {
             append.batch: self._weather.take_injected_fault(append, "before") for append in appends
@@ -86,7 +86,7 @@ class FaultInjectingStore:
         return [hit[append.batch] or outcomes[append.batch] for append in appends]
 
     def _heard(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a question through; its answer always comes."""
+        """Wrap a query: it may be delayed, and its answer always arrives."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
             await self._weather.enter()
@@ -95,7 +95,7 @@ class FaultInjectingStore:
         return through
 
     def _waiting(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a wait through, which may break."""
+        """Wrap a wait: it may break."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
             await self._weather.enter()
@@ -105,7 +105,7 @@ class FaultInjectingStore:
         return through
 
     def _done(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a change through, whose answer may be lost."""
+        """Wrap a change: its answer may be lost."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
             await self._weather.enter()

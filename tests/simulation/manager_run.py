@@ -1,4 +1,4 @@
-"""A shift: the time of one manager, with its callers, its faults, and one of several ends."""
+"""Lifetime of one manager, with its callers, its faults, and one of several ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 End: TypeAlias = Literal["calm", "hasty", "error", "cancel", "killed", "zombie"]
 LIMIT: Final = 2500.0
-"""Seconds after which callers of a shift that ends calmly are asked what they wait for."""
+"""Seconds after which callers that still wait after a calm end count as stuck."""
 
 
 class ManagerRun:
@@ -46,7 +46,7 @@ class ManagerRun:
         world.shifts.append(self._note)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be there until the manager is gone; `started` when the next one may come."""
+        """Run the manager to its end; `started` when the next manager may start."""
         async with trio.open_nursery() as crowd:
             await self._run_manager(crowd, task_status.started)
             if self._note.killed_at == float("inf"):
@@ -63,7 +63,7 @@ class ManagerRun:
                     await self._body(manager, outer, make_way)
         except CallerError:
             if self._end != "error":
-                self._world.add_violation("the manager's block raises Oops from nowhere")
+                self._world.add_violation("the manager's block raises Oops without a cause")
         except SessionmgrError as error:
             if not self._weather.bad:
                 self._world.add_violation(f"the manager's block raises {error!r}")
@@ -72,12 +72,14 @@ class ManagerRun:
             await self._require_ends()
 
     async def _require_ends(self) -> None:
-        """I1: whoever stops a manager finds that all its runs have ended."""
+        """I1: when a manager has stopped, all its runs have ended."""
         open_runs = await self._world.store.runs(statuses=("pending", "running"), limit=1000)
         for run in open_runs.rows:
             known = self._world.runs.get(run.run_id)
             if known is not None and known.shift is self._note:
-                self._world.add_violation(f"the manager is gone, and {run.run_id} is {run.status}")
+                self._world.add_violation(
+                    f"the manager has ended, and {run.run_id} is {run.status}"
+                )
 
     def _manager(self) -> Manager:
         world = self._world
@@ -101,7 +103,7 @@ class ManagerRun:
         crowd.start_soon(self._inject_faults, callers)
 
     async def _all_gone(self) -> None:
-        """Wait until all callers have gone."""
+        """Wait until all callers have ended."""
         while self._alive:
             await self._left.wait()
         await trio.lowlevel.checkpoint()
@@ -143,7 +145,7 @@ class ManagerRun:
         self._note.closing_at = trio.current_time()
 
     async def _die(self, manager: Manager, make_way: Callable[[], None]) -> None:
-        """Be killed as far as others can tell; a zombie was only stopped, and goes on."""
+        """Die as far as others can tell; a zombie was only suspended, and continues."""
         self._note.killed_at = self._note.closing_at = trio.current_time()
         self._weather.die()
         for scope in self._alive.values():
@@ -158,7 +160,7 @@ class ManagerRun:
         await trio.lowlevel.checkpoint()
 
     async def _inject_faults(self, callers: list[SimulatedCaller]) -> None:
-        """Have some bad weather."""
+        """Inject some faults."""
         dice = self._dice
         for _ in range(dice.randrange(4)):
             await trio.sleep(dice.random() * SPAN / 2)
@@ -179,24 +181,24 @@ class ManagerRun:
             await self._weather.during(dice.one_of(kinds), dice.random() * longest)
 
     async def _wait_for_callers(self) -> None:
-        """See that callers whose manager has gone come to an end."""
+        """Check that the callers of a dead manager end."""
         note = self._note
         with trio.move_on_after(LIMIT):
             await self._all_gone()
         if self._weather.had_bad(note.closing_at, note.over_at):
-            # What could not be stored will be, by the next manager: until then there is no end.
+            # The next manager stores the ends that could not be stored; until then, readers wait.
             for reader in note.readers:
                 reader.cancel()
             with trio.move_on_after(LIMIT):
                 await self._all_gone()
         for caller, scope in self._alive.items():
             self._world.add_violation(
-                f"{caller.name}, whose manager has gone, does: {caller.doing}"
+                f"{caller.name} still acts after its manager has ended: {caller.doing}"
             )
             scope.cancel()
 
 
 def mark_manager_dead(manager: Manager) -> None:
-    """Have others take a manager for dead, although its tasks are still there."""
-    # A process that is killed says nothing, and so a manager has nothing public for this.
+    """Make others consider a manager dead, although its tasks still exist."""
+    # A killed process cannot announce its death, so a manager has no public method for this.
     getattr(manager, "_tables").presence.unregister()  # noqa: B009

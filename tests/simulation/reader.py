@@ -1,4 +1,4 @@
-"""Readers: they follow a run or a session at their own pace, and hold it against the record."""
+"""Readers: they follow a run or a session at their own pace, and compare it with the record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EventChecker:
-    """One who looks at events as they come, each once, in order, and none before it is stored."""
+    """Checks the events of a cursor: each once, in order, and none before it is stored."""
 
     def __init__(self, world: SimulatedWorld, session_id: str, name: str, after: int) -> None:
         self._world = world
@@ -28,7 +28,7 @@ class EventChecker:
         self.seen: list[int] = []
 
     async def check(self, event: AnyEvent) -> None:
-        """Look at an event."""
+        """Check an event."""
         await trio.lowlevel.checkpoint()
         if event.seq <= self.last:
             self._world.add_violation(f"{self._name} sees number {event.seq} after {self.last}")
@@ -41,7 +41,7 @@ class EventChecker:
         body, seq = encode_event(event), event.seq
         if self._world.record.has(self._session_id, seq, body):
             return True
-        # It may be, and whoever stored it does not know yet.
+        # The event may be stored, and its writer not know it yet.
         page = await self._world.store.events(self._session_id, after=seq - 1, until=seq)
         return [row.body for row in page.rows] == [body]
 
@@ -53,7 +53,7 @@ async def read_along(
     run: RunHandle,
     dice: SeededRandom,
 ) -> None:
-    """Read a run to its end, or its session for a while, from anywhere."""
+    """Read a run to its end, or its session for a while, from any position."""
     slow = dice.choice([0.0, 0.0, 0.05, 1.0])
     if dice.once_in(2):
         with trio.CancelScope() as scope:
@@ -78,7 +78,7 @@ async def _read_run(
         if not shift.weather.had_bad(now - 1, now):
             raise
         return
-    # Whose manager has gone, and could not store its end, is read as far as it was stored.
+    # A manager died before it could store the end: read as far as the events are stored.
     unstored = shift.weather.had_bad(shift.closing_at - 60, shift.over_at)
     if last not in TERMINAL_TYPES and not unstored:
         world.add_violation(f"a reader of {run.id} comes to an end with {last!r}")

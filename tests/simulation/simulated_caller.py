@@ -1,4 +1,4 @@
-"""Callers: they start runs, meddle with them, read along, and leave when it pleases them."""
+"""Callers: they start runs, control them, read along, and leave at random times."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 BUDGET: Final = Budget(tokens=1000)
 SPAN: Final = 60.0
-"""Seconds over which callers come."""
+"""Seconds over which callers arrive."""
 
 
 class CallerError(Exception):
-    """What callers raise in the blocks of their runs."""
+    """Raised by callers in the blocks of their runs."""
 
 
 class SimulatedCaller:
-    """One who works with one session."""
+    """One caller, which works with one session."""
 
     def __init__(
         self, world: SimulatedWorld, shift: ManagerRunNote, manager: Manager, number: int
@@ -61,13 +61,13 @@ class SimulatedCaller:
 
     @property
     def session_id(self) -> str | None:
-        """The session it works with, once it has one."""
+        """Id of the caller's session, once it has one."""
         return self._session.id if self._session else None
 
-    # --- its life ----------------------------------------------------------------------------
+    # --- lifetime ----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Come at some time, do some things, and go."""
+        """Arrive at some time, perform some actions, and leave."""
         dice = self._dice
         await trio.sleep(dice.random() * SPAN)
         await self._choose_session()
@@ -113,7 +113,7 @@ class SimulatedCaller:
 
     @contextmanager
     def _tolerant(self, doing: str, prompt: str | None = None) -> Generator[None, None, None]:
-        """Do something that may be refused, if there is a reason for that."""
+        """Perform an action that may be refused, if there is a reason for a refusal."""
         self.doing = doing
         try:
             yield
@@ -145,7 +145,7 @@ class SimulatedCaller:
             case _:
                 return False
 
-    # --- what it does ------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------
 
     def _note(self, run: RunHandle, prompt: str) -> RunNote:
         note = RunNote(run.id, run.session_id, prompt, self._shift)
@@ -171,7 +171,7 @@ class SimulatedCaller:
                 nursery.start_soon(self._follow_run, run, note)
 
     async def _start_in_haste(self, session: SessionHandle) -> None:
-        """Start a run and not wait for the start."""
+        """Start a run without waiting for the start."""
         name = self._new_name(session)
         self._world.hasty.add(name)
         with trio.move_on_after(self._dice.moment(0.5)), self._tolerant(f"haste {name}"):
@@ -201,7 +201,7 @@ class SimulatedCaller:
                         raise
         except CallerError:
             if how not in {"raise", "both"}:
-                self._world.add_violation(f"{self.name}: Oops from nowhere")
+                self._world.add_violation(f"{self.name}: Oops without a cause")
         if run is None or note is None:
             return
         self._check_left(run, note)
@@ -228,7 +228,7 @@ class SimulatedCaller:
             try:
                 await trio.sleep_forever()
             finally:
-                raise CallerError  # as somebody's clean-up may
+                raise CallerError  # as the clean-up code of a caller may
 
     def _check_left(self, run: RunHandle, note: RunNote) -> None:
         now, shift = trio.current_time(), self._shift
@@ -236,7 +236,7 @@ class SimulatedCaller:
             self._world.add_violation(f"the block of {note.id} is left, and it is {run.status}")
 
     async def _follow_run(self, run: RunHandle, note: RunNote) -> None:
-        """Stay with a run until it is over, and meddle with it."""
+        """Follow a run to its end, and control it meanwhile."""
         async with trio.open_nursery() as nursery:
             for _ in range(self._dice.randrange(3)):
                 nursery.start_soon(self._disturb_run, run, note)
@@ -244,7 +244,7 @@ class SimulatedCaller:
             note.result = await run.result()
             self.doing = f"meddle with {note.id} ({note.prompt})"
 
-    # --- how it meddles ----------------------------------------------------------------------
+    # --- control of a run --------------------------------------------------------------------
 
     async def _disturb_run(self, run: RunHandle, note: RunNote) -> None:
         dice = self._dice
@@ -265,7 +265,7 @@ class SimulatedCaller:
             await deed(run, note)
 
     async def _wait_for_the_end(self, run: RunHandle) -> None:
-        """Wait until it is just over, or, if that is too long, no longer."""
+        """Wait until the run has just ended, but not too long."""
         with self._tolerant("listen"), trio.move_on_after(30):
             async for _ in run:
                 pass
@@ -332,7 +332,7 @@ class SimulatedCaller:
         note.result = await run.result()
 
     async def _request(self, run: RunHandle, note: RunNote) -> None:
-        """Ask for something as another process would: through the store."""
+        """Send a request as another process would: through the store."""
         world, store = self._world, self._world.store
         kind = self._dice.choice(["cancel", "append", "pause", "approve", "nonsense"])
         name = f"req-{self._new_name(self._session)}" if self._session else "req"

@@ -1,4 +1,4 @@
-"""One simulation from its seed to its verdict."""
+"""One simulation, from its seed to its report."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     from tests.simulation.store_record import StoreRecord
 
 ONE_IN: Final = 8
-"""How many seeds there are for each that has its store in a file."""
+"""One seed in so many has its store in a file."""
 
 
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a simulation."""
+    """Report of a simulation."""
 
     options: SimulationOptions
     broken: tuple[str, ...]
-    """What was wrong, one sentence each."""
+    """The violations, one sentence each."""
     events: int
     runs: int
     seconds: float
-    """Virtual ones."""
+    """Virtual seconds."""
     log: str
-    """The sha256 of all event logs: the same whenever the seed is."""
+    """The sha256 of all event logs: equal for equal seeds."""
 
     @property
     def command(self) -> str:
-        """What to type to see it again."""
+        """Command that repeats the simulation."""
         options = self.options
         return f"python -m tests.simulation --seed {options.seed} --sessions {options.sessions}"
 
 
 def simulate(seed: int, *, sessions: int = SESSIONS) -> SimulationReport:
-    """Run the simulation that `seed` stands for."""
+    """Run the simulation of a seed."""
     options = SimulationOptions(seed=seed, sessions=sessions)
 
     async def main() -> SimulationReport:
@@ -85,7 +85,7 @@ async def _simulate(options: SimulationOptions) -> SimulationReport:
 
 
 async def _clean_up(world: SimulatedWorld) -> None:
-    """Have a last manager end, in good weather, what the others have left open."""
+    """Let a last manager, without faults, end everything that the others have left open."""
     calm = FaultInjectingStore(
         world.store, StoreFaults(SeededRandom(world.seed, "calm")), world.record
     )
@@ -122,7 +122,7 @@ async def _open_store(dice: SeededRandom) -> AsyncGenerator[Store, None]:
 
 
 def _tasks() -> int:
-    """Count the tasks that there are beside trio's own."""
+    """Count the tasks beside trio's own."""
     main = trio.lowlevel.current_task()
     waiting, count = [main], 0
     while waiting:

@@ -1,4 +1,4 @@
-"""The pieces that are played: random scripts, and how each ends if nobody has a hand in it."""
+"""Random scripts of simulated providers, and how each ends without interference."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ if TYPE_CHECKING:
     from tests.simulation.rng import SeededRandom
 
 FLOOD: Final = 40
-"""Deltas of a small flood; it is the size of each that counts."""
+"""Number of deltas in a small flood; the size of each is what matters."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """A script, and what must come of it where nothing else happens."""
+    """A script, and its expected outcome without interference."""
 
     kind: str
     script: Script
     ends: frozenset[str]
-    """The statuses that it may end with by itself."""
+    """The statuses with which it may end by itself."""
     asks: bool = False
     deaf_for: float = 0.0
-    """How long, at most, it holds off a cancellation."""
+    """Maximum time for which it ignores a cancellation."""
     crashes: bool = False
-    """Whether it may be told to have crashed, on its own or when it is interrupted."""
+    """Whether it may crash, by itself or when interrupted."""
     says: str | None = None
-    """What its result says."""
+    """Text of its result."""
     tokens: int = 0
 
 
 def make_workload(dice: SeededRandom, name: str, *, frail: bool) -> Workload:
-    """Write a piece for one prompt; only on a `frail` provider are there any that crash it."""
+    """Make the script of one prompt; only a `frail` provider gets scripts that crash it."""
     kinds = [*_KINDS, *_FRAIL] if frail else _KINDS
     return dice.one_of(kinds)(dice, name)
 
 
-# --- what happens on the way ---------------------------------------------------------------------
+# --- steps on the way ----------------------------------------------------------------------------
 
 
 def _talk(dice: SeededRandom, name: str, longest: float = 4.0) -> list[Step]:
@@ -198,7 +198,7 @@ def _crash(dice: SeededRandom, name: str) -> Workload:
 
 
 def _rude(dice: SeededRandom, name: str) -> Workload:
-    """Crash when it is interrupted."""
+    """Crash when interrupted."""
     steps = [*_talk(dice, name), Wait(seconds=dice.moment(25))]
     script = _how(dice, steps, interrupt="crash", starts=True)
     return Workload(kind="rude", script=script, ends=frozenset({"completed"}), crashes=True)
@@ -232,7 +232,7 @@ def _hearing(dice: SeededRandom, name: str) -> Workload:
 
 
 def _tidy(dice: SeededRandom, name: str) -> Workload:
-    """Tell the end, and then go on for a while, or for ever, or tell another end."""
+    """Emit the end, then continue for a while or forever, or emit another end."""
     after: list[Step] = dice.choice(
         [
             [Wait(seconds=dice.moment(8))],
@@ -268,7 +268,7 @@ def _costly(dice: SeededRandom, name: str) -> Workload:
 
 
 def _bomb(dice: SeededRandom, name: str) -> Workload:
-    """Crash the provider's adapter, once or so often that it gives up."""
+    """Crash the provider's adapter, once or until its supervisor stops."""
     again: tuple[Step, ...] = (CrashAdapter(), Wait(seconds=dice.choice([0.0, 0.0, 0.2])))
     steps: list[Step] = [*_talk(dice, name), Repeat(steps=again, times=dice.choice([1, 1, 6]))]
     return Workload(

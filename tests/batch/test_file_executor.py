@@ -200,7 +200,7 @@ async def test_a_disk_that_hangs_is_given_up_after_a_bound(
     monkeypatch.setattr(file_executor, "GRACE", 0.1)
     thread, answered = FileExecutor("out/ledger.db"), threading.Event()
     try:
-        with pytest.raises(LedgerUnusable, match=r"out/ledger\.db .* does not answer, for 0\.3 s"):
+        with pytest.raises(LedgerUnusable, match=r"out/ledger\.db .* does not respond, for 0\.3 s"):
             await thread.run(answered.wait)
         with pytest.raises(LedgerUnusable, match="does not answer"):
             await thread.run(lambda: pytest.fail("nothing is done after what hangs"))

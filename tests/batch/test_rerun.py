@@ -159,7 +159,7 @@ async def test_a_batch_is_entered_once(autojump_clock: object) -> None:
     async with open_batch_setup() as hall:
         batch = run_batch(hall.manager, [job("a")])
         await collect(batch)
-        with pytest.raises(RuntimeError, match="run once"):
+        with pytest.raises(RuntimeError, match="runs only once"):
             await collect(batch)
 
 

@@ -130,7 +130,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
     [
         ("rule = 3", "", "no rules"),
         ("[[rule]]\ndecison = 'allow'", ":1", "did you mean 'decision'"),
-        ("[[rule]]\nzzz = 1", ":1", "no such field"),
+        ("[[rule]]\nzzz = 1", ":1", "unknown field .zzz.; known: "),
         ("[[rule]]\ntool = 'x'\ndecision='allow'\n[[rule]]\ntool = 3", ":4", "tool: expected"),
         ("[[rule]]\ndecision = 'maybe'", ":1", "maybe"),
         ("[[rule]]\ndecision = 'allow'", ":1", "allows everything"),
@@ -141,7 +141,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("[[rule]]\ncommand = 'npm run *'\ndecision = 'deny'", ":1", "without patterns"),
         ("[[rule]]\ncommand = 'a > b'\ndecision = 'allow'", ":1", "'a > b': use"),
         ("[[rule]]\ncommand = '$X'\ndecision = 'deny'", ":1", r"'\$X' is not one plain command"),
-        ("[rules]", "", "there is no 'rules'"),
+        ("[rules]", "", "unknown table .rules."),
         ("[[rule", "", "invalid TOML"),
         ("", "", "no rules"),
         ("rule = [{tool = 'x', decision = 'allow'}, {tool = 3}]", "", "tool: expected"),

@@ -59,7 +59,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
     """Cost in US dollars."""
     started_at: str
-    """Start of the batch's first run (RFC 3339, UTC)."""
+    """Start of the batch's last run (RFC 3339, UTC)."""
     ended_at: str
     """End of the batch's last run (RFC 3339, UTC)."""
     duration: float

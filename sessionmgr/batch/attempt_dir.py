@@ -104,8 +104,8 @@ class AttemptDirectory:
             if self._path is None and self._stderr is not None:
                 self._stderr.close()  # disabled meanwhile
         if left_running:
-            place = self._prepare_path(path) / "left_running"
-            with open(place, "wb", opener=unlinked_opener) as file:
+            target = self._prepare_path(path) / "left_running"
+            with open(target, "wb", opener=unlinked_opener) as file:
                 file.write("".join(f"{each}\n" for each in left_running).encode())
 
     def _note(self, path: str, text: str) -> None:
@@ -113,9 +113,9 @@ class AttemptDirectory:
         if self._room <= 0 or not data:
             return
         if self._stderr is None:
-            place = self._prepare_path(path) / "stderr"
+            target = self._prepare_path(path) / "stderr"
             self._stderr = open(  # noqa: SIM115  # closed with the item
-                place, "wb", buffering=0, opener=unlinked_opener
+                target, "wb", buffering=0, opener=unlinked_opener
             )
         self._stderr.write(data[: self._room])
         self._room -= len(data)
@@ -143,12 +143,12 @@ class AttemptDirectory:
             await self._write_bounded(write)
 
     def _prepare_path(self, path: str) -> Path:
-        place = Path(path)
-        for each in (place, *place.parents[:2]):  # attempt, job, items
+        target = Path(path)
+        for each in (target, *target.parents[:2]):  # attempt, job, items
             if each.is_symlink():
                 raise OSError(errno.ELOOP, "this path must not be a symbolic link", str(each))
-        make_private_directory(place)
-        return place
+        make_private_directory(target)
+        return target
 
 
 def attempt_path(out: Path, job: str, attempt: int) -> str:

@@ -54,7 +54,7 @@ class ParentPipes:
     def __init__(self, orders: int, reports: int) -> None:
         self._orders: Final = trio.lowlevel.FdStream(orders)
         self._reports: Final = trio.lowlevel.FdStream(reports)
-        self._to_write, self._told = trio.open_memory_channel[bytes](0)
+        self._to_write, self._output = trio.open_memory_channel[bytes](0)
         self._lines: Final = LineDecoder(LONGEST)
         self._pending: list[ToChild] = []
 
@@ -68,8 +68,8 @@ class ParentPipes:
 
     async def _write(self) -> None:
         """Write whole lines: part of a line would corrupt the next one."""
-        async with self._told:
-            async for line in self._told:
+        async with self._output:
+            async for line in self._output:
                 await self._reports.send_all(line)
 
     async def send(self, message: HostMessage) -> None:
@@ -135,21 +135,21 @@ class HostServer:
                     pass  # the manager is open
 
     async def _send_ends(self, host: InProcessHost) -> None:
-        told = 0
+        last = 0
         while True:
-            for number, ended in await host.follow(told):
+            for number, ended in await host.follow(last):
                 await self._pipes.send(ReportedMessage(ended=ended))
-                told = number
+                last = number
 
     async def _send_activities(self, host: InProcessHost) -> None:
-        told: dict[tuple[str, int], AttemptActivity] = {}
+        sent: dict[tuple[str, int], AttemptActivity] = {}
         for turn in count():
             await trio.sleep(REPORT_EVERY)
             if turn % ALIVE_EVERY == 0:
                 await self._pipes.send(AliveMessage())
-            before, told = told, {}
+            before, sent = sent, {}
             for (job, attempt), activity in host.activities().items():
-                told[job, attempt] = activity
+                sent[job, attempt] = activity
                 old = before.get((job, attempt))
                 if old is None or old.doing != activity.doing or old.tokens != activity.tokens:
                     await self._pipes.send(
@@ -189,6 +189,6 @@ async def main(orders: int, reports: int) -> None:
 if __name__ == "__main__":
     # Ctrl-C at a terminal is for the parent. Stray output must not mix with the reports.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told = os.dup(1)
+    reports_fd = os.dup(1)
     os.dup2(2, 1)
-    trio.run(main, 0, told)
+    trio.run(main, 0, reports_fd)

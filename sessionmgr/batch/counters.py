@@ -85,9 +85,9 @@ class BatchCounters:
         A job that will run again counts with its former outcome until it ends the next time.
         """
         # Copies: the executor's thread may change the originals meanwhile.
-        counts, standing = dict(self.counts), dict(self.former)
+        counts, former = dict(self.counts), dict(self.former)
         ended = {state: count for state, count in counts.items() if state not in states.UNENDED}
-        return dict(Counter(ended) + Counter(standing))
+        return dict(Counter(ended) + Counter(former))
 
     @property
     def failures_by_kind(self) -> dict[str, int]:
@@ -127,14 +127,14 @@ class BatchCounters:
         self.counts[states.WAITING] += attempts
 
     def end_job(
-        self, before: str, result: JobResult, stood: FormerResult | None, now: float
+        self, before: str, result: JobResult, former_result: FormerResult | None, now: float
     ) -> None:
         """Count the end of a job; `stood` is its former outcome."""
         self.move(before, result.status.value)
-        if stood is not None:
-            self.former[stood.state] -= 1
-            if stood.failure is not None:
-                self.kinds[stood.failure] -= 1
+        if former_result is not None:
+            self.former[former_result.state] -= 1
+            if former_result.failure is not None:
+                self.kinds[former_result.failure] -= 1
         self._add_denials(result)
         if result.failure is not None:
             self.kinds[result.failure.kind.value] += 1
@@ -147,14 +147,16 @@ class BatchCounters:
         if may_have_cost(result):
             self.cost = result.cost if self.cost is None else self.cost + result.cost
 
-    def progress(self, board: Scheduler, host: Host, now: float, *, wall: float) -> BatchProgress:
+    def progress(
+        self, scheduler: Scheduler, host: Host, now: float, *, wall: float
+    ) -> BatchProgress:
         """Return the batch's progress; `wall` is the current wall-clock time."""
         counts = self.counts
-        on = list(board.active.values())
-        with_directory = len(board.directories) >= SEVERAL
+        on = list(scheduler.active.values())
+        with_directory = len(scheduler.directories) >= SEVERAL
         jobs, tokens, costs = _running(on, host, now, with_directory=with_directory)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
-        paused = board.pauses(now)
+        paused = scheduler.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)
         rate = self._rate(now)
         left = waiting + running + retrying
@@ -178,7 +180,7 @@ class BatchCounters:
                 provider: PauseStatus(
                     seconds=left,
                     until=format_timestamp(wall + left),
-                    why=board.pause_reason(provider),
+                    why=scheduler.pause_reason(provider),
                 )
                 for provider, left in paused.items()
             },

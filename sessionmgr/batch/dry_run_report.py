@@ -68,11 +68,11 @@ class DryRun:
         self._out: Final = out
         self._is_answered: Final = is_answered
         self._executor: FileExecutor | None = None
-        self._kept: Final = ExitStack()
+        self._resources: Final = ExitStack()
         self._ledger: Ledger | None = None
         self._reader: JobImporter | None = None
         self._planned: Final[deque[PlannedJob]] = deque()
-        self._taken_over: tuple[str, ...] = ()
+        self._takeover_warnings: tuple[str, ...] = ()
         """A warning, if the directory belongs to another jobs file."""
 
     async def __aenter__(self) -> Self:
@@ -90,26 +90,28 @@ class DryRun:
             await self._reader.begin()
         except BaseException:
             # `close` is shielded and bounded.
-            await executor.close(self._kept.close)  # noqa: ASYNC102
+            await executor.close(self._resources.close)  # noqa: ASYNC102
             raise
         return self
 
     def _open_ledger(self, executor: FileExecutor) -> JobImporter:
-        place = None
+        directory = None
         if self._out is not None and contains_batch(self._out):
-            place = BatchDirectory(self._out)
-            self._kept.callback(place.close)
-        ledger = self._ledger = Ledger(place.ledger if place else None, executor.keep_waiting)
-        self._kept.callback(ledger.close)
+            directory = BatchDirectory(self._out)
+            self._resources.callback(directory.close)
+        ledger = self._ledger = Ledger(
+            directory.ledger if directory else None, executor.keep_waiting
+        )
+        self._resources.callback(ledger.close)
         ledger.begin_writing()
-        self._kept.callback(ledger.roll_back)
+        self._resources.callback(ledger.roll_back)
         ready = partial(provider_readiness, self._manager)
         reader = JobImporter(self._manager, self._jobs, self._settings, ledger, executor, ready)
         if self._out is not None:
             claimed = claim_directory(ledger, self._out, reader.source, force=self._settings.force)
             if claimed is not None and claimed.before is not None:
                 said = f"{self._out} holds the batch of {claimed.before}; --force takes it over"
-                self._taken_over = (said,)
+                self._takeover_warnings = (said,)
         return reader
 
     async def __aexit__(
@@ -121,7 +123,7 @@ class DryRun:
         """Discard the temporary ledger."""
         assert self._executor is not None
         # `close` is shielded and bounded.
-        await self._executor.close(self._kept.close)  # noqa: ASYNC102
+        await self._executor.close(self._resources.close)  # noqa: ASYNC102
 
     def __aiter__(self) -> Self:
         """Return this cursor."""
@@ -161,9 +163,9 @@ class DryRun:
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about valid but possibly unintended jobs among those read so far."""
         if self._reader is None:
-            return self._taken_over
+            return self._takeover_warnings
         return (
-            *self._taken_over,
+            *self._takeover_warnings,
             *collect_warnings(self._reader, (), is_answered=self._is_answered),
         )
 

@@ -94,7 +94,7 @@ class JobImporter:
         self._ledger: Final = ledger
         self._readiness: Final = ReadinessCheck(readiness)
         self._problems: Final = Problems()
-        self._faulty: Final[dict[str, int]] = {}
+        self._invalid_lines: Final[dict[str, int]] = {}
         """The lines of jobs with problems; these jobs are not in the ledger."""
         self._chosen = 0
         self.asks = False
@@ -103,11 +103,11 @@ class JobImporter:
         """Number of jobs read so far."""
         self.undecided: Final[list[str]] = []
         """Jobs that wait for the user's decision."""
-        self.idle_patterns: Final = {*settings.only, *settings.skip}
+        self.unmatched_patterns: Final = {*settings.only, *settings.skip}
         """Patterns of `only` and `skip` that have matched no job id so far."""
-        self.kept_limits: Final = OverriddenFlags(settings)
+        self.overridden_flags: Final = OverriddenFlags(settings)
         """Limits of the jobs to run that a flag does not override."""
-        self._any_meant = False
+        self._any_selected = False
         self._first_ids: Final[list[str]] = []
 
     @property
@@ -200,7 +200,7 @@ class JobImporter:
         if not self.count and self._source.path is not None:
             what = 'it contains no jobs; write one per line: {"id": "a", "prompt": "…"}'
             raise JobsInvalid([f"{self._source}: {what}"])
-        if self.count and not self._any_meant:
+        if self.count and not self._any_selected:
             flags = {"--only": self._settings.only, "--skip": self._settings.skip}
             said = ", ".join(f"{flag} {glob!r}" for flag, globs in flags.items() for glob in globs)
             ids = ", ".join(map(repr, self._first_ids)) + (", …" if self.count > SOME else "")
@@ -289,7 +289,7 @@ class JobImporter:
             self._report_problems(*checked.problems)
             return None
         known = ledger.known_job(draft.id)
-        before = self._faulty.get(draft.id)
+        before = self._invalid_lines.get(draft.id)
         if known is not None and known.round == ledger.round:
             before = known.line
         if before is not None:
@@ -299,8 +299,8 @@ class JobImporter:
             )
             return None
         read = self._enter_once(draft.id, checked, known)
-        if read is None and len(self._faulty) < MOST_FAULTY:
-            self._faulty[draft.id] = draft.line
+        if read is None and len(self._invalid_lines) < MOST_FAULTY:
+            self._invalid_lines[draft.id] = draft.line
         return read
 
     def _enter_once(self, id: str, checked: JobCheck, known: KnownJob | None) -> ImportedJob | None:
@@ -346,7 +346,7 @@ class JobImporter:
         entered = replace(entered, chosen=chosen)
         self.asks = self.asks or (chosen and self._may_need_approval(entered.job))
         if chosen:
-            self.kept_limits.add_job(entered.job, checked.draft.own)
+            self.overridden_flags.add_job(entered.job, checked.draft.own)
         if known is not None and not chosen:
             state = known.state  # the job keeps its state and its result
         if known is None or (chosen and not is_same):
@@ -380,11 +380,11 @@ class JobImporter:
         """Return whether the patterns select a job."""
         if len(self._first_ids) < SOME:
             self._first_ids.append(job)
-        if self.idle_patterns:
-            used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
-            self.idle_patterns.difference_update(used)
+        if self.unmatched_patterns:
+            used = {each for each in self.unmatched_patterns if fnmatchcase(job, each)}
+            self.unmatched_patterns.difference_update(used)
         is_meant = self._settings.selects(job)
-        self._any_meant = self._any_meant or is_meant
+        self._any_selected = self._any_selected or is_meant
         return is_meant
 
     def _is_within_limit(self) -> bool:

@@ -82,10 +82,10 @@ class InProcessHost:
     def __init__(self, manager: Manager, *, approve: Approve | None = None) -> None:
         self._manager: Final = manager
         self._approve: Final = approve
-        self._parts: Final[dict[tuple[str, int], _RunningAttempt]] = {}
+        self._running: Final[dict[tuple[str, int], _RunningAttempt]] = {}
         self._reports: Final[deque[Report]] = deque()
         self._last = 0
-        self._told: Final = RepeatedEvent()
+        self._reported: Final = RepeatedEvent()
         self._nursery: trio.Nursery | None = None
         self._copying: Final = trio.CapacityLimiter(COPIES)
         self._lease = trio.CancelScope()
@@ -102,7 +102,7 @@ class InProcessHost:
                 await self._watch_lease()
         finally:
             self._nursery = None
-            self._told.set()
+            self._reported.set()
 
     async def _watch_lease(self) -> None:
         while True:
@@ -112,8 +112,8 @@ class InProcessHost:
             lease = self._lease = trio.CancelScope()
             await trio.sleep(CATCH_UP)
             if lease.deadline == math.inf:
-                for part in self._parts.values():
-                    self._cancel(part, "the batch no longer responds")
+                for running in self._running.values():
+                    self._cancel(running, "the batch no longer responds")
 
     def readiness(self, job: Job) -> Health:
         """Report whether the manager can use a job's provider.
@@ -132,13 +132,13 @@ class InProcessHost:
         await trio.lowlevel.cancel_shielded_checkpoint()
         if self._nursery is None:
             raise HostLost(ENDED)
-        for part in self._parts.values():
-            if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
-                part.superseded = True
-                self._cancel(part, f"superseded by attempt {work.attempt}")
-        part = _RunningAttempt(work)
-        self._parts[work.job.id, work.attempt] = part
-        self._nursery.start_soon(self._run_attempt, part)
+        for running in self._running.values():
+            if running.work.job.id == work.job.id and running.work.attempt < work.attempt:
+                running.superseded = True
+                self._cancel(running, f"superseded by attempt {work.attempt}")
+        running = _RunningAttempt(work)
+        self._running[work.job.id, work.attempt] = running
+        self._nursery.start_soon(self._run_attempt, running)
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
         """Cancel an attempt.
@@ -149,14 +149,14 @@ class InProcessHost:
             detail: The reason, for the record.
         """
         await trio.lowlevel.checkpoint()
-        part = self._parts.get((job, attempt))
-        if part is not None:
-            self._cancel(part, detail)
+        running = self._running.get((job, attempt))
+        if running is not None:
+            self._cancel(running, detail)
 
-    def _cancel(self, part: _RunningAttempt, detail: str | None) -> None:
-        part.cancelled, part.detail = True, detail
-        part.doing.set_text(STOPPING, trio.current_time())
-        part.end_run()
+    def _cancel(self, running: _RunningAttempt, detail: str | None) -> None:
+        running.cancelled, running.detail = True, detail
+        running.doing.set_text(STOPPING, trio.current_time())
+        running.end_run()
 
     async def follow(self, after: int) -> Sequence[Report]:
         """Wait for reports.
@@ -170,7 +170,7 @@ class InProcessHost:
         while not self._reports:
             if self._nursery is None:
                 raise HostLost(ENDED)
-            await self._told.wait()
+            await self._reported.wait()
         return tuple(self._reports)
 
     async def renew(self, seconds: float) -> None:
@@ -189,12 +189,12 @@ class InProcessHost:
             job: The id of the job.
             attempt: The number of the attempt.
         """
-        part = self._parts.get((job, attempt))
-        return None if part is None else part.activity()
+        running = self._running.get((job, attempt))
+        return None if running is None else running.activity()
 
     def activities(self) -> dict[tuple[str, int], AttemptActivity]:
         """Return the current activities of all attempts."""
-        return {key: part.activity() for key, part in self._parts.items()}
+        return {key: running.activity() for key, running in self._running.items()}
 
     async def restore(self) -> None:
         """Do nothing: this host is lost only when its block ends."""
@@ -204,27 +204,27 @@ class InProcessHost:
 
     # --- one attempt -----------------------------------------------------------------------------
 
-    async def _run_attempt(self, part: _RunningAttempt) -> None:
+    async def _run_attempt(self, running: _RunningAttempt) -> None:
         """Run an attempt, and report its end."""
-        work = part.work
+        work = running.work
         session: SessionHandle | None = None
         try:
             session = await self._open_session(work)
-            ended = await self._attempt(part, session)
+            ended = await self._attempt(running, session)
         except (StartRefused, ProcessError, StoreError) as error:
-            is_begun = part.run is not None
+            is_begun = running.run is not None
             ended = (
-                await self._end_unfollowed(part, error)
+                await self._end_unfollowed(running, error)
                 if is_begun
                 else _failed_attempt(work, start_failure(error))
             )
         except Exception as error:  # this attempt fails; the other jobs continue
             log.exception("An attempt crashed. job=%s attempt=%d", work.job.id, work.attempt)
-            ended = await self._end_unfollowed(part, error)
-        del self._parts[work.job.id, work.attempt]
+            ended = await self._end_unfollowed(running, error)
+        del self._running[work.job.id, work.attempt]
         self._last += 1
         self._reports.append((self._last, ended))
-        self._told.set()
+        self._reported.set()
         # The session is closed after the report, so that the batch can start another job meanwhile.
         if session is None:
             return
@@ -235,20 +235,20 @@ class InProcessHost:
         with trio.move_on_after(CLOSE, shield=True):
             await self._close_session(session)
 
-    async def _end_unfollowed(self, part: _RunningAttempt, error: Exception) -> AttemptResult:
+    async def _end_unfollowed(self, running: _RunningAttempt, error: Exception) -> AttemptResult:
         """End an attempt that could not be followed, and return its known result."""
         failure = Failure(
             kind=FailureKind.MANAGER_CRASHED,
             message=f"the attempt could not be followed: {type(error).__name__}: {error}",
         )
-        if part.run is None:
-            return _failed_attempt(part.work, failure)
-        part.run.cancel(failure.message)
-        result = await part.run.result()
+        if running.run is None:
+            return _failed_attempt(running.work, failure)
+        running.run.cancel(failure.message)
+        result = await running.run.result()
         result = msgspec.structs.replace(
             result, status=RunStatus.FAILED, failure=failure, reason=None, detail=None
         )
-        return AttemptResult(job=part.work.job.id, attempt=part.work.attempt, result=result)
+        return AttemptResult(job=running.work.job.id, attempt=running.work.attempt, result=result)
 
     async def _close_session(self, session: SessionHandle) -> None:
         try:
@@ -260,24 +260,24 @@ class InProcessHost:
                 error,
             )
 
-    async def _attempt(self, part: _RunningAttempt, session: SessionHandle) -> AttemptResult:
-        work = part.work
-        wish = run_request_for_job(work.job, approve=self._approve)
+    async def _attempt(self, running: _RunningAttempt, session: SessionHandle) -> AttemptResult:
+        work = running.work
+        request = run_request_for_job(work.job, approve=self._approve)
         if work.resume is not None:
             runs = await self._manager.settled(work.session_id)
             # If so, the session may lack the prompt: Codex forgets the prompt of a turn that is
             # interrupted at its start.
             is_lost = all(map(was_interrupted_unanswered, runs))
-            wish = msgspec.structs.replace(
-                wish,
-                prompt=wish.prompt if is_lost else resume_message(runs),
+            request = msgspec.structs.replace(
+                request,
+                prompt=request.prompt if is_lost else resume_message(runs),
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )
-        run = part.run = await session.admit(wish)
-        if part.cancelled:
-            part.end_run()
-        result = await self._follow_run(part, run)
+        run = running.run = await session.admit(request)
+        if running.cancelled:
+            running.end_run()
+        result = await self._follow_run(running, run)
         resumable = False
         if result.status is not RunStatus.COMPLETED or denials_of(result):
             resumable = await self._is_resumable(result)
@@ -298,20 +298,20 @@ class InProcessHost:
             session_id=work.session_id,
         )
 
-    async def _follow_run(self, part: _RunningAttempt, run: RunHandle) -> RunResult:
-        item = AttemptDirectory(part.work.item, self._copying)
+    async def _follow_run(self, running: _RunningAttempt, run: RunHandle) -> RunResult:
+        directory = AttemptDirectory(running.work.item, self._copying)
         cursor = aiter(run)
-        async with item:
+        async with directory:
             try:
                 while events := await cursor.batch():
-                    part.doing.update(events, trio.current_time())
-                    await item.record_events(events)
+                    running.doing.update(events, trio.current_time())
+                    await directory.record_events(events)
             except StoreError as error:  # the run continues; only its activity is unknown
                 log.warning(
                     "The activity of a run is no longer displayed. run=%s error=%s", run.id, error
                 )
             result = await run.result()
-        await item.save_images(self._manager, result)
+        await directory.save_images(self._manager, result)
         return result
 
     async def _is_resumable(self, result: RunResult) -> bool:

@@ -133,8 +133,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.provider not in (None, defaults.provider):
             outer["options"] = None
         for name in _JOINED:
-            ours, theirs = getattr(self, name), outer[name]
-            outer[name] = {**theirs, **ours} if ours and theirs else ours or theirs
+            ours, default_value = getattr(self, name), outer[name]
+            outer[name] = (
+                {**default_value, **ours} if ours and default_value else ours or default_value
+            )
         return Job(**{**outer, **said})
 
 

@@ -55,14 +55,14 @@ async def recover_attempt(
 
 async def _ended_runs(manager: Manager, session: str) -> list[Run]:
     """Return the runs of a session, as soon as all of them have ended."""
-    patience = trio.current_time() + PATIENCE
+    deadline = trio.current_time() + PATIENCE
     while True:
         try:
             runs = await manager.settled(session)
         except UnknownId:
             return []
         except LeaseHeld as error:
-            if trio.current_time() > patience:
+            if trio.current_time() > deadline:
                 left = error.expires - int(1000 * manager.now())
                 raise BatchBusy(session, describe_holder(error.holder, left)) from error
         else:

@@ -175,11 +175,11 @@ def has_exited(result: RunResult) -> bool:
 class AttemptDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about an attempt's end."""
 
-    told: RunResult
+    result: RunResult
     """Its result, which names the required decision, if any."""
     basis: Basis
     """The basis of an automatic further attempt."""
-    kept: Basis
+    rerun_basis: Basis
     """The basis of the next attempt if the user runs the batch again."""
 
 
@@ -200,11 +200,11 @@ def decide_attempt(
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
         basis = before  # the call is recorded, but nothing ran
-    kept = Basis() if is_command and has_exited(result) else basis
-    told = with_required_decision(
+    rerun_basis = Basis() if is_command and has_exited(result) else basis
+    reported = with_required_decision(
         result, basis, why_not=why_not_resumed(result, past, resumes=resumes)
     )
-    return AttemptDecision(told=told, basis=basis, kept=kept)
+    return AttemptDecision(result=reported, basis=basis, rerun_basis=rerun_basis)
 
 
 def with_required_decision(result: R, basis: Basis, *, why_not: str) -> R:

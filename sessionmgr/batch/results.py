@@ -129,14 +129,14 @@ class ResultsFile:
     line of a job counts.
     """
 
-    def __init__(self, path: Path, kept: Callable[[], Iterable[bytes]]) -> None:
+    def __init__(self, path: Path, valid_lines: Callable[[], Iterable[bytes]]) -> None:
         """Rewrite the file; `kept` returns the lines to keep.
 
         Raises:
             ResultsUnwritable: The file cannot be written.
         """
         self._path: Final = path
-        self._kept: Final = kept
+        self._valid_lines: Final = valid_lines
         self._file = -1
         self._lines = self._replaced = 0
         self._rewrite()
@@ -146,7 +146,7 @@ class ResultsFile:
         lines = 0
         with _replacing_file(self._path):
             with open(partial, "wb", opener=unlinked_opener) as file:
-                for line in self._kept():
+                for line in self._valid_lines():
                     file.write(line + b"\n")
                     lines += 1
             partial.replace(self._path)

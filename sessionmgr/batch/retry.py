@@ -54,30 +54,30 @@ class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
 class RetrySchedule:
     """Decides when jobs are retried."""
 
-    def __init__(self, rule: RetryRule, board: Scheduler, manager: Manager) -> None:
+    def __init__(self, rule: RetryRule, scheduler: Scheduler, manager: Manager) -> None:
         self._rule: Final = rule
-        self._board: Final = board
+        self._scheduler: Final = scheduler
         self._manager: Final = manager
 
     def retry_time(
         self, ended: AttemptResult, basis: Basis, left: ActiveAttempt, now: float
     ) -> float | None:
         """Return when to retry a job, or None; `basis` is the basis that its attempt has left."""
-        board, manager = self._board, self._manager
+        scheduler, manager = self._scheduler, self._manager
         if waits_for_limit(ended):
-            hits = board.record_limit_hit(left, now)
+            hits = scheduler.record_limit_hit(left, now)
             if hits:
                 wait = pause_length(ended.result, hits, now=manager.now(), chance=manager.chance())
-                board.pause(left.provider, now + wait, limit_reason(ended.result))
-            board.tries[ended.job] -= 1
-            return board.paused_until(left.provider)
-        tries = board.tries[ended.job]
+                scheduler.pause(left.provider, now + wait, limit_reason(ended.result))
+            scheduler.tries[ended.job] -= 1
+            return scheduler.paused_until(left.provider)
+        tries = scheduler.tries[ended.job]
         if restarts_without_session(ended.result, basis):
             return now if tries <= self._rule.retries else None
         if (
-            lacked_resources(ended.result) and board.active
+            lacked_resources(ended.result) and scheduler.active
         ):  # not counted as a retry: the end of another run makes room
-            board.tries[ended.job], tries = tries - 1, ended.attempt
+            scheduler.tries[ended.job], tries = tries - 1, ended.attempt
         elif not self._rule.allows_retry(ended, tries):
             return None
         return now + backoff_delay(ended.result, tries, now=manager.now(), chance=manager.chance())

@@ -81,13 +81,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether the rule allows what it matches."""
         return self.decision == "allow"
 
-    def matches(self, asked: ApprovalRequest, part: RequestedCommand | None) -> bool:
+    def matches(self, asked: ApprovalRequest, requested: RequestedCommand | None) -> bool:
         """Return whether the rule matches a request, or one command of it."""
         return (
             (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
             and self._matches_directory(asked)
-            and (self.path is None or self._matches_paths(asked, self.path, part))
-            and (self.command is None or (part is not None and self._matches_command(part)))
+            and (self.path is None or self._matches_paths(asked, self.path, requested))
+            and (
+                self.command is None or (requested is not None and self._matches_command(requested))
+            )
         )
 
     def _matches_directory(self, asked: ApprovalRequest) -> bool:
@@ -100,9 +102,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(matches(each, pattern, "/") for each in judged for pattern in patterns)
 
     def _matches_paths(
-        self, asked: ApprovalRequest, pattern: str, part: RequestedCommand | None
+        self, asked: ApprovalRequest, pattern: str, requested: RequestedCommand | None
     ) -> bool:
-        if self.allows and part is not None:
+        if self.allows and requested is not None:
             return False  # paths beside a command do not describe its effect
         if not asked.paths:
             return asked.effect == "edit" and not self.allows  # an edit of an unknown file
@@ -119,11 +121,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         paths = {readings.written, *readings.leads_to, os.path.realpath(readings.written)}
         return any(matches(path, each, asked.cwd) for path in paths for each in patterns)
 
-    def _matches_command(self, part: RequestedCommand) -> bool:
+    def _matches_command(self, requested: RequestedCommand) -> bool:
         begin = self._command_words
         if self.allows:
-            return bool(begin) and part.exact and begins_with(part.words, begin)
-        return part.unknown is not None or not begin or may_begin_with(part.words, begin)
+            return bool(begin) and requested.exact and begins_with(requested.words, begin)
+        return requested.unknown is not None or not begin or may_begin_with(requested.words, begin)
 
     @property
     def _command_words(self) -> list[str]:
@@ -166,19 +168,23 @@ class Rules:
         for each in commands:
             yield self._decide(asked, RequestedCommand(each.words, each.exact, each.unknown))
             for inner in each.inner:
-                part = RequestedCommand(inner, exact=None not in inner)
-                if self._first_match(asked, part) is not None:
-                    yield self._decide(asked, part)
+                requested = RequestedCommand(inner, exact=None not in inner)
+                if self._first_match(asked, requested) is not None:
+                    yield self._decide(asked, requested)
 
     def _first_match(
-        self, asked: ApprovalRequest, part: RequestedCommand | None
+        self, asked: ApprovalRequest, requested: RequestedCommand | None
     ) -> tuple[int, Rule] | None:
         numbered = enumerate(self._rules, 1)
-        return next((each for each in numbered if each[1].matches(asked, part)), None)
+        return next((each for each in numbered if each[1].matches(asked, requested)), None)
 
-    def _decide(self, asked: ApprovalRequest, part: RequestedCommand | None) -> Decision:
-        found = self._first_match(asked, part)
-        unknown = f"; {part.unknown}" if part is not None and part.unknown is not None else ""
+    def _decide(self, asked: ApprovalRequest, requested: RequestedCommand | None) -> Decision:
+        found = self._first_match(asked, requested)
+        unknown = (
+            f"; {requested.unknown}"
+            if requested is not None and requested.unknown is not None
+            else ""
+        )
         if found is None:
             return Deny(reason=f"no rule allows it{unknown}", by="rules")
         number, rule = found

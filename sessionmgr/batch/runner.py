@@ -53,21 +53,21 @@ class BatchRunner:
         manager: Manager,
         host: Host,
         ledger: Ledger,
-        board: Scheduler,
-        steps: LedgerTransactions,
+        scheduler: Scheduler,
+        transactions: LedgerTransactions,
         executor: FileExecutor,
     ) -> None:
         self._manager: Final = manager
         self._host: Final = host
         self._ledger: Final = ledger
-        self._board: Final = board
-        self._steps: Final = steps
+        self._scheduler: Final = scheduler
+        self._transactions: Final = transactions
         self._executor: Final = executor
-        self.pauses: Final = SharedPauses(manager, board)
+        self.pauses: Final = SharedPauses(manager, scheduler)
         self._last_report = 0
         self._unsubmitted: Final[deque[AttemptSpec]] = deque()
         """Attempts that the ledger has as started and the host has not received yet."""
-        self.ends = steps.ends
+        self.ends = transactions.ends
         """The number of the last recorded end."""
         self._ends_changed: Final = RepeatedEvent()
         self._wait_scope = trio.CancelScope()
@@ -90,7 +90,7 @@ class BatchRunner:
         if not self._stop_requested.is_set():
             self._stop_detail = detail
             self._stop_requested.set()
-            self._board.closed = detail or "stopped"
+            self._scheduler.closed = detail or "stopped"
             self._wait_scope.cancel()
 
     # --- lifetime --------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class BatchRunner:
             with suppress(HostLost, BatchError):
                 await self._cancel_all()
                 self._all_cancelled = True
-                await self._record(lambda: self._steps.requeue_unstarted(self._unsubmitted))
+                await self._record(lambda: self._transactions.requeue_unstarted(self._unsubmitted))
                 self._unsubmitted.clear()
                 await self._main_loop()
             await trio.lowlevel.checkpoint()
@@ -152,7 +152,7 @@ class BatchRunner:
 
     def _is_busy(self) -> bool:
         """Return whether an attempt has not ended yet, recorded or not."""
-        on = list(self._board.active.values())
+        on = list(self._scheduler.active.values())
         return any(self._host.activity(each.job, each.attempt) is not None for each in on)
 
     async def _cancel_on_stop(self) -> None:
@@ -164,7 +164,7 @@ class BatchRunner:
             await self._stop_requested.wait()
             await self._cancel_all()
         except trio.Cancelled:
-            if self._board.active:
+            if self._scheduler.active:
                 self.stop("the batch was left")
                 with trio.CancelScope(shield=True):
                     await self._cancel_all()
@@ -173,14 +173,14 @@ class BatchRunner:
     async def _record(self, step: Callable[[], T]) -> T:
         """Run a transaction, record its results, then show them."""
         done = await self._executor.run(partial(self._write, step))
-        if self.ends < self._steps.ends:
-            self.ends = self._steps.ends
+        if self.ends < self._transactions.ends:
+            self.ends = self._transactions.ends
             self._ends_changed.set()
         return done
 
     def _write(self, step: Callable[[], T]) -> T:
         done = step()
-        self._steps.write_results()
+        self._transactions.write_results()
         return done
 
     async def _main_loop(self) -> None:
@@ -191,7 +191,9 @@ class BatchRunner:
                 self._all_cancelled = True
                 await self._cancel_all()
             await self.pauses.synchronize()
-            begun = await self._record(partial(self._steps.start_attempts, trio.current_time()))
+            begun = await self._record(
+                partial(self._transactions.start_attempts, trio.current_time())
+            )
             self._unsubmitted.extend(begun.works)
             try:
                 while self._unsubmitted:
@@ -208,17 +210,17 @@ class BatchRunner:
         if self._stop_requested.is_set() and not self._all_cancelled:
             return
         reports: Sequence[Report] = ()
-        wakes_at = min(self._board.wakes_at(trio.current_time()), self.pauses.next_check)
+        wakes_at = min(self._scheduler.wakes_at(trio.current_time()), self.pauses.next_check)
         self._wait_scope = trio.CancelScope(deadline=wakes_at)
         with self._wait_scope:
             reports = await self._host.follow(self._last_report)
         if reports:
             ended = [each for _, each in reports]
-            await self._record(partial(self._steps.record_ends, ended, trio.current_time()))
+            await self._record(partial(self._transactions.record_ends, ended, trio.current_time()))
             self._last_report = reports[-1][0]
 
     async def _cancel_all(self) -> None:
-        for on in list(self._board.active.values()):
+        for on in list(self._scheduler.active.values()):
             try:
                 await self._host.cancel(on.job, on.attempt, self._stop_detail)
             except HostLost:
@@ -239,7 +241,7 @@ class BatchRunner:
                 ended = await self._executor.run(partial(self._unknown_result, job, attempt))
             now = trio.current_time()
             await self._record(
-                partial(self._steps.record_recovered, job, attempt, state, ended, now)
+                partial(self._transactions.record_recovered, job, attempt, state, ended, now)
             )
 
     async def _recover_attempt(self, job: str, attempt: int) -> AttemptResult | None:
@@ -255,7 +257,7 @@ class BatchRunner:
 
     async def reissue_results(self, jobs: Sequence[str]) -> None:
         """Show the results of jobs that are left undecided."""
-        await self._record(partial(self._steps.reissue_results, jobs))
+        await self._record(partial(self._transactions.reissue_results, jobs))
 
     async def _recover_host(self, error: HostLost) -> None:
         """Restart the host, and recover the outcomes of all attempts that ran on it."""
@@ -264,8 +266,8 @@ class BatchRunner:
         self._last_report = 0
         # Unsubmitted attempts are active, too, so the loop below requeues them.
         self._unsubmitted.clear()
-        for on in list(self._board.active.values()):
+        for on in list(self._scheduler.active.values()):
             ended = await self._recover_attempt(on.job, on.attempt)
             await self._record(
-                partial(self._steps.record_host_loss, on, ended, trio.current_time())
+                partial(self._transactions.record_host_loss, on, ended, trio.current_time())
             )

@@ -13,12 +13,12 @@ from tests.batch.open_batch import collect, job, open_batch_setup
 
 async def give_up_at(step: int) -> bool:
     """Cancel a batch at a step; return whether it lasted that long."""
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
         began = trio.current_time()
         scope = trio.CancelScope()
         instrument = StepTrigger(step, scope.cancel)
-        batch = run_batch(hall.manager, jobs, concurrency=2)
+        batch = run_batch(setup.manager, jobs, concurrency=2)
         with scope:
             trio.lowlevel.add_instrument(instrument)
             await collect(batch)

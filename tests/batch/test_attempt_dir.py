@@ -41,7 +41,7 @@ IMAGE = Emit(
 async def test_stderr_images_and_what_runs_on_are_kept(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         steps = (
             Emit(event=OutputReceived(stream="stderr", text="oh ")),
             Emit(event=OutputReceived(stream="stdout", text="not this")),
@@ -50,7 +50,7 @@ async def test_stderr_images_and_what_runs_on_are_kept(
             Emit(event=ImageReceived(media_type="image/png", blob="0" * 64, bytes=8)),
             Emit(event=ProcessExited(exit_code=0, left_running=("daemon (12)",))),
         )
-        await collect(run_batch(hall.manager, [job("a/b", *steps), job("none")], out=tmp_path))
+        await collect(run_batch(setup.manager, [job("a/b", *steps), job("none")], out=tmp_path))
     (attempt_dir,) = (tmp_path / "items").iterdir()
     found = {each.name: each.read_bytes() for each in (attempt_dir / "attempt-1").iterdir()}
     assert found == {
@@ -69,9 +69,9 @@ async def test_nothing_is_kept_by_way_of_a_link(
     place = out / "items" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere / "stderr" if link.endswith("stderr") else elsewhere)
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         told = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
-        (result,) = await collect(run_batch(hall.manager, [told], out=out))
+        (result,) = await collect(run_batch(setup.manager, [told], out=out))
     assert result.status == RunStatus.COMPLETED
     assert list(elsewhere.iterdir()) == []
 
@@ -81,9 +81,9 @@ async def test_a_directory_with_links_in_it_is_no_batchs(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
     _, theirs = link_to_theirs(tmp_path, name)
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(LedgerUnusable, match=f"{name} is a symbolic link to {theirs}"):
-            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+            await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
 
 
@@ -92,8 +92,8 @@ async def test_a_link_in_the_place_of_results_is_replaced(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
     link, theirs = link_to_theirs(tmp_path, name)
-    async with open_batch_setup() as hall:
-        await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    async with open_batch_setup() as setup:
+        await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
     assert link.is_file()
     assert not link.is_symlink()
@@ -103,9 +103,9 @@ async def test_results_are_not_written_by_way_of_a_link(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     _, theirs = link_to_theirs(tmp_path, "results.jsonl.part")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(ResultsUnwritable):
-            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+            await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
 
 
@@ -122,10 +122,10 @@ async def test_a_place_that_cannot_be_costs_no_job(
     autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "items").write_text("in the way")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         texts = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no")), Say(text="x"))
         shows = job("b", IMAGE)
-        results = await collect(run_batch(hall.manager, [texts, shows], out=tmp_path))
+        results = await collect(run_batch(setup.manager, [texts, shows], out=tmp_path))
     assert {each.status for each in results} == {RunStatus.COMPLETED}
     assert caplog.text.count("The files of an attempt are no longer stored.") == 2
 

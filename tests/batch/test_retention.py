@@ -66,7 +66,7 @@ commands = st.builds(
 class RetentionModel:
     """A directory, and the user's knowledge of it."""
 
-    hall: BatchSetup
+    setup: BatchSetup
     out: Path
     versions: Counter[str] = field(default_factory=Counter[str])
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -89,7 +89,7 @@ class RetentionModel:
     def prompt_of(self, run_id: str) -> str:
         """Return the first prompt of a run's job."""
         entries: dict[str, ProviderLogEntry] = {
-            each.run_id: each for each in self.hall.actor.diary if each.what == "prompt"
+            each.run_id: each for each in self.setup.actor.diary if each.what == "prompt"
         }
         while entries[run_id].text == "continue":
             run_id = entries[run_id].resumed_from or ""
@@ -170,14 +170,14 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
     allowed = {id for id in IDS if world.may_run(command, id)}
     is_sure = not world.is_unsettled(command)
     is_refused = world.is_refused(command)
-    asked = len(world.hall.actor.diary)
+    asked = len(world.setup.actor.diary)
     jobs = [
         Job(id=id, provider="actor", prompt=world.prompt(id), deadline=command.deadline)
         for id in IDS
         if id not in command.gone
     ]
     batch = run_batch(
-        world.hall.manager,
+        world.setup.manager,
         jobs,
         out=world.out,
         only=command.only,
@@ -197,7 +197,7 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
         was_refused = True
     assert was_refused == is_refused or not is_sure
     world.check(allowed | world.underway)
-    entries = [each for each in world.hall.actor.diary[asked:] if each.what == "prompt"]
+    entries = [each for each in world.setup.actor.diary[asked:] if each.what == "prompt"]
     asked_for = {world.prompt_of(each.run_id) for each in entries}
     begun = {prompt.split()[0] for prompt in asked_for}
     assert begun <= allowed, "a job was run that may not be"
@@ -239,8 +239,8 @@ async def use(world: RetentionModel, command: RerunCommand, batch: Batch) -> boo
 
 
 async def play(script: list[RerunCommand], seed: int, directory: Path) -> None:
-    async with open_batch_setup(scripts=partial(scripts, seed), lawful=False) as hall:
-        world = RetentionModel(hall, directory / "out")
+    async with open_batch_setup(scripts=partial(scripts, seed), lawful=False) as setup:
+        world = RetentionModel(setup, directory / "out")
         for command in script:
             await do(world, command)
 

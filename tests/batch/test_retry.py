@@ -36,9 +36,9 @@ def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
 async def one(
     scripts: Callable[[str, int], tuple[Step, ...]], **how: Unpack[BatchOptions]
 ) -> tuple[JobResult, list[float]]:
-    async with open_batch_setup(scripts=scripts) as hall:
-        (result,) = await collect(run_batch(hall.manager, [job("a")], **how))
-        return result, hall.times()
+    async with open_batch_setup(scripts=scripts) as setup:
+        (result,) = await collect(run_batch(setup.manager, [job("a")], **how))
+        return result, setup.times()
 
 
 async def test_what_may_pass_is_tried_again_later_each_time(autojump_clock: object) -> None:
@@ -58,10 +58,11 @@ async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return fails(prompt, attempt) if prompt == "a" else (Wait(seconds=500),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as setup:
         jobs = [job("a"), job("b")]
         found = {
-            result.job: result for result in await collect(run_batch(hall.manager, jobs, retries=0))
+            result.job: result
+            for result in await collect(run_batch(setup.manager, jobs, retries=0))
         }
     assert {name: result.status.value for name, result in found.items()} == {
         "a": "completed",
@@ -130,8 +131,8 @@ async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> No
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" and not attempt else (Say(text="x"),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b"), job("c")], concurrency=1)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b"), job("c")], concurrency=1)
         async with batch as results:
             order: list[str] = []
             async for result in results:
@@ -147,12 +148,12 @@ async def test_a_rate_limit_parks_the_job_until_it_passes(autojump_clock: object
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (RateLimited(resets_at=resets),) if prompt == "a" and not attempt else ()
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1, retries=0)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], concurrency=1, retries=0)
         found = await results_of(batch)
         assert found == {"a": "completed", "b": "completed"}
-        assert hall.prompts()[0] == "a"
-        assert 99 <= min(hall.times()[1:]) <= 111
+        assert setup.prompts()[0] == "a"
+        assert 99 <= min(setup.times()[1:]) <= 111
 
 
 async def test_limits_without_a_hint_pause_for_longer_each_time(autojump_clock: object) -> None:
@@ -166,10 +167,10 @@ async def test_hits_at_the_same_time_are_one(autojump_clock: object) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return () if prompt == "continue" else (Wait(seconds=1), RateLimited())
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        await results_of(run_batch(hall.manager, [job(name) for name in "abcd"]))
+    async with open_batch_setup(scripts=scripts) as setup:
+        await results_of(run_batch(setup.manager, [job(name) for name in "abcd"]))
         assert trio.current_time() < 1000
-        assert len(hall.prompts()) == 8
+        assert len(setup.prompts()) == 8
 
 
 @pytest.mark.parametrize(
@@ -179,9 +180,9 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
     autojump_clock: object, kind: FailureKind
 ) -> None:
     other = scripted("other", scripts=failing(9, Fail(kind=kind, retryable=True)))
-    async with open_batch_setup(others={"other": other}) as hall:
+    async with open_batch_setup(others={"other": other}) as setup:
         jobs = [job(f"{name}{n}", provider=name) for n in range(3) for name in ("other", "actor")]
-        batch = run_batch(hall.manager, jobs, concurrency=1)
+        batch = run_batch(setup.manager, jobs, concurrency=1)
         found = await results_of(batch)
         assert found == {
             "other0": "failed",
@@ -192,9 +193,9 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
 
 
 async def test_after_so_many_failures_nothing_more_is_started(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs = [job(f"bad{n}", Fail()) for n in range(5)]
-        batch = run_batch(hall.manager, jobs, concurrency=1, max_failures=2)
+        batch = run_batch(setup.manager, jobs, concurrency=1, max_failures=2)
         assert len(await results_of(batch)) == 2
         assert batch.summary().stopped == "2 jobs have failed"
 
@@ -205,8 +206,8 @@ async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" else (Hang(),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], retries=9)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], retries=9)
         async with batch as results:
             await trio.sleep(0.5)
             assert batch.progress().retrying == 1
@@ -234,9 +235,9 @@ async def test_settings_without_sense_are_refused(
 
 
 async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(TypeError, match="'retrys'; did you mean 'retries'"):
-            run_batch(hall.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
+            run_batch(setup.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -254,9 +255,9 @@ async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> No
 async def test_so_many_jobs_of_a_provider_are_on(
     autojump_clock: object, how: BatchOptions, at_once: int
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs = [job(f"j{n}", Wait(seconds=10)) for n in range(20)]
-        async with run_batch(hall.manager, jobs, **how) as batch:
+        async with run_batch(setup.manager, jobs, **how) as batch:
             await trio.sleep(5)
             assert batch.progress().running == at_once
 
@@ -274,8 +275,8 @@ async def test_a_kind_that_is_named_is_not_started_over_after_tool_calls_unless_
 
 
 async def test_a_provider_that_is_left_alone_is_shown_to_be(autojump_clock: object) -> None:
-    async with open_batch_setup(scripts=failing(1, RateLimited())) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1)
+    async with open_batch_setup(scripts=failing(1, RateLimited())) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], concurrency=1)
         async with batch as results:
             await trio.sleep(60)
             progress = batch.progress()

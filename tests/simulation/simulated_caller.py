@@ -46,15 +46,15 @@ class SimulatedCaller:
     """One caller, which works with one session."""
 
     def __init__(
-        self, world: SimulatedWorld, shift: ManagerRunNote, manager: Manager, number: int
+        self, world: SimulatedWorld, lifetime: ManagerRunNote, manager: Manager, number: int
     ) -> None:
         self._world: Final = world
-        self._shift: Final = shift
+        self._lifetime: Final = lifetime
         self._manager: Final = manager
-        self.name: Final = f"{shift.number}-{number}"
-        self._dice: Final = SeededRandom(world.seed, "caller", self.name)
-        self._provider: Final = self._dice.choice([*STEADY, *STEADY, FRAIL])
-        self._budget = BUDGET if self._dice.once_in(4) else None
+        self.name: Final = f"{lifetime.number}-{number}"
+        self._rng: Final = SeededRandom(world.seed, "caller", self.name)
+        self._provider: Final = self._rng.choice([*STEADY, *STEADY, FRAIL])
+        self._budget = BUDGET if self._rng.once_in(4) else None
         self._numbers = 0
         self._session: SessionHandle | None = None
         self.doing = "nothing"
@@ -68,8 +68,8 @@ class SimulatedCaller:
 
     async def run(self) -> None:
         """Arrive at some time, perform some actions, and leave."""
-        dice = self._dice
-        await trio.sleep(dice.random() * SPAN)
+        rng = self._rng
+        await trio.sleep(rng.random() * SPAN)
         await self._choose_session()
         session = self._session
         if session is None:
@@ -81,9 +81,9 @@ class SimulatedCaller:
             (self._start_in_haste, 0.7),
             (self._close, 0.3),
         ]
-        for _ in range(dice.randrange(1, 4)):
-            await dice.one_of(acts)(session)
-            await trio.sleep(dice.moment(12))
+        for _ in range(rng.randrange(1, 4)):
+            await rng.one_of(acts)(session)
+            await trio.sleep(rng.moment(12))
         self.doing = "nothing"
 
     async def _choose_session(self) -> None:
@@ -91,15 +91,15 @@ class SimulatedCaller:
             self._session = await self._open()
 
     async def _open(self) -> SessionHandle:
-        dice, manager = self._dice, self._manager
-        approve = dice.one_of([(self._approve, 4.0), (None, 1.0)])
-        if dice.once_in(4) and self._world.record.sessions:
+        rng, manager = self._rng, self._manager
+        approve = rng.one_of([(self._approve, 4.0), (None, 1.0)])
+        if rng.once_in(4) and self._world.record.sessions:
             self._budget = None
-            id = dice.choice(list(self._world.record.sessions))
+            id = rng.choice(list(self._world.record.sessions))
             return await manager.session(id, approve=approve)
         opened = await manager.open_session(
             self._provider,
-            permission_mode=dice.choice(["default", "default", "full_auto"]),
+            permission_mode=rng.choice(["default", "default", "full_auto"]),
             approve=approve,
             budget=self._budget,
         )
@@ -128,10 +128,10 @@ class SimulatedCaller:
             self._world.add_violation(f"{self.name} {doing}: unexpected {error!r}")
 
     def _may_be(self, error: SessionmgrError) -> bool:
-        weather, now = self._shift.weather, trio.current_time()
+        faults, now = self._lifetime.faults, trio.current_time()
         match error:
             case ManagerClosing():
-                return now >= self._shift.closing_at
+                return now >= self._lifetime.closing_at
             case ProviderDown():
                 return error.provider == FRAIL
             case BudgetExhausted():
@@ -139,16 +139,16 @@ class SimulatedCaller:
             case NotPausable() | NotResumable() | SessionIsClosed():
                 return True
             case SessionBusy() | LeaseHeld():
-                return self._shift.number > 0
+                return self._lifetime.number > 0
             case StoreError():
-                return weather.had_bad(now - 70, now)
+                return faults.had_bad(now - 70, now)
             case _:
                 return False
 
     # --- actions -----------------------------------------------------------------------------
 
     def _note(self, run: RunHandle, prompt: str) -> RunNote:
-        note = RunNote(run.id, run.session_id, prompt, self._shift)
+        note = RunNote(run.id, run.session_id, prompt, self._lifetime)
         note.budget = self._budget is not None
         self._world.runs[run.id] = note
         return note
@@ -161,7 +161,7 @@ class SimulatedCaller:
 
     async def _submit_many(self, session: SessionHandle) -> None:
         started: list[tuple[RunHandle, RunNote]] = []
-        for _ in range(self._dice.randrange(2, 5)):
+        for _ in range(self._rng.randrange(2, 5)):
             name = self._new_name(session)
             with self._tolerant(f"submit {name}", name):
                 run = await session.submit(name)
@@ -174,7 +174,7 @@ class SimulatedCaller:
         """Start a run without waiting for the start."""
         name = self._new_name(session)
         self._world.hasty.add(name)
-        with trio.move_on_after(self._dice.moment(0.5)), self._tolerant(f"haste {name}"):
+        with trio.move_on_after(self._rng.moment(0.5)), self._tolerant(f"haste {name}"):
             run = await session.submit(name)
             self._note(run, name)
 
@@ -184,8 +184,8 @@ class SimulatedCaller:
 
     async def _use_block(self, session: SessionHandle) -> None:
         name = self._new_name(session)
-        how = self._dice.choice(["stay", "stay", "break", "raise", "cancel", "both"])
-        patience = self._dice.moment(10) if how in {"cancel", "both"} else float("inf")
+        how = self._rng.choice(["stay", "stay", "break", "raise", "cancel", "both"])
+        patience = self._rng.moment(10) if how in {"cancel", "both"} else float("inf")
         if patience < float("inf"):
             self._world.hasty.add(name)
         run: RunHandle | None = None
@@ -213,9 +213,9 @@ class SimulatedCaller:
         note.left = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._disturb_run, run, note)
-            left = self._dice.randrange(12)
+            left = self._rng.randrange(12)
             reader = trio.CancelScope()
-            self._shift.readers.append(reader)
+            self._lifetime.readers.append(reader)
             with self._tolerant(f"iterate {note.id}"), reader:
                 async for _ in run:
                     left -= 1
@@ -231,14 +231,14 @@ class SimulatedCaller:
                 raise CallerError  # as the clean-up code of a caller may
 
     def _check_left(self, run: RunHandle, note: RunNote) -> None:
-        now, shift = trio.current_time(), self._shift
-        if run.status not in TERMINAL and not shift.weather.had_bad(now - 80, now):
+        now, lifetime = trio.current_time(), self._lifetime
+        if run.status not in TERMINAL and not lifetime.faults.had_bad(now - 80, now):
             self._world.add_violation(f"the block of {note.id} is left, and it is {run.status}")
 
     async def _follow_run(self, run: RunHandle, note: RunNote) -> None:
         """Follow a run to its end, and control it meanwhile."""
         async with trio.open_nursery() as nursery:
-            for _ in range(self._dice.randrange(3)):
+            for _ in range(self._rng.randrange(3)):
                 nursery.start_soon(self._disturb_run, run, note)
             self.doing = f"wait for {note.id} ({note.prompt})"
             note.result = await run.result()
@@ -247,8 +247,8 @@ class SimulatedCaller:
     # --- control of a run --------------------------------------------------------------------
 
     async def _disturb_run(self, run: RunHandle, note: RunNote) -> None:
-        dice = self._dice
-        deed = dice.one_of(
+        rng = self._rng
+        deed = rng.one_of(
             [
                 (self._read, 4.0),
                 (self._append, 3.0),
@@ -258,9 +258,9 @@ class SimulatedCaller:
             ]
         )
         if deed != self._read:
-            if dice.once_in(3):
+            if rng.once_in(3):
                 await self._wait_for_the_end(run)
-            await trio.sleep(dice.moment(15))
+            await trio.sleep(rng.moment(15))
         with self._tolerant(f"{deed.__name__} {note.id}"):
             await deed(run, note)
 
@@ -271,8 +271,8 @@ class SimulatedCaller:
                 pass
 
     async def _read(self, run: RunHandle, note: RunNote) -> None:
-        dice = SeededRandom(self._world.seed, "reader", self.name, note.id)
-        await read_along(self._world, self._manager, self._shift, run, dice)
+        rng = SeededRandom(self._world.seed, "reader", self.name, note.id)
+        await read_along(self._world, self._manager, self._lifetime, run, rng)
 
     async def _append(self, run: RunHandle, note: RunNote) -> None:
         assert self._session is not None
@@ -285,14 +285,14 @@ class SimulatedCaller:
         if follow_up.state == "queued":
             world.follow_ups[name] = follow_up.run.id
             later = self._note(follow_up.run, name)
-            if self._dice.once_in(2):
+            if self._rng.once_in(2):
                 later.result = await follow_up.run.result()
         elif follow_up.state == "accepted" and world.plays.get(name) != ["append"]:
             world.add_violation(f"the follow-up {name} was accepted: {world.plays.get(name)}")
 
     async def _cancel(self, run: RunHandle, note: RunNote) -> None:
         world, now = self._world, trio.current_time()
-        match self._dice.randrange(10):
+        match self._rng.randrange(10):
             case 0:
                 world.all_cancels.append(now)
                 await self._manager.cancel_all(detail="all")
@@ -316,17 +316,17 @@ class SimulatedCaller:
     async def _pause(self, run: RunHandle, note: RunNote) -> None:
         note.paused = True
         assert self._session is not None
-        message = self._new_name(self._session) if self._dice.once_in(2) else None
+        message = self._new_name(self._session) if self._rng.once_in(2) else None
         snapshot = await run.pause(node="n", state={"a": 1}, message=message)
         if run.status != "paused":
             self._world.add_violation(f"{note.id} was paused, and is {run.status}")
-        await trio.sleep(self._dice.moment(20))
+        await trio.sleep(self._rng.moment(20))
         await self._resume(snapshot)
 
     async def _resume(self, snapshot: Snapshot) -> None:
         assert self._session is not None
         name = None if snapshot.message else self._new_name(self._session)
-        which = snapshot if self._dice.once_in(2) else snapshot.id
+        which = snapshot if self._rng.once_in(2) else snapshot.id
         run = await self._manager.submit_resume(which, name, approve=self._approve)
         note = self._note(run, name or snapshot.message or "")
         note.result = await run.result()
@@ -334,7 +334,7 @@ class SimulatedCaller:
     async def _request(self, run: RunHandle, note: RunNote) -> None:
         """Send a request as another process would: through the store."""
         world, store = self._world, self._world.store
-        kind = self._dice.choice(["cancel", "append", "pause", "approve", "nonsense"])
+        kind = self._rng.choice(["cancel", "append", "pause", "approve", "nonsense"])
         name = f"req-{self._new_name(self._session)}" if self._session else "req"
         body: dict[str, Json] = {"detail": "from elsewhere"}
         match kind:
@@ -346,10 +346,10 @@ class SimulatedCaller:
             case "pause":
                 world.pause_requests.add(note.session_id)
             case "approve":
-                body["allow"] = self._dice.once_in(2)
+                body["allow"] = self._rng.once_in(2)
             case _:
                 pass
-        target = self._dice.choice([note.id, note.session_id])
+        target = self._rng.choice([note.id, note.session_id])
         request_id = new_id(IdKind.BATCH, world.bits)
         await store.submit(
             Request(
@@ -368,9 +368,9 @@ class SimulatedCaller:
         world = self._world
         if request.approval_id not in world.record.questions:
             world.add_violation(f"asked {request.approval_id} before it was stored")
-        dice = SeededRandom(world.seed, "approve", request.approval_id)
-        await trio.sleep(dice.moment(6))
-        match dice.randrange(9):
+        rng = SeededRandom(world.seed, "approve", request.approval_id)
+        await trio.sleep(rng.moment(6))
+        match rng.randrange(9):
             case 0 | 1 | 2:
                 return Allow()
             case 3:

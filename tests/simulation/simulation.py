@@ -67,13 +67,13 @@ def simulate(seed: int, *, sessions: int = SESSIONS) -> SimulationReport:
 
 
 async def _simulate(options: SimulationOptions) -> SimulationReport:
-    dice = SeededRandom(options.seed, "world")
-    async with _open_store(dice) as store:
+    rng = SeededRandom(options.seed, "world")
+    async with _open_store(rng) as store:
         world = SimulatedWorld(options, store)
         with monitoring_log(world):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(raise_after_limit)
-                await _run_managers(world, dice)
+                await _run_managers(world, rng)
                 batch = BatchSimulation(world)
                 await batch.run()
                 nursery.cancel_scope.cancel()
@@ -95,24 +95,26 @@ async def _clean_up(world: SimulatedWorld) -> None:
     async with manager:
         await trio.lowlevel.checkpoint()
     left = await world.store.leases()
-    if left and not any(shift.weather.bad or shift.weather.struck for shift in world.shifts):
+    if left and not any(
+        lifetime.faults.periods or lifetime.faults.injected for lifetime in world.lifetimes
+    ):
         world.add_violation(f"leases are left: {left}")
 
 
-async def _run_managers(world: SimulatedWorld, dice: SeededRandom) -> None:
+async def _run_managers(world: SimulatedWorld, rng: SeededRandom) -> None:
     left = world.options.sessions
-    number = world.options.shifts or dice.randrange(1, 4)
+    number = world.options.lifetimes or rng.randrange(1, 4)
     async with trio.open_nursery() as nursery:
         for n in range(number):
             share = left // (number - n)
             left -= share
-            shift = ManagerRun(world, n, share, last=n == number - 1)
-            await nursery.start(shift.run)
+            lifetime = ManagerRun(world, n, share, last=n == number - 1)
+            await nursery.start(lifetime.run)
 
 
 @contextlib.asynccontextmanager
-async def _open_store(dice: SeededRandom) -> AsyncGenerator[Store, None]:
-    if not dice.once_in(ONE_IN):
+async def _open_store(rng: SeededRandom) -> AsyncGenerator[Store, None]:
+    if not rng.once_in(ONE_IN):
         yield MemoryStore()
         return
     with tempfile.TemporaryDirectory(prefix="simulation-") as directory:

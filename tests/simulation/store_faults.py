@@ -26,16 +26,16 @@ class InjectedFault(Exception):
 class StoreFaults:
     """Faults of the store as one manager sees it; another manager may see others."""
 
-    def __init__(self, dice: SeededRandom) -> None:
-        self._dice: Final = dice
+    def __init__(self, rng: SeededRandom) -> None:
+        self._rng: Final = rng
         self._kind: Kind | None = None
         self._changed: Final = RepeatedEvent()
         self._waiting: Final[set[trio.CancelScope]] = set()
         self._doomed: Final[dict[str, str]] = {}
         self._revived: trio.Event | None = None
-        self.bad: Final[list[tuple[float, float]]] = []
+        self.periods: Final[list[tuple[float, float]]] = []
         """The periods with faults."""
-        self.struck: Final[dict[str, list[float]]] = {}
+        self.injected: Final[dict[str, list[float]]] = {}
         """Sessions whose recorder received an unexpected exception, and when."""
 
     async def during(self, kind: Kind, seconds: float) -> None:
@@ -44,14 +44,14 @@ class StoreFaults:
             await trio.lowlevel.checkpoint()
             return
         began = trio.current_time()
-        self.bad.append((began, float("inf")))
+        self.periods.append((began, float("inf")))
         self._set(kind)
         try:
             await trio.sleep(seconds)
         finally:
             self._set(None)
-            self.bad.remove((began, float("inf")))
-            self.bad.append((began, trio.current_time()))
+            self.periods.remove((began, float("inf")))
+            self.periods.append((began, trio.current_time()))
 
     def _set(self, kind: Kind | None) -> None:
         self._kind = kind
@@ -68,7 +68,7 @@ class StoreFaults:
     def die(self) -> None:
         """Let no call return any more: the process that uses this store was killed or suspended."""
         self._revived = trio.Event()
-        self.bad.append((trio.current_time(), float("inf")))
+        self.periods.append((trio.current_time(), float("inf")))
         self._set(None)
 
     def revive(self) -> None:
@@ -90,7 +90,7 @@ class StoreFaults:
         by_recorder = "committer" in trio.lowlevel.current_task().name
         if by_recorder and self._doomed.get(session_id) == when:
             del self._doomed[session_id]
-            self.struck.setdefault(session_id, []).append(trio.current_time())
+            self.injected.setdefault(session_id, []).append(trio.current_time())
             return InjectedFault(f"an append of {session_id}")
         return None
 
@@ -107,7 +107,7 @@ class StoreFaults:
 
     async def _pass(self) -> None:
         if self._kind == "slow" and not self.dead:
-            await trio.sleep(self._dice.moment(5))
+            await trio.sleep(self._rng.moment(5))
         while self._kind == "frozen" and not self.dead:
             await self._changed.wait()
         if self._revived is not None:
@@ -115,7 +115,7 @@ class StoreFaults:
         if self._kind == "closed":
             await trio.lowlevel.checkpoint()
             raise StoreClosed("the simulated store")
-        if self._kind == "busy" and self._dice.once_in(2):
+        if self._kind == "busy" and self._rng.once_in(2):
             await trio.lowlevel.checkpoint()
             raise StoreBusy("the simulated store")
 
@@ -127,11 +127,11 @@ class StoreFaults:
         """
         if self._revived is not None:
             await self._revived.wait()
-        if self._kind == "deaf" and self._dice.once_in(2):
+        if self._kind == "deaf" and self._rng.once_in(2):
             await trio.lowlevel.checkpoint()
             raise StoreBusy("the simulated store", "the answer was lost")
         if self._kind == "slow":
-            await trio.sleep(self._dice.moment(2))
+            await trio.sleep(self._rng.moment(2))
 
     @contextmanager
     def breakable(self) -> Generator[None, None, None]:
@@ -151,8 +151,8 @@ class StoreFaults:
 
     def was_bad(self, since: float, until: float) -> float:
         """Return for how long there were faults between two times."""
-        return sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in self.bad)
+        return sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in self.periods)
 
     def had_bad(self, since: float, until: float) -> bool:
         """Return whether there was any fault between two times."""
-        return any(begin <= until and end >= since for begin, end in self.bad)
+        return any(begin <= until and end >= since for begin, end in self.periods)

@@ -91,16 +91,16 @@ def _run(world: SimulatedWorld, stored: StoredRun) -> Iterator[str]:
     end = msgspec.json.decode(noted.row.body, type=_End)
     rows = [each for each in world.record.sessions[stored.session_id] if each.row.run_id == name]
     first = msgspec.json.decode(rows[0].row.body, type=_Sent)
-    piece = world.workload(first.content)
-    why = EndReasons(world, stored, first.content, piece, noted)
+    workload = world.workload(first.content)
+    why = EndReasons(world, stored, first.content, workload, noted)
     if not why.explain(stored.status, end):
         yield (
-            f"{name} ({first.content}, {piece.kind}) is {stored.status} "
+            f"{name} ({first.content}, {workload.kind}) is {stored.status} "
             f"({end.reason}, {end.detail}, {end.failure}), and this end has no reason"
         )
-    yield from _result(world, stored, piece)
-    yield from _agreed(world, stored, piece)
-    yield from _in_time(world, stored, piece, noted)
+    yield from _result(world, stored, workload)
+    yield from _agreed(world, stored, workload)
+    yield from _in_time(world, stored, workload, noted)
 
 
 class EndReasons:
@@ -111,20 +111,20 @@ class EndReasons:
         world: SimulatedWorld,
         stored: StoredRun,
         prompt: str,
-        piece: Workload,
+        workload: Workload,
         noted: StoredEventNote,
     ) -> None:
         self._world = world
         self._stored = stored
-        self._piece = piece
+        self._workload = workload
         self._prompt = prompt
         self._note = world.runs.get(stored.run_id)
         self._end = noted.at
         self._begin = world.record.first[stored.run_id].at
-        self._shifts = [
-            shift
-            for shift in world.shifts
-            if shift.began <= self._end and shift.over_at >= self._begin
+        self._lifetimes = [
+            lifetime
+            for lifetime in world.lifetimes
+            if lifetime.began <= self._end and lifetime.over_at >= self._begin
         ]
 
     def explain(self, status: str, end: _End) -> bool:
@@ -134,7 +134,7 @@ class EndReasons:
             case "cancelled", "user", _:
                 return self._was_cancelled()
             case "cancelled", "shutdown", _:
-                return any(shift.closing_at <= self._end for shift in self._shifts)
+                return any(lifetime.closing_at <= self._end for lifetime in self._lifetimes)
             case "paused", _, _:
                 paused = self._note is not None and self._note.paused
                 return paused or self._stored.session_id in self._world.pause_requests
@@ -143,11 +143,11 @@ class EndReasons:
             case "failed", _, "store_failed":
                 return self._bad_weather(CLOCKS.of("store"))
             case "failed", _, "adapter_crashed":
-                return self._piece.crashes or self._stored.provider == FRAIL
+                return self._workload.crashes or self._stored.provider == FRAIL
             case "failed", _, "budget_exceeded":
-                return _spends(self._piece) or self._session_has_spent()
+                return _spends(self._workload) or self._session_has_spent()
             case _:
-                return status in self._piece.ends
+                return status in self._workload.ends
 
     def _session_has_spent(self) -> bool:
         """Return whether other runs of the session may have used up its budget."""
@@ -166,32 +166,32 @@ class EndReasons:
         if any(at <= self._end for at in world.session_cancels.get(self._stored.session_id, [])):
             return True
         if note is None:  # the start was not awaited
-            return any(shift.closing_at <= self._end for shift in self._shifts) or (
+            return any(lifetime.closing_at <= self._end for lifetime in self._lifetimes) or (
                 self._bad_weather(0)
             )
         return note.left or any(at <= self._end for at in note.cancels)
 
     def _manager_crashed(self) -> bool:
         session = self._stored.session_id
-        for shift in self._shifts:
-            struck = shift.weather.struck.get(session, [])
-            if any(at <= self._end for at in struck) or shift.killed_at <= self._end:
+        for lifetime in self._lifetimes:
+            injected = lifetime.faults.injected.get(session, [])
+            if any(at <= self._end for at in injected) or lifetime.killed_at <= self._end:
                 return True
         return self._bad_weather(CLOCKS.of("store"))
 
     def _bad_weather(self, seconds: float) -> bool:
         return any(
-            shift.weather.was_bad(self._begin - 60, self._end) >= seconds > 0
-            or (not seconds and shift.weather.was_bad(self._begin - 60, self._end) > 0)
-            for shift in self._shifts
+            lifetime.faults.was_bad(self._begin - 60, self._end) >= seconds > 0
+            or (not seconds and lifetime.faults.was_bad(self._begin - 60, self._end) > 0)
+            for lifetime in self._lifetimes
         )
 
 
-def _spends(piece: Workload) -> bool:
-    return piece.kind == "costly" or piece.tokens > 0
+def _spends(workload: Workload) -> bool:
+    return workload.kind == "costly" or workload.tokens > 0
 
 
-def _result(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterator[str]:
+def _result(world: SimulatedWorld, stored: StoredRun, workload: Workload) -> Iterator[str]:
     record = decode_run(stored.body)
     note = world.runs.get(stored.run_id)
     told = None if note is None else note.result
@@ -199,13 +199,13 @@ def _result(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterat
         yield f"the result of {stored.run_id} has the status {told.status}"
     elif told is not None and not _was_never_stored(world, told) and _facts(told) != _facts(record):
         yield f"the result of {stored.run_id} was {told}, and stored is {record}"
-    if stored.status == "completed" and piece.says is not None:
+    if stored.status == "completed" and workload.says is not None:
         tokens = record.usage.input + record.usage.output
-        if record.text != piece.says or tokens != piece.tokens:
-            yield f"{stored.run_id} says {record.text!r} and used {tokens}: {piece}"
+        if record.text != workload.says or tokens != workload.tokens:
+            yield f"{stored.run_id} says {record.text!r} and used {tokens}: {workload}"
 
 
-def _agreed(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterator[str]:
+def _agreed(world: SimulatedWorld, stored: StoredRun, workload: Workload) -> Iterator[str]:
     """Check that callers received what was promised."""
     note = world.runs.get(stored.run_id)
     if note is None:
@@ -217,10 +217,10 @@ def _agreed(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterat
     }
     # If the store was slow, the end may have come together with the usage.
     begun = world.record.first[stored.run_id].at
-    held_up = any(shift.weather.was_bad(begun, float("inf")) for shift in world.shifts)
+    held_up = any(lifetime.faults.was_bad(begun, float("inf")) for lifetime in world.lifetimes)
     if note.cancels and stored.status != "cancelled" and not lost:
         yield f"{note.id} was cancelled, the cancel was accepted, and it is {stored.status}"
-    if note.budget and piece.kind == "costly" and stored.status == "completed" and not held_up:
+    if note.budget and workload.kind == "costly" and stored.status == "completed" and not held_up:
         yield f"{note.id} went beyond its budget, and is {stored.status}"
 
 
@@ -232,12 +232,12 @@ def _was_never_stored(world: SimulatedWorld, told: RunResult) -> bool:
     """Return whether a result could not be stored: the run has another end in the store."""
     if told.failure is not None and told.failure.kind is FailureKind.STORE_FAILED:
         return True
-    shift = world.runs[told.id].shift
-    return shift.weather.had_bad(shift.closing_at, shift.over_at)
+    lifetime = world.runs[told.id].lifetime
+    return lifetime.faults.had_bad(lifetime.closing_at, lifetime.over_at)
 
 
 def _in_time(
-    world: SimulatedWorld, stored: StoredRun, piece: Workload, noted: StoredEventNote
+    world: SimulatedWorld, stored: StoredRun, workload: Workload, noted: StoredEventNote
 ) -> Iterator[str]:
     """L6: each cancelled run ended within its grace, store faults aside."""
     note = world.runs.get(stored.run_id)
@@ -245,14 +245,14 @@ def _in_time(
         return
     at = note.cancels[0]
     over = world.overs.get(note.id, at)
-    grace = CLOCKS.of("close") + piece.deaf_for + SLACK
+    grace = CLOCKS.of("close") + workload.deaf_for + SLACK
     if over - at > grace and note.prompt in world.plays:
-        yield f"{note.id} ({piece.kind}) was cancelled at {at}, and its work continued until {over}"
-    bad = sum(shift.weather.was_bad(at - 10, noted.at) for shift in world.shifts)
-    if bad or note.shift.killed_at < noted.at:
+        yield f"{note.id} ({workload.kind}) was cancelled at {at}, but worked until {over}"
+    faulty = sum(lifetime.faults.was_bad(at - 10, noted.at) for lifetime in world.lifetimes)
+    if faulty or note.lifetime.killed_at < noted.at:
         return
     if noted.at - at > CLOCKS.of("close") + SLACK:
-        yield f"{stored.run_id} ({piece.kind}) was cancelled at {at}, and ended at {noted.at}"
+        yield f"{stored.run_id} ({workload.kind}) was cancelled at {at}, and ended at {noted.at}"
 
 
 # --- messages and approvals -------------------------------------------------------------------
@@ -265,12 +265,12 @@ def _plays(world: SimulatedWorld) -> Iterator[str]:
 
 
 def _follow_ups(world: SimulatedWorld) -> Iterator[str]:
-    for content, fate in world.follow_ups.items():
+    for content, outcome in world.follow_ups.items():
         plays = world.plays.get(content, [])
-        if fate == "accepted" and plays != ["append"]:
+        if outcome == "accepted" and plays != ["append"]:
             yield f"the follow-up {content} was accepted, and reached {plays or 'no provider'}"
-        if fate not in {"accepted", "unknown", "lost"} and "append" in plays:
-            yield f"the follow-up {content} was queued as {fate}, and also taken into the turn"
+        if outcome not in {"accepted", "unknown", "lost"} and "append" in plays:
+            yield f"the follow-up {content} was queued as {outcome}, and also taken into the turn"
 
 
 def _approvals(world: SimulatedWorld) -> Iterator[str]:

@@ -32,18 +32,18 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     sessions: int = SESSIONS
-    shifts: int | None = None
+    lifetimes: int | None = None
     """Number of managers, one after the other."""
 
 
 class RunNote:
     """Observations of one run by its caller."""
 
-    def __init__(self, run_id: str, session_id: str, prompt: str, shift: ManagerRunNote) -> None:
+    def __init__(self, run_id: str, session_id: str, prompt: str, lifetime: ManagerRunNote) -> None:
         self.id: Final = run_id
         self.session_id: Final = session_id
         self.prompt: Final = prompt
-        self.shift: Final = shift
+        self.lifetime: Final = lifetime
         self.cancels: Final[list[float]] = []
         """Times of the cancels that were accepted as the reason for the end."""
         self.left = False
@@ -56,9 +56,9 @@ class RunNote:
 class ManagerRunNote:
     """Observations of one manager's lifetime."""
 
-    def __init__(self, number: int, weather: StoreFaults) -> None:
+    def __init__(self, number: int, faults: StoreFaults) -> None:
         self.number: Final = number
-        self.weather: Final = weather
+        self.faults: Final = faults
         self.began: Final = trio.current_time()
         self.closing_at = float("inf")
         self.killed_at = float("inf")
@@ -77,7 +77,7 @@ class SimulatedWorld:
         self.record: Final = StoreRecord()
         self.complaints: Final[list[str]] = []
         self.runs: Final[dict[str, RunNote]] = {}
-        self.shifts: Final[list[ManagerRunNote]] = []
+        self.lifetimes: Final[list[ManagerRunNote]] = []
         self.session_cancels: Final[dict[str, list[float]]] = {}
         self.pause_requests: Final[set[str]] = set()
         """Sessions with a run that another process has asked to pause."""

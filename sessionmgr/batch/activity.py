@@ -56,7 +56,12 @@ class ActivityTracker:
         self._questions: Final[set[str]] = set()
 
     def update(self, events: Iterable[AnyEvent], now: float) -> None:
-        """Update the activity from new events."""
+        """Update the activity from new events.
+
+        Args:
+            events: The events, in order.
+            now: The current time of the trio clock.
+        """
         for event in events:
             self._phase = _PHASES.get(type(event), self._phase)
             match event:
@@ -77,7 +82,12 @@ class ActivityTracker:
         self.set_text(self._current_text(), now)
 
     def set_text(self, text: str, now: float) -> None:
-        """Set the text, and the time of the change if it differs."""
+        """Set the text, and the time of the change if it differs.
+
+        Args:
+            text: The activity in a few words.
+            now: The current time of the trio clock.
+        """
         if text != self.text:
             self.text, self.since = text, now
 

@@ -67,7 +67,11 @@ class JobSource:
         self._jobs: Final = jobs
 
     def location(self, line: int) -> str:
-        """Return the name of a job's location, for messages."""
+        """Return the name of a job's location, for messages.
+
+        Args:
+            line: The line of the file, or the number of the job if a program passes the jobs.
+        """
         if isinstance(self._jobs, str | Path):
             return f"{self._jobs}:{line}"
         return f"job {line}"

@@ -82,7 +82,12 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.decision == "allow"
 
     def matches(self, asked: ApprovalRequest, requested: RequestedCommand | None) -> bool:
-        """Return whether the rule matches a request, or one command of it."""
+        """Return whether the rule matches a request, or one command of it.
+
+        Args:
+            asked: The request.
+            requested: The command; None if the request contains no command.
+        """
         return (
             (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
             and self._matches_directory(asked)

@@ -38,7 +38,7 @@ IMAGE = Emit(
 )
 
 
-async def test_stderr_images_and_what_runs_on_are_kept(
+async def test_stderr_images_and_running_processes_are_stored(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -182,13 +182,13 @@ def test_long_ids_have_names_of_their_own() -> None:
         ("Long", "x" * 200, f"Long: {'x' * 79}…"),
     ],
 )
-def test_a_tool_is_told_with_the_most_telling_of_its_input(
+def test_a_tool_is_shown_with_the_most_informative_part_of_its_input(
     name: str, tool_input: Json, expected: str
 ) -> None:
     assert tool_label(name, tool_input) == expected
 
 
-def test_what_a_job_does_follows_from_its_events() -> None:
+def test_the_activity_of_a_job_follows_from_its_events() -> None:
     doing = ActivityTracker(0.0)
     told = [(doing.text, doing.since)]
     events: list[AnyEvent] = [

@@ -61,7 +61,7 @@ async def test_a_failed_job_is_a_result_and_no_exception(autojump_clock: object)
         assert (result.failure.kind, result.failure.message) == (FailureKind.PROVIDER_ERROR, "no")
 
 
-async def test_leaving_early_cancels_what_is_not_done(autojump_clock: object) -> None:
+async def test_leaving_early_cancels_unfinished_jobs(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("quick", Say(text="hi")), *(job(f"endless {n}", Hang()) for n in range(3))]
         async with run_batch(setup.manager, jobs, concurrency=2) as results:
@@ -73,7 +73,7 @@ async def test_leaving_early_cancels_what_is_not_done(autojump_clock: object) ->
         assert not setup.manager.status().running
 
 
-async def test_a_stopped_batch_tells_of_what_was_on(autojump_clock: object) -> None:
+async def test_a_stopped_batch_reports_its_running_jobs(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("a", Hang()), job("b", Hang()), job("c", Hang())]
         async with run_batch(setup.manager, jobs, concurrency=2) as results:
@@ -121,7 +121,7 @@ async def test_no_jobs_are_done_at_once(autojump_clock: object) -> None:
         assert await results_of(run_batch(setup.manager, [])) == {}
 
 
-async def test_progress_says_what_is_on(autojump_clock: object) -> None:
+async def test_progress_lists_running_jobs(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         steps = (Use(input=3, output=4, usd=0.5), Wait(seconds=10))
         jobs = [job("a", *steps), job("b", *steps), job("c", *steps)]

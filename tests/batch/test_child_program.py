@@ -53,7 +53,7 @@ async def open_pipes() -> AsyncGenerator[ChildPipes, None]:
         yield ChildPipes(ParentPipes(orders, told), listener)
 
 
-async def test_a_question_that_is_given_up_halfway_does_not_spoil_the_next_line() -> None:
+async def test_a_question_cancelled_halfway_does_not_corrupt_the_next_line() -> None:
     async with open_pipes() as pipes, trio.open_nursery() as nursery:
         given_up_all = trio.Event()
 
@@ -73,7 +73,7 @@ async def test_a_question_that_is_given_up_halfway_does_not_spoil_the_next_line(
         assert await pipes.heard() == [LONG, AliveMessage()]
 
 
-async def test_what_an_attempt_is_at_is_told_once_for_each_change(
+async def test_the_activity_of_an_attempt_is_sent_once_for_each_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_program, "REPORT_EVERY", 0.01)

@@ -91,7 +91,7 @@ async def test_a_cost_is_partial_where_an_attempt_did_not_report_one(
     assert told["cost"] == {"usd": 0.5, "provenance": "partial"}
 
 
-async def test_the_progress_says_that_the_cost_is_partial(autojump_clock: object) -> None:
+async def test_the_progress_marks_a_partial_cost(autojump_clock: object) -> None:
     plays: dict[str, Attempts] = {
         "known": [(Use(usd=0.5), Say(text="well"))],
         "unknown": [(Use(output=7), Say(text="well"))],
@@ -124,7 +124,7 @@ async def test_a_job_that_never_started_leaves_a_known_cost_known(
 # --- the budget of a job -------------------------------------------------------------------------
 
 
-async def test_a_retry_gets_what_is_left_of_the_budget(autojump_clock: object) -> None:
+async def test_a_retry_gets_the_remaining_budget(autojump_clock: object) -> None:
     plays: dict[str, Attempts] = {"a": [(Use(usd=0.75), OVERLOADED), (Use(usd=0.5), Hang())]}
     results, _ = await outcome(plays, budget_usd=1.0)
     result = results["a"]

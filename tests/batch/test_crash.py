@@ -65,7 +65,7 @@ async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
         assert setup.manager.status().running == 0
 
 
-async def test_what_a_body_raises_while_its_batch_crashes_leaves_beside_the_crash(
+async def test_an_error_of_the_body_leaves_beside_the_crash_of_its_batch(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     def stumble() -> None:
@@ -100,7 +100,7 @@ async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_r
     assert again == dict.fromkeys("cd", "completed")
 
 
-async def test_who_waits_for_the_end_of_a_batch_that_crashes_is_told(
+async def test_a_task_that_waits_for_the_end_gets_the_crash_of_its_batch(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -121,7 +121,7 @@ class Reluctant(InProcessHost):
         await super().submit(work)
 
 
-async def test_what_no_host_has_heard_of_waits_for_the_next_time(
+async def test_an_unsubmitted_job_waits_for_the_next_run(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     jobs = [job(name, Wait(seconds=30)) for name in "abc"]
@@ -135,13 +135,15 @@ async def test_what_no_host_has_heard_of_waits_for_the_next_time(
     assert again == dict.fromkeys("abc", "completed")
 
 
-def test_results_that_cannot_be_written_are_told_by_their_file(tmp_path: Path) -> None:
+def test_the_error_of_unwritable_results_names_their_file(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl.part").mkdir()
     with pytest.raises(ResultsUnwritable, match=r"cannot write .*results\.jsonl: Is a dir"):
         ResultsFile(tmp_path / "results.jsonl", tuple)
 
 
-async def test_a_ledger_that_is_damaged_says_which(autojump_clock: object, tmp_path: Path) -> None:
+async def test_the_error_of_a_damaged_ledger_names_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
     async with open_batch_setup() as setup:
         (tmp_path / "ledger.db").write_bytes(b"SQLite format 3\0" + bytes(100))
         with pytest.raises(LedgerUnusable, match=r"ledger\.db"):

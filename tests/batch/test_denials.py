@@ -16,7 +16,7 @@ TOUCH = (Ask(tool="Bash", input={"command": "touch q1.txt"}), Say(text="done"))
 NO_RULES = "no approval rules (--approve FILE): every request of an agent will be denied"
 
 
-async def test_a_denied_job_is_in_the_summary_with_what_was_denied(
+async def test_a_denied_job_is_in_the_summary_with_its_denials(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -38,7 +38,7 @@ async def test_a_denied_job_is_in_the_summary_with_what_was_denied(
     assert told["denials"][0]["summary"] == "touch q1.txt"
 
 
-async def test_with_fail_a_denied_job_has_failed_and_a_rerun_goes_on_with_it(
+async def test_with_fail_a_denied_job_has_failed_and_a_rerun_continues_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -65,7 +65,7 @@ async def test_with_fail_a_denied_job_has_failed_and_a_rerun_goes_on_with_it(
         assert again.summary().denied_jobs == 0
 
 
-async def test_a_job_that_completed_without_what_it_was_denied_is_resumed_with_fail(
+async def test_a_job_that_completed_despite_a_denial_is_resumed_with_fail(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async def allow(asked: ApprovalRequest) -> Allow:
@@ -91,7 +91,7 @@ async def test_a_job_that_completed_without_what_it_was_denied_is_resumed_with_f
         assert await collect(last) == []
 
 
-async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) -> None:
+async def test_a_denial_by_the_mode_does_not_count(autojump_clock: object) -> None:
     edit = Ask(tool="Edit", input={"file_path": "a"}, effect="edit", paths=("a",))
     async with open_batch_setup() as setup:
         plan = job("a", edit, Say(text="planned"), permission_mode="plan")
@@ -105,7 +105,7 @@ async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) 
 @pytest.mark.parametrize(
     ("mode", "warned"), [("default", True), ("accept_edits", True), ("full_auto", False)]
 )
-async def test_a_batch_that_nothing_answers_says_so_at_its_start(
+async def test_a_batch_without_an_approver_warns_at_its_start(
     mode: str, warned: bool, autojump_clock: object
 ) -> None:
     async with open_batch_setup() as setup:
@@ -138,7 +138,7 @@ async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
             run_batch(setup.manager, [], on_denied="ignore")  # type: ignore[arg-type]
 
 
-async def test_a_later_run_of_the_batch_tells_what_was_denied_before(
+async def test_a_later_run_of_the_batch_reports_former_denials(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:

@@ -131,7 +131,7 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
     assert asked(actor) == 2  # no attempt was interrupted or repeated
 
 
-async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path) -> None:
+async def test_a_stop_ends_running_jobs_although_the_ledger_is_locked(tmp_path: Path) -> None:
     actor, gates = scripted("actor"), Gates()
     async with open_manager(adapters={"actor": actor}) as manager:
         jobs = [gated("short"), *jobs_of(Hang(), number=3)]
@@ -146,7 +146,7 @@ async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path
         assert summary.statuses == {"completed": 1, "cancelled": 3}
 
 
-async def test_leaving_the_block_ends_what_is_on_though_the_ledger_is_locked(
+async def test_leaving_the_block_ends_running_jobs_although_the_ledger_is_locked(
     tmp_path: Path,
 ) -> None:
     actor, gates = scripted("actor"), Gates()
@@ -193,7 +193,7 @@ async def test_a_ledger_that_is_locked_at_first_is_left_at_once(tmp_path: Path) 
         assert await results_of(run_batch(manager, [job("a")], out=tmp_path)) == {}
 
 
-async def test_a_disk_that_hangs_is_given_up_after_a_bound(
+async def test_the_wait_for_a_hanging_disk_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(file_executor, "BOUND", 0.3)
@@ -212,7 +212,7 @@ async def test_a_disk_that_hangs_is_given_up_after_a_bound(
         answered.set()
 
 
-async def test_what_hangs_is_waited_for_as_long_as_that_is_extended(
+async def test_the_wait_for_hanging_work_can_be_extended(
     real_clock: MockClock,
 ) -> None:
     thread, answered = FileExecutor("out/ledger.db"), threading.Event()
@@ -269,7 +269,7 @@ async def read_on(batch: Batch, ledger: Path, gates: Gates, give_up: Callable[[]
             pytest.fail("it was over as if all were well")
 
 
-async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
+async def test_a_reader_gets_only_the_error_of_an_abandoned_ledger(
     real_clock: MockClock, tmp_path: Path
 ) -> None:
     gates = Gates()

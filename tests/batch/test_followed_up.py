@@ -30,7 +30,7 @@ async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
         assert ended.result.id == attempt.id
 
 
-async def test_a_job_that_is_over_is_followed_up_elsewhere_while_its_batch_goes_on(
+async def test_an_ended_job_is_followed_up_while_its_batch_continues(
     tmp_path: Path,
 ) -> None:
     store, adapters = tmp_path / "runs.db", {"actor": scripted("actor")}

@@ -33,7 +33,7 @@ class Stumbling(MemoryStore):
         return await super().runs(statuses=statuses, provider=provider, limit=limit, cursor=cursor)
 
 
-async def test_an_exception_that_nobody_expects_fails_its_attempt_alone(
+async def test_an_unexpected_exception_fails_its_attempt_alone(
     autojump_clock: object,
 ) -> None:
     async with open_batch_setup(store=Stumbling(), lawful=False) as setup:
@@ -59,7 +59,7 @@ class Crashing(InProcessHost):
             raise ZeroDivisionError("as planned")
 
 
-async def test_nobody_waits_for_the_reports_of_a_dead_host(autojump_clock: object) -> None:
+async def test_a_batch_does_not_wait_for_the_reports_of_a_dead_host(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         host = Crashing(setup.manager)
         with pytest.raises(BatchDown, match="as planned"):

@@ -23,7 +23,7 @@ def statuses(out: Path) -> dict[str, str]:
     return {each["job"]: each["status"] for each in found}
 
 
-async def test_a_raised_limit_runs_what_it_has_ended_and_leaves_the_rest(
+async def test_a_raised_limit_reruns_the_jobs_that_it_ended_and_no_others(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -39,7 +39,7 @@ async def test_a_raised_limit_runs_what_it_has_ended_and_leaves_the_rest(
 SLOW = job("-", Wait(seconds=5), Say(text="done")).prompt
 
 
-async def test_a_raised_limit_holds_for_what_goes_on(
+async def test_a_raised_limit_applies_to_continued_jobs(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -57,7 +57,7 @@ async def test_a_raised_limit_holds_for_what_goes_on(
     [job("a", metadata={"k": 1}), job("a", permission_mode=PermissionMode.FULL_AUTO)],
     ids=["metadata", "permission_mode"],
 )
-async def test_what_is_not_its_work_may_change_of_a_job_that_is_done(
+async def test_limits_and_labels_of_a_completed_job_may_change(
     autojump_clock: object, tmp_path: Path, changed: Job
 ) -> None:
     async with open_batch_setup() as setup:
@@ -102,7 +102,7 @@ async def test_a_change_of_a_job_that_is_not_selected_stops_nothing(
     assert statuses(tmp_path) == {"a": "completed", "b": "completed"}
 
 
-async def test_force_touches_only_what_is_selected(autojump_clock: object, tmp_path: Path) -> None:
+async def test_force_affects_only_selected_jobs(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
         await collect(run_batch(setup.manager, [job(id) for id in "abc"], out=tmp_path))
         now = [job(id, prompt=f"new {id}") for id in "abc"]
@@ -113,7 +113,7 @@ async def test_force_touches_only_what_is_selected(autojump_clock: object, tmp_p
     assert statuses(tmp_path) == dict.fromkeys("abc", "completed")
 
 
-async def test_what_force_has_not_come_to_is_as_it_was(
+async def test_a_job_that_force_has_not_reached_is_unchanged(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -136,7 +136,7 @@ async def test_what_force_has_not_come_to_is_as_it_was(
         assert "new b" not in setup.prompts()
 
 
-async def test_a_result_stands_until_the_next_one_is_there(
+async def test_a_result_stays_until_the_next_one_exists(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -151,7 +151,7 @@ async def test_a_result_stands_until_the_next_one_is_there(
                 assert statuses(tmp_path) == {"a": "completed"}
 
 
-async def test_a_directory_of_an_older_version_goes_on_working(
+async def test_a_directory_of_an_older_version_still_works(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -166,7 +166,7 @@ async def test_a_directory_of_an_older_version_goes_on_working(
         assert await results_of(run_batch(setup.manager, jobs, out=tmp_path)) == {"b": "completed"}
 
 
-async def test_what_force_has_begun_goes_on_after_a_kill_without_it(
+async def test_work_started_by_force_continues_after_a_kill_without_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     out, disk = tmp_path / "out", tmp_path / "disk"
@@ -197,7 +197,7 @@ async def test_other_work_has_the_whole_budget_of_its_job(
         assert "$1.5000 of budget_usd 1 was used by 2 attempts" in result.failure.message
 
 
-async def test_a_budget_that_is_used_up_loses_nothing_of_what_a_job_came_to(
+async def test_an_exhausted_budget_keeps_the_result_of_a_job(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:

@@ -90,7 +90,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "what"), WRONG, ids=range(len(WRONG)))
-async def test_a_wrong_line_is_told_by_file_line_and_field(
+async def test_the_error_of_a_wrong_line_names_file_line_and_field(
     autojump_clock: object, tmp_path: Path, text: str, what: str
 ) -> None:
     path = tmp_path / "jobs.jsonl"
@@ -104,7 +104,7 @@ async def test_a_wrong_line_is_told_by_file_line_and_field(
         assert not setup.actor.diary
 
 
-async def test_no_utf8_is_told(autojump_clock: object, tmp_path: Path) -> None:
+async def test_invalid_utf8_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_bytes(b'{"id": "\xff"}\n')
     (tmp_path / "prompt").write_bytes(b"\xff")
@@ -116,7 +116,7 @@ async def test_no_utf8_is_told(autojump_clock: object, tmp_path: Path) -> None:
             await collect(run_batch(setup.manager, [wrong]))
 
 
-async def test_a_file_that_is_not_there_is_told(autojump_clock: object, tmp_path: Path) -> None:
+async def test_a_missing_file_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid, match=r"none\.jsonl: No such file or directory"):
             await collect(run_batch(setup.manager, tmp_path / "none.jsonl"))
@@ -131,7 +131,7 @@ async def test_a_doubled_id_names_both_lines(autojump_clock: object, tmp_path: P
     assert refused.value.problems == (f"{path}:2: id: 'a' is already used at {path}:1",)
 
 
-async def test_a_doubled_id_is_told_though_something_else_is_wrong_with_both(
+async def test_a_duplicate_id_is_reported_beside_other_mistakes_of_both_jobs(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.jsonl"
@@ -178,7 +178,7 @@ async def test_jobs_that_share_a_directory_are_warned_about(
         assert one_by_one.warnings == (NO_RULES,)
 
 
-async def test_words_without_an_effect_are_warned_about(autojump_clock: object) -> None:
+async def test_arguments_without_an_effect_are_warned_about(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("login"), job("parser")]
         batch = run_batch(setup.manager, jobs, concurrency=1, only=["log*", "lgo*"], skip=["x"])
@@ -202,7 +202,7 @@ async def test_many_shared_directories_make_few_warnings(
         assert batch.warnings[3:] == ("2 other directories are shared, too", NO_RULES)
 
 
-async def test_what_comes_on_a_stream_is_spooled(autojump_clock: object, tmp_path: Path) -> None:
+async def test_jobs_from_a_stream_are_spooled(autojump_clock: object, tmp_path: Path) -> None:
     send, receive = trio.testing.memory_stream_pair()
     await send.send_all(line().encode() + b"\n")
     await send.aclose()
@@ -228,7 +228,7 @@ async def test_a_ledger_that_is_none_is_left_alone(
     assert not content or ledger.read_bytes() == content
 
 
-async def test_a_place_that_cannot_be_is_told(autojump_clock: object, tmp_path: Path) -> None:
+async def test_an_impossible_directory_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with open_batch_setup() as setup:
         with pytest.raises(LedgerUnusable, match="not a directory; choose another one"):

@@ -71,7 +71,7 @@ async def again(setup: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> Jo
     return result
 
 
-async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
+async def test_a_job_interrupted_in_a_tool_call_is_resumed_with_a_message(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(scripts=then(CUT)) as setup:
@@ -85,7 +85,7 @@ async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
         assert NOTICE in second
 
 
-async def test_what_was_cut_in_a_tool_is_started_over_if_that_is_decided(
+async def test_a_job_interrupted_in_a_tool_call_starts_over_by_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(scripts=then(CUT)) as setup:
@@ -134,7 +134,7 @@ ENDS: dict[str, tuple[Step, ...]] = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_with_it(
+async def test_after_a_tool_call_the_next_attempt_resumes_whatever_the_end(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
     async with open_batch_setup(scripts=then(ENDS[name])) as setup:
@@ -192,7 +192,7 @@ async def test_a_session_that_is_gone_costs_nothing_where_nothing_was_done(
         assert setup.prompts() == ["a", "continue", "a"]
 
 
-async def test_a_session_that_fails_alike_twice_after_it_was_resumed_is_given_up(
+async def test_a_session_that_fails_twice_alike_after_a_resume_is_not_resumed(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     bad = (Fail(retryable=True, resumable=True),)
@@ -308,7 +308,7 @@ async def test_a_killed_job_in_whose_session_another_run_has_failed_is_not_start
         assert setup.prompts() == ["a", "by hand"]
 
 
-async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
+async def test_a_killed_job_that_waits_to_be_resumed_stays_undecided_with_ask(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(scripts=then(CUT)) as setup:
@@ -324,7 +324,7 @@ async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_me
         assert (await again(setup, out)).text == "well"
 
 
-async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_that_attempt(
+async def test_a_killed_job_that_waits_for_a_limit_does_not_return_to_its_earlier_result(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     """Its earlier result still stands, without a tool call; the attempt after it has made one."""
@@ -356,7 +356,7 @@ async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
         assert len(await setup.manager.sessions()) == 1
 
 
-async def test_a_job_whose_agent_has_answered_is_told_to_continue(
+async def test_a_job_whose_agent_has_answered_gets_the_message_to_continue(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as setup:

@@ -25,7 +25,7 @@ async def test_a_job_is_read_as_its_batch_has_recorded_it(
 
 
 @pytest.mark.parametrize("has_directory", [True, False])
-async def test_a_session_says_of_which_batch_it_is_and_where_that_has_its_results(
+async def test_a_session_names_its_batch_and_the_directory_of_the_results(
     autojump_clock: object, tmp_path: Path, has_directory: bool
 ) -> None:
     async with open_batch_setup() as setup:

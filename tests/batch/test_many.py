@@ -18,7 +18,7 @@ def jobs(number: int) -> Iterator[Job]:
         yield Job(id=f"job-{n}", provider="actor", prompt="hi")
 
 
-async def test_what_is_done_takes_no_memory(tmp_path: Path) -> None:
+async def test_ended_jobs_take_no_memory(tmp_path: Path) -> None:
     actor = scripted("actor")
     async with open_manager(store=tmp_path / "store.db", adapters={"actor": actor}) as manager:
 
@@ -81,7 +81,7 @@ async def test_others_have_their_turn_while_jobs_are_read(tmp_path: Path) -> Non
     assert seen == sorted(seen)
 
 
-async def test_so_many_problems_are_told_and_the_others_counted(tmp_path: Path) -> None:
+async def test_some_problems_are_listed_and_the_others_counted(tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(
         "".join(f'{{"id": "{number}", "model": {number}}}\n' for number in range(1_000))

@@ -115,7 +115,7 @@ async def test_a_selection_that_names_no_job_is_refused(
         assert setup.prompts() == []
 
 
-async def test_what_is_wrong_with_a_job_that_is_not_selected_stops_nothing(
+async def test_a_problem_of_an_unselected_job_stops_nothing(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     gone = tmp_path / "gone"
@@ -148,7 +148,7 @@ async def test_a_wrong_jobs_file_takes_no_directory_over(
         assert await results_of(run_batch(setup.manager, one, out=out)) == {}
 
 
-async def test_a_dry_run_notes_what_force_would_take_over(
+async def test_a_dry_run_shows_that_force_would_take_over(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     one, other = write_jobs(tmp_path / "one.jsonl", "a"), write_jobs(tmp_path / "two.jsonl", "b")

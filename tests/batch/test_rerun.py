@@ -25,7 +25,7 @@ def lines(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
 
 
-async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: Path) -> None:
+async def test_completed_jobs_do_not_run_again(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
         first = await results_of(run_batch(setup.manager, [job("a"), job("b")], out=tmp_path))
         again = await results_of(
@@ -36,7 +36,7 @@ async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: 
     assert sorted(str(line["job"]) for line in lines(tmp_path)) == ["a", "b", "c"]
 
 
-async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: Path) -> None:
+async def test_failed_jobs_run_again(autojump_clock: object, tmp_path: Path) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Say(text=prompt),) if attempt else (Fail(),)
 
@@ -49,7 +49,7 @@ async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: 
     assert [line["status"] for line in lines(tmp_path)] == ["completed"]
 
 
-async def test_what_has_failed_can_be_kept(autojump_clock: object, tmp_path: Path) -> None:
+async def test_failed_jobs_can_be_kept(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("a", Fail())]
         await collect(run_batch(setup.manager, jobs, out=tmp_path))
@@ -59,7 +59,9 @@ async def test_what_has_failed_can_be_kept(autojump_clock: object, tmp_path: Pat
     assert [line["status"] for line in lines(tmp_path)] == ["failed"]
 
 
-async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_path: Path) -> None:
+async def test_an_interrupted_job_continues_in_its_session(
+    autojump_clock: object, tmp_path: Path
+) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (Say(text="more"),) if prompt == "continue" else (Say(text="some"), Hang())
 
@@ -109,9 +111,7 @@ async def test_only_some_may_be_done_at_a_time(autojump_clock: object, tmp_path:
         assert sorted(rest) == ["a1", "b0", "b1", "b2"]
 
 
-async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
-    autojump_clock: object, tmp_path: Path
-) -> None:
+async def test_an_unselected_job_keeps_its_result(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("a", Fail()), job("b", Fail()), job("c")]
         await collect(run_batch(setup.manager, jobs, out=tmp_path))
@@ -193,7 +193,7 @@ async def test_a_batch_keeps_its_id(autojump_clock: object, tmp_path: Path) -> N
         assert first.id == second.id != ""
 
 
-async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
+async def test_a_dry_run_reports_and_changes_nothing(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup() as setup:
@@ -252,7 +252,7 @@ async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
             await anext(planned)
 
 
-async def test_what_the_same_call_would_run_again_is_counted(
+async def test_jobs_that_the_same_call_would_run_are_counted(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     jobs = [job("fine", Say(text="x")), job("bad", Fail()), job("later", Say(text="x"))]

@@ -36,7 +36,7 @@ STARTS = [
 
 
 @pytest.mark.parametrize(("resumable", "effects", "session", "fresh", "ask"), STARTS)
-def test_only_an_explicit_decision_starts_over_what_has_made_tool_calls(
+def test_only_an_explicit_decision_starts_over_a_job_with_tool_calls(
     resumable: bool, effects: bool, session: StartMode, fresh: StartMode, ask: StartMode
 ) -> None:
     basis = Basis(resumable, effects)
@@ -50,7 +50,7 @@ def test_the_ledger_gives_back_the_standing_that_it_was_given(
     assert unpack_basis(Basis(resumable, effects).packed) == Basis(resumable, effects)
 
 
-def test_a_ledger_of_before_says_only_whether_a_job_can_be_resumed() -> None:
+def test_an_older_ledger_has_only_whether_a_job_can_be_resumed() -> None:
     assert (unpack_basis(0), unpack_basis(1)) == (Basis(), Basis(resumable=True))
 
 
@@ -208,7 +208,7 @@ WHY = [
 
 
 @pytest.mark.parametrize(("end", "resumes", "why"), WHY, ids=lambda each: str(each)[:20])
-def test_a_result_says_why_it_is_not_resumed_and_which_flag_decides(
+def test_a_result_names_the_obstacle_and_the_deciding_flag(
     end: AttemptResult, resumes: bool, why: str
 ) -> None:
     reported = decide_attempt(end, Basis(), [], resumes=resumes, is_command=False).result

@@ -69,7 +69,7 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
         assert json.loads(results.read_bytes())["job"] == "b"
 
 
-async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_there(
+async def test_a_batch_that_did_not_start_is_removed_while_locked(
     autojump_clock: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vanish, busy = BatchDirectory.discard, list[str]()

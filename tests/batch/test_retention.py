@@ -247,8 +247,6 @@ async def play(script: list[RerunCommand], seed: int, directory: Path) -> None:
 
 @settings(max_examples=60)
 @given(script=st.lists(commands, min_size=1, max_size=7), seed=st.integers(0, 1000))
-def test_a_result_stands_until_its_own_job_is_run_again(
-    script: list[RerunCommand], seed: int
-) -> None:
+def test_a_result_stays_until_its_own_job_runs_again(script: list[RerunCommand], seed: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run_scheduled(partial(play, script, seed, Path(directory)), seed)

@@ -41,7 +41,7 @@ async def one(
         return result, setup.times()
 
 
-async def test_what_may_pass_is_tried_again_later_each_time(autojump_clock: object) -> None:
+async def test_transient_failures_are_retried_with_growing_delays(autojump_clock: object) -> None:
     result, times = await one(failing(2, OVERLOADED))
     assert (result.status, result.attempt, result.text) == (RunStatus.COMPLETED, 3, "well")
     assert 1 <= times[1] - times[0] <= 3
@@ -89,7 +89,7 @@ async def test_retries_come_to_an_end(autojump_clock: object) -> None:
     assert (result.status, result.attempt, len(times)) == (RunStatus.FAILED, 2, 2)
 
 
-async def test_what_will_not_pass_is_not_tried_again(autojump_clock: object) -> None:
+async def test_permanent_failures_are_not_retried(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Fail()))
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
@@ -106,17 +106,17 @@ async def test_an_unknown_kind_is_refused(autojump_clock: object) -> None:
         await one(failing(0), retry_on=["overloded"])
 
 
-async def test_what_had_side_effects_is_not_tried_again(autojump_clock: object) -> None:
+async def test_a_job_with_side_effects_is_not_retried(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Tool(name="Bash"), OVERLOADED))
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
 
-async def test_what_was_denied_is_no_side_effect(autojump_clock: object) -> None:
+async def test_a_denied_call_is_no_side_effect(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Ask(tool="Bash"), OVERLOADED))
     assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
 
 
-async def test_what_can_be_resumed_is(autojump_clock: object) -> None:
+async def test_a_resumable_job_is_resumed(autojump_clock: object) -> None:
     resumable = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -127,7 +127,7 @@ async def test_what_can_be_resumed_is(autojump_clock: object) -> None:
     assert result.resumed_from is not None
 
 
-async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> None:
+async def test_a_job_that_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" and not attempt else (Say(text="x"),)
 
@@ -200,7 +200,7 @@ async def test_after_so_many_failures_nothing_more_is_started(autojump_clock: ob
         assert batch.summary().stopped == "2 jobs have failed"
 
 
-async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
+async def test_a_job_that_waits_for_a_retry_keeps_its_result_when_stopped(
     autojump_clock: object,
 ) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -234,7 +234,7 @@ async def test_settings_without_sense_are_refused(
         await one(failing(0), **how)
 
 
-async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> None:
+async def test_an_unknown_kind_of_failure_is_refused(autojump_clock: object) -> None:
     async with open_batch_setup() as setup:
         with pytest.raises(TypeError, match="'retrys'; did you mean 'retries'"):
             run_batch(setup.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
@@ -274,7 +274,7 @@ async def test_a_kind_that_is_named_is_not_started_over_after_tool_calls_unless_
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
 
-async def test_a_provider_that_is_left_alone_is_shown_to_be(autojump_clock: object) -> None:
+async def test_a_paused_provider_is_shown(autojump_clock: object) -> None:
     async with open_batch_setup(scripts=failing(1, RateLimited())) as setup:
         batch = run_batch(setup.manager, [job("a"), job("b")], concurrency=1)
         async with batch as results:

@@ -107,13 +107,13 @@ async def test_paths_are_seen_from_the_jobs_directory(
     assert await allowed(tmp_path, SRC, asked) is expected
 
 
-async def test_the_first_rule_that_fits_gives_its_reason(tmp_path: Path) -> None:
+async def test_the_first_matching_rule_gives_its_reason(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(SRC)
     decision = await read_rules(tmp_path / "rules.toml")(edit("/x/secret"))
     assert (decision.reason, decision.by) == ("no secrets", "rules")
 
 
-async def test_what_no_rule_fits_is_denied(tmp_path: Path) -> None:
+async def test_a_request_without_a_matching_rule_is_denied(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(GIT)
     decision = await read_rules(tmp_path / "rules.toml")(ApprovalRequest(tool_name="Read"))
     assert (isinstance(decision, Allow), decision.reason) == (False, "no rule allows it")
@@ -147,7 +147,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("rule = [{tool = 'x', decision = 'allow'}, {tool = 3}]", "", "tool: expected"),
     ],
 )
-def test_wrong_rules_are_told_by_their_place(
+def test_the_error_of_an_invalid_rule_names_its_place(
     tmp_path: Path, text: str, where: str, what: str
 ) -> None:
     path = tmp_path / "rules.toml"

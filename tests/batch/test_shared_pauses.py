@@ -47,7 +47,7 @@ async def test_a_rerun_heeds_the_pause_of_the_batch_before_it(
         assert await setup.manager.provider_pauses() == {}
 
 
-async def test_a_batch_that_is_on_heeds_what_another_one_finds(autojump_clock: MockClock) -> None:
+async def test_a_running_batch_obeys_pauses_of_another_one(autojump_clock: MockClock) -> None:
     async with open_batch_setup() as setup:
         jobs = [job("first", Wait(seconds=100), Say(text="x")), job("second", Say(text="x"))]
         async with run_batch(setup.manager, jobs, concurrency=1) as batch:

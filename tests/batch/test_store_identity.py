@@ -91,7 +91,7 @@ async def test_a_killed_job_is_not_started_over_with_a_store_that_does_not_know_
         assert "tool call was running" in setup.prompts()[0]
 
 
-async def test_the_user_may_decide_to_start_it_over_and_only_what_is_selected_is(
+async def test_the_user_may_start_over_selected_jobs_only(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -112,7 +112,7 @@ async def test_the_user_may_decide_to_start_it_over_and_only_what_is_selected_is
         assert "--retry-from fresh starts it over" in results["c"].failure.message
 
 
-async def test_what_was_stopped_is_not_resumed_with_a_store_that_does_not_know_it(
+async def test_a_stopped_job_is_not_resumed_with_a_store_that_lacks_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     store = MemoryStore()
@@ -128,7 +128,7 @@ async def test_what_was_stopped_is_not_resumed_with_a_store_that_does_not_know_i
         assert (await ended(batch(setup, tmp_path)))["a"].text == "well"
 
 
-async def test_what_is_done_and_what_was_never_begun_needs_no_store(
+async def test_completed_and_unstarted_jobs_need_no_store(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(scripts=scripts) as setup:
@@ -138,7 +138,7 @@ async def test_what_is_done_and_what_was_never_begun_needs_no_store(
         assert list(results) == ["c"]
 
 
-async def test_an_attempt_that_was_recorded_and_never_begun_is_made_in_the_same_store(
+async def test_a_recorded_attempt_that_never_started_runs_in_the_same_store(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     """It was killed between the ledger's record and the store's."""
@@ -201,7 +201,7 @@ class LockedForAWhile(MemoryStore):
         await super().put_meta(key, body)
 
 
-async def test_a_batch_waits_for_a_locked_store_at_its_start_and_says_so(
+async def test_a_batch_waits_for_a_locked_store_at_its_start_and_reports_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_batch_setup(store=LockedForAWhile()) as setup, trio.open_nursery() as nursery:

@@ -67,8 +67,8 @@ class HostProcess:
         self.number = 0
         self.is_ready = False
         self.lost: str | None = None
-        self.news: Final = RepeatedEvent()
-        self.speaking: Final = trio.Lock()
+        self.changed: Final = RepeatedEvent()
+        self.write_lock: Final = trio.Lock()
 
     async def send(self, message: HostMessage) -> None:
         """Send a whole message to the child: part of a line would corrupt the stream.
@@ -81,7 +81,7 @@ class HostProcess:
         assert self.process.stdin is not None
         try:
             with trio.CancelScope(shield=True):
-                async with self.speaking:
+                async with self.write_lock:
                     await self.process.stdin.send_all(encode_message(message))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise HostLost(self.lost or "it does not read its orders") from error
@@ -115,7 +115,7 @@ class ChildHost:
         return self._child.process.pid
 
     def readiness(self, job: Job) -> Health:
-        """Return readiness: the child checks its own adapters.
+        """Report the provider as usable: the child checks its own adapters.
 
         Args:
             job: The job.
@@ -206,7 +206,7 @@ class ChildHost:
         while not child.reports:
             if child.lost is not None:
                 raise HostLost(child.lost)
-            await child.news.wait()
+            await child.changed.wait()
         return tuple(child.reports)
 
     def activity(self, job: str, attempt: int) -> AttemptActivity | None:
@@ -245,7 +245,7 @@ class ChildHost:
                 child.lost = child.lost or f"it ended: {child.tail.short()}".rstrip(": ")
             finally:
                 await self._shut_down_child(child)  # noqa: ASYNC102  # shielded and bounded in there
-                child.news.set()
+                child.changed.set()
                 nursery.cancel_scope.cancel()
         if not child.is_ready:
             raise HostLost(child.lost or "it was stopped before it was ready")
@@ -257,9 +257,9 @@ class ChildHost:
         lines = LineDecoder(LONGEST)
         while True:
             data: bytes | bytearray = b""
-            with trio.move_on_after(SILENCE) as patience:
+            with trio.move_on_after(SILENCE) as silence:
                 data = await child.process.stdout.receive_some()
-            if patience.cancelled_caught:
+            if silence.cancelled_caught:
                 child.lost = f"it sent no message for {SILENCE:g} s"
             if not data:
                 return
@@ -279,7 +279,7 @@ class ChildHost:
                 child.number += 1
                 child.reports.append((child.number, ended))
                 child.activities.pop((ended.job, ended.attempt), None)
-                child.news.set()
+                child.changed.set()
             case ActiveMessage(job=job, attempt=attempt, activity=activity):
                 child.activities[job, attempt] = activity, trio.current_time()
             case AskMessage():

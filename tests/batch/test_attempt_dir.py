@@ -70,8 +70,8 @@ async def test_nothing_is_kept_by_way_of_a_link(
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere / "stderr" if link.endswith("stderr") else elsewhere)
     async with open_batch_setup() as setup:
-        told = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
-        (result,) = await collect(run_batch(setup.manager, [told], out=out))
+        shown = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
+        (result,) = await collect(run_batch(setup.manager, [shown], out=out))
     assert result.status == RunStatus.COMPLETED
     assert list(elsewhere.iterdir()) == []
 
@@ -190,7 +190,7 @@ def test_a_tool_is_shown_with_the_most_informative_part_of_its_input(
 
 def test_the_activity_of_a_job_follows_from_its_events() -> None:
     doing = ActivityTracker(0.0)
-    told = [(doing.text, doing.since)]
+    shown = [(doing.text, doing.since)]
     events: list[AnyEvent] = [
         RunStarted(),
         ReasoningStreamed(delta="x"),
@@ -204,8 +204,8 @@ def test_the_activity_of_a_job_follows_from_its_events() -> None:
     ]
     for now, event in enumerate(events, 1):
         doing.update([event], now)
-        told.append((doing.text, doing.since))
-    assert told == [
+        shown.append((doing.text, doing.since))
+    assert shown == [
         ("starting", 0),
         ("thinking", 1),
         ("thinking", 1),

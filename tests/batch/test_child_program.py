@@ -47,10 +47,10 @@ class ChildPipes:
 
 @asynccontextmanager
 async def open_pipes() -> AsyncGenerator[ChildPipes, None]:
-    orders, nobody = os.pipe()
-    reports, told = os.pipe()
-    async with trio.lowlevel.FdStream(nobody), trio.lowlevel.FdStream(reports) as listener:
-        yield ChildPipes(ParentPipes(orders, told), listener)
+    orders, unused = os.pipe()
+    reports, reports_fd = os.pipe()
+    async with trio.lowlevel.FdStream(unused), trio.lowlevel.FdStream(reports) as listener:
+        yield ChildPipes(ParentPipes(orders, reports_fd), listener)
 
 
 async def test_a_question_cancelled_halfway_does_not_corrupt_the_next_line() -> None:
@@ -77,7 +77,7 @@ async def test_the_activity_of_an_attempt_is_sent_once_for_each_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_program, "REPORT_EVERY", 0.01)
-    orders, told = os.pipe()
+    orders, reports_fd = os.pipe()
     reports, listened = os.pipe()
     lines, heard = LineDecoder(1_000_000), list[HostMessage]()
 
@@ -92,7 +92,7 @@ async def test_the_activity_of_an_attempt_is_sent_once_for_each_change(
         return [each.activity.doing for each in heard if isinstance(each, ActiveMessage)]
 
     async with (
-        trio.lowlevel.FdStream(told) as teller,
+        trio.lowlevel.FdStream(reports_fd) as teller,
         trio.lowlevel.FdStream(reports) as listener,
         trio.open_nursery() as nursery,
     ):

@@ -72,8 +72,8 @@ async def test_a_result_has_the_cost_of_all_attempts(
     cost = Cost(usd=0.75, provenance=Provenance.REPORTED)
     assert (results["a"].cost, results["a"].usage.output, results["a"].attempt) == (cost, 11, 2)
     assert (summary.cost, summary.tokens.output) == (cost, 11)
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert told["cost"] == {"usd": 0.75, "provenance": "reported"}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["cost"] == {"usd": 0.75, "provenance": "reported"}
 
 
 async def test_a_cost_is_partial_where_an_attempt_did_not_report_one(
@@ -87,8 +87,8 @@ async def test_a_cost_is_partial_where_an_attempt_did_not_report_one(
     assert results["known"].cost.provenance is Provenance.REPORTED
     assert results["unknown"].cost == Cost()
     assert summary.cost == Cost(usd=0.5, provenance=Provenance.PARTIAL)
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert told["cost"] == {"usd": 0.5, "provenance": "partial"}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["cost"] == {"usd": 0.5, "provenance": "partial"}
 
 
 async def test_the_progress_marks_a_partial_cost(autojump_clock: object) -> None:

@@ -33,9 +33,9 @@ async def test_a_denied_job_is_in_the_summary_with_its_denials(
         by="default",
     )
     assert (batch.summary().denied_jobs, batch.summary().denials) == (1, (denial,))
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert told["denied_jobs"] == 1
-    assert told["denials"][0]["summary"] == "touch q1.txt"
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["denied_jobs"] == 1
+    assert summary["denials"][0]["summary"] == "touch q1.txt"
 
 
 async def test_with_fail_a_denied_job_has_failed_and_a_rerun_continues_it(

@@ -106,8 +106,8 @@ class RetentionModel:
         """Return whether a job has completed and its work has changed since."""
         if id not in self.lines:
             return False
-        told = json.loads(self.lines[id])
-        return told["status"] == "completed" and self.prompt_of(told["id"]) != self.prompt(id)
+        result = json.loads(self.lines[id])
+        return result["status"] == "completed" and self.prompt_of(result["id"]) != self.prompt(id)
 
     def may_run(self, command: RerunCommand, id: str) -> bool:
         if not self.selects(command, id):

@@ -78,7 +78,7 @@ class SimulatedCaller:
             (self._submit, 4),
             (self._use_block, 4),
             (self._submit_many, 1.5),
-            (self._start_in_haste, 0.7),
+            (self._start_without_waiting, 0.7),
             (self._close, 0.3),
         ]
         for _ in range(rng.randrange(1, 4)):
@@ -170,7 +170,7 @@ class SimulatedCaller:
             for run, note in started:
                 nursery.start_soon(self._follow_run, run, note)
 
-    async def _start_in_haste(self, session: SessionHandle) -> None:
+    async def _start_without_waiting(self, session: SessionHandle) -> None:
         """Start a run without waiting for the start."""
         name = self._new_name(session)
         self._world.hasty.add(name)
@@ -242,7 +242,7 @@ class SimulatedCaller:
                 nursery.start_soon(self._disturb_run, run, note)
             self.doing = f"wait for {note.id} ({note.prompt})"
             note.result = await run.result()
-            self.doing = f"meddle with {note.id} ({note.prompt})"
+            self.doing = f"control {note.id} ({note.prompt})"
 
     # --- control of a run --------------------------------------------------------------------
 
@@ -387,6 +387,14 @@ class SimulatedCaller:
                 raise AssertionError
 
 
+# Floats, as a decoded event has them: a checker compares encoded events.
 CLOCKS: Final = Clocks(
-    start=30, store=20, model=45, idle=45, drain=30, approval=15, close=2, tool_warning=20
+    start=30.0,
+    store=20.0,
+    model=45.0,
+    idle=45.0,
+    drain=30.0,
+    approval=15.0,
+    close=2.0,
+    tool_warning=20.0,
 )

@@ -86,11 +86,11 @@ async def _simulate(options: SimulationOptions) -> SimulationReport:
 
 async def _clean_up(world: SimulatedWorld) -> None:
     """Let a last manager, without faults, end everything that the others have left open."""
-    calm = FaultInjectingStore(
+    faultless = FaultInjectingStore(
         world.store, StoreFaults(SeededRandom(world.seed, "calm")), world.record
     )
     manager = open_manager(
-        store=calm, adapters=world.adapters, now=world.now, bits=world.bits, environ={}
+        store=faultless, adapters=world.adapters, now=world.now, bits=world.bits, environ={}
     )
     async with manager:
         await trio.lowlevel.checkpoint()

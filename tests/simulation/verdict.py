@@ -194,11 +194,15 @@ def _spends(workload: Workload) -> bool:
 def _result(world: SimulatedWorld, stored: StoredRun, workload: Workload) -> Iterator[str]:
     record = decode_run(stored.body)
     note = world.runs.get(stored.run_id)
-    told = None if note is None else note.result
-    if told is not None and told.status not in TERMINAL:
-        yield f"the result of {stored.run_id} has the status {told.status}"
-    elif told is not None and not _was_never_stored(world, told) and _facts(told) != _facts(record):
-        yield f"the result of {stored.run_id} was {told}, and stored is {record}"
+    result = None if note is None else note.result
+    if result is not None and result.status not in TERMINAL:
+        yield f"the result of {stored.run_id} has the status {result.status}"
+    elif (
+        result is not None
+        and not _was_never_stored(world, result)
+        and _facts(result) != _facts(record)
+    ):
+        yield f"the result of {stored.run_id} was {result}, and stored is {record}"
     if stored.status == "completed" and workload.says is not None:
         tokens = record.usage.input + record.usage.output
         if record.text != workload.says or tokens != workload.tokens:
@@ -228,11 +232,11 @@ def _facts(result: RunResult) -> tuple[object, ...]:
     return result.status, result.reason, result.text, result.usage, result.failure
 
 
-def _was_never_stored(world: SimulatedWorld, told: RunResult) -> bool:
+def _was_never_stored(world: SimulatedWorld, result: RunResult) -> bool:
     """Return whether a result could not be stored: the run has another end in the store."""
-    if told.failure is not None and told.failure.kind is FailureKind.STORE_FAILED:
+    if result.failure is not None and result.failure.kind is FailureKind.STORE_FAILED:
         return True
-    lifetime = world.runs[told.id].lifetime
+    lifetime = world.runs[result.id].lifetime
     return lifetime.faults.had_bad(lifetime.closing_at, lifetime.over_at)
 
 

@@ -1,4 +1,4 @@
-"""Batches: many jobs, some at a time, each to its end exactly once, whatever happens between."""
+"""Batches: run many jobs concurrently, each to its end exactly once, across crashes and reruns."""
 
 from sessionmgr.batch.activity import ActivityTracker as ActivityTracker, tool_label as tool_label
 from sessionmgr.batch.batch import Batch as Batch, ResultCursor as ResultCursor
@@ -7,7 +7,7 @@ from sessionmgr.batch.batch_dir import (
     require_unlocked as require_unlocked,
 )
 from sessionmgr.batch.child_host import ChildHost as ChildHost
-from sessionmgr.batch.denials import JobDenial as JobDenial, job_denials as job_denials
+from sessionmgr.batch.denials import JobDenial as JobDenial
 from sessionmgr.batch.dry_run_report import DryRun as DryRun, PlannedJob as PlannedJob
 from sessionmgr.batch.errors import (
     BatchBusy as BatchBusy,
@@ -64,7 +64,11 @@ from sessionmgr.batch.progress import (
     WaitStatus as WaitStatus,
 )
 from sessionmgr.batch.restart import RetryFrom as RetryFrom
-from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
+from sessionmgr.batch.results import (
+    JobResult as JobResult,
+    Summary as Summary,
+    job_denials as job_denials,
+)
 from sessionmgr.batch.rule_file import read_rules as read_rules
 from sessionmgr.batch.rules import Rule as Rule
 from sessionmgr.batch.run_request import run_request_for_job as run_request_for_job

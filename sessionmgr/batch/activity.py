@@ -1,4 +1,4 @@
-"""What a job is doing, in a few words, as its events tell."""
+"""Current activity of a job in a few words, derived from its run's events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PHASES.update(dict.fromkeys(RunEnded.__subclasses__(), STOPPING))
 
 
 class ActivityTracker:
-    """What one run is at, and since when; and what it has used so far."""
+    """Activity of one run: what it does, since when, and its usage so far."""
 
     def __init__(self, now: float) -> None:
         self.text: str = STARTING
@@ -56,7 +56,12 @@ class ActivityTracker:
         self._questions: Final[set[str]] = set()
 
     def update(self, events: Iterable[AnyEvent], now: float) -> None:
-        """Take note of what has happened."""
+        """Update the activity from new events.
+
+        Args:
+            events: The events, in order.
+            now: The current time of the trio clock.
+        """
         for event in events:
             self._phase = _PHASES.get(type(event), self._phase)
             match event:
@@ -77,7 +82,12 @@ class ActivityTracker:
         self.set_text(self._current_text(), now)
 
     def set_text(self, text: str, now: float) -> None:
-        """Say what it is at, if that has changed."""
+        """Set the text, and the time of the change if it differs.
+
+        Args:
+            text: The activity in a few words.
+            now: The current time of the trio clock.
+        """
         if text != self.text:
             self.text, self.since = text, now
 
@@ -92,7 +102,7 @@ class ActivityTracker:
 
 
 def tool_label(name: str, tool_input: Json) -> str:
-    """Return a tool and the most telling of its input, on one line.
+    """Return a tool's name and the most informative part of its input, on one line.
 
     Args:
         name: The name of the tool.

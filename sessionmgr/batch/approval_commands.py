@@ -45,7 +45,7 @@ def requested_commands(asked: ApprovalRequest) -> list[CommandCall]:
             raise NotSimpleError("it names no command")
         return []
     if asked.tool_name.lower() in _OTHER_SHELLS:
-        raise NotSimpleError(f"it is a line for {asked.tool_name}")
+        raise NotSimpleError(f"it is a command line of {asked.tool_name}")
     if isinstance(arguments, list) and arguments:
         return [_with_arguments(found, arguments)]
     return [each for one in found for each in _commands_of(one)]
@@ -58,10 +58,10 @@ def _commands_of(found: Json) -> list[CommandCall]:
             raise NotSimpleError("its only word contains blanks")
         return [command_of_argv(argv)]
     if not isinstance(found, str):
-        raise NotSimpleError("it is no text")
+        raise NotSimpleError("it is not text")
     commands = commands_of_line(found)
     if not commands:
-        raise NotSimpleError("it holds no command")
+        raise NotSimpleError("it contains no command")
     return commands
 
 
@@ -74,7 +74,7 @@ def _with_arguments(found: Sequence[Json], arguments: list[Json]) -> CommandCall
 
 def _texts(found: list[Json]) -> list[str]:
     if not all(isinstance(each, str) for each in found):
-        raise NotSimpleError("its words are no texts")
+        raise NotSimpleError("its words are not text")
     return cast("list[str]", found)
 
 
@@ -93,7 +93,7 @@ def may_begin_with(words: CommandWords, begin: Sequence[str]) -> bool:
         return True
     name, wanted = basename(words[0]).casefold(), basename(begin[0]).casefold()
     if len(begin) > 1 and name == f"{wanted}-{begin[1].casefold()}":
-        return _may_follow(words[1:], begin[2:])  # git-push
+        return _may_follow(words[1:], begin[2:])  # `git-push` is the command `git push`
     if name != wanted:
         return False
     if name == "git" and _alters_git(words):

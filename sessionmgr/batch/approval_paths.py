@@ -17,8 +17,9 @@ class PathForms(NamedTuple):
 
     written: str
     leads_to: tuple[str, ...]
-    """All files that it may be: after a link, the kernel and programs that shorten the path first
-    resolve `..` differently."""
+    """All files that the path may name. After a link, `..` is ambiguous: the kernel follows the
+    link first, and programs that shorten the path first do not.
+    """
 
 
 def path_forms(asked: ApprovalRequest, path: str) -> PathForms | None:
@@ -40,15 +41,16 @@ def path_forms(asked: ApprovalRequest, path: str) -> PathForms | None:
 
 
 def is_inside(directory: str, other: str) -> bool:
-    """Whether a directory is another one or lies in it, as both are written."""
+    """Return whether `other` is `directory` or below it, judging by the paths as written."""
     inner, outer = os.path.normpath(directory), os.path.normpath(other)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def matches(path: str, pattern: str, within: str) -> bool:
-    """Whether a path matches a pattern: `*` stays within one name, `**` spans any number of them.
+    """Return whether a path matches a pattern.
 
-    A relative pattern lies `within` a directory, unless it begins with `**`: then it lies anywhere.
+    `*` stays within one name, and `**` spans any number of them. A relative pattern starts at the
+    directory `within`; one that begins with `**` matches anywhere.
     """
     path = os.path.normpath(os.path.join(within, path))  # noqa: PTH118  # no links are looked up
     pattern = os.path.join("/" if pattern.startswith("**") else within, pattern)  # noqa: PTH118
@@ -56,7 +58,7 @@ def matches(path: str, pattern: str, within: str) -> bool:
 
 
 def resolve_pattern(pattern: str, within: str) -> str:
-    """Return a pattern in which the links of its literal directories are resolved."""
+    """Return a pattern with the symbolic links of its literal directories resolved."""
     if pattern.startswith("**"):
         return pattern
     named = os.path.join(within, pattern)  # noqa: PTH118

@@ -1,4 +1,4 @@
-"""What an attempt leaves beside its result: `items/<job>/attempt-<n>/`, made when there is any."""
+"""Files of an attempt beside its result: `items/<job>/attempt-<n>/`, created on first use."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ log: Final = logging.getLogger("sessionmgr.batch")
 ROOM: Final = 16 * 1024 * 1024
 LONGEST: Final = 80
 PATIENCE: Final = 10.0
-"""Time limit in seconds for writing one piece."""
+"""Time limit in seconds for one write."""
 
 
 class AttemptDirectory:
     """The directory of one attempt; without a path, it stores nothing.
 
-    Threads write it, and the batch waits only briefly: the store has all of it.
+    Threads write the files, and the batch waits for them only briefly. The files are copies: the
+    store has all their contents.
     """
 
     def __init__(self, path: str | None, limiter: trio.CapacityLimiter | None = None) -> None:
@@ -46,7 +47,7 @@ class AttemptDirectory:
         self._room = ROOM
 
     async def __aenter__(self) -> Self:
-        """Keep what is told from now on."""
+        """Start to store copies."""
         await trio.lowlevel.checkpoint()
         return self
 
@@ -56,13 +57,13 @@ class AttemptDirectory:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close what is open."""
+        """Close the files."""
         if self._stderr is not None and self._path is not None:
             with trio.CancelScope(shield=True):
                 await self._write_bounded(self._stderr.close)
 
     async def record_events(self, events: Iterable[AnyEvent]) -> None:
-        """Keep what belongs here of what has happened."""
+        """Store standard error, and the processes that the run left running."""
         errors, left_running = list[str](), list[str]()
         for event in events:
             match event:
@@ -77,18 +78,20 @@ class AttemptDirectory:
             await self._write_bounded(lambda: self._write(path, "".join(errors), left_running))
 
     async def _write_bounded(self, work: Callable[[], None]) -> None:
-        """Write something; if that fails or takes too long, store nothing more."""
+        """Write one piece; if that fails or takes too long, disable the directory."""
         try:
             with trio.fail_after(PATIENCE):
                 await in_thread(work, limiter=self._limiter)
         except OSError as error:
             self._disable(error.strerror or str(error))
         except trio.TooSlowError:
-            self._disable(f"the disk has not answered for {PATIENCE:g} s")
+            self._disable(f"the disk did not respond for {PATIENCE:g} s")
 
     def _disable(self, why: str) -> None:
-        """Store nothing more: a copy must not cost or delay a job."""
-        log.warning("event=item_not_kept path=%s why=%s", self._path, why)
+        """Store no more copies: they must not cost or delay a job."""
+        log.warning(
+            "The files of an attempt are no longer stored. path=%s error=%s", self._path, why
+        )
         self._path = None
 
     # --- in a thread -----------------------------------------------------------------------------
@@ -99,10 +102,10 @@ class AttemptDirectory:
                 self._note(path, errors)
         finally:
             if self._path is None and self._stderr is not None:
-                self._stderr.close()  # given up meanwhile
+                self._stderr.close()  # disabled meanwhile
         if left_running:
-            place = self._prepare_path(path) / "left_running"
-            with open(place, "wb", opener=unlinked_opener) as file:  # its mode
+            target = self._prepare_path(path) / "left_running"
+            with open(target, "wb", opener=unlinked_opener) as file:
                 file.write("".join(f"{each}\n" for each in left_running).encode())
 
     def _note(self, path: str, text: str) -> None:
@@ -110,23 +113,21 @@ class AttemptDirectory:
         if self._room <= 0 or not data:
             return
         if self._stderr is None:
-            place = self._prepare_path(path) / "stderr"
+            target = self._prepare_path(path) / "stderr"
             self._stderr = open(  # noqa: SIM115  # closed with the item
-                place, "wb", buffering=0, opener=unlinked_opener
+                target, "wb", buffering=0, opener=unlinked_opener
             )
         self._stderr.write(data[: self._room])
         self._room -= len(data)
 
     def _write_image(self, path: str, name: str, data: bytes) -> None:
-        with open(
-            self._prepare_path(path) / name, "wb", opener=unlinked_opener
-        ) as file:  # its mode
+        with open(self._prepare_path(path) / name, "wb", opener=unlinked_opener) as file:
             file.write(data)
 
-    # --- in the loop -----------------------------------------------------------------------------
+    # --- in the event loop -----------------------------------------------------------------------
 
     async def save_images(self, manager: Manager, result: RunResult) -> None:
-        """Keep the images that it made."""
+        """Store the images that the run has produced."""
         for image in result.images:
             if self._path is None:
                 return
@@ -134,7 +135,7 @@ class AttemptDirectory:
             try:
                 data = await manager.blob(image.blob)
             except UnknownId:
-                continue  # whoever made it has not stored it
+                continue  # the store does not have it
             except StoreError as error:
                 self._disable(str(error))
                 return
@@ -142,16 +143,16 @@ class AttemptDirectory:
             await self._write_bounded(write)
 
     def _prepare_path(self, path: str) -> Path:
-        place = Path(path)
-        for each in (place, *place.parents[:2]):  # attempt, job, items
+        target = Path(path)
+        for each in (target, *target.parents[:2]):  # attempt, job, items
             if each.is_symlink():
                 raise OSError(errno.ELOOP, "this path must not be a symbolic link", str(each))
-        make_private_directory(place)
-        return place
+        make_private_directory(target)
+        return target
 
 
 def attempt_path(out: Path, job: str, attempt: int) -> str:
-    """Return the directory of an attempt."""
+    """Return the path of an attempt's directory."""
     return f"{out}/items/{directory_name(job)}/attempt-{attempt}"
 
 
@@ -159,7 +160,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def directory_name(job: str) -> str:
-    """Return a name for a job's directory: its id where that can be one, else like it."""
+    """Return a directory name for a job: its id, or a similar name if the id is not usable."""
     if len(job) <= LONGEST and _PLAIN.fullmatch(job):
         return job
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", job[:LONGEST]).lstrip(".")

@@ -47,7 +47,7 @@ class AttemptPolicy:
         if last is None:
             basis = Basis(side_effects=basis.side_effects)
         elif retried and policy is RetryFrom.FRESH and last.status == RunStatus.RATE_LIMITED:
-            policy = RetryFrom.SESSION  # it only waited for a limit to pass
+            policy = RetryFrom.SESSION  # the attempt only waited for a limit to pass
         return basis.start(policy)
 
     def conclude(self, ended: AttemptResult) -> AttemptDecision:

@@ -1,4 +1,4 @@
-"""A batch, as its user holds it: a block, results as they come, and a say in how it goes on."""
+"""A batch as its user holds it: an async context manager that yields results as jobs end."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 PAGE: Final = 64
 PATIENCE: Final = 2.0
-"""Seconds after which a wait is shown."""
+"""Seconds after which a stall is shown."""
 SHOWN: Final = 3
 
 
 class Batch:
-    """Many jobs, for the length of a block; what is not done when it is left is cancelled."""
+    """A batch of jobs, for the length of a block; leaving the block cancels unfinished jobs."""
 
     def __init__(
         self,
@@ -71,26 +71,26 @@ class Batch:
         self._out: Final = out
         self._is_answered: Final = is_answered
         """Whether an approver answers the agents' requests."""
-        self._place: BatchDirectory | None = None
+        self._directory: BatchDirectory | None = None
         self._executor: FileExecutor | None = None
         self._ledger: Ledger | None = None
         self._results: ResultsFile | None = None
         self._reader: JobImporter | None = None
-        self._board: Scheduler | None = None
-        self._tally: BatchCounters | None = None
-        self._conductor: BatchRunner | None = None
+        self._scheduler: Scheduler | None = None
+        self._counters: BatchCounters | None = None
+        self._runner: BatchRunner | None = None
         self._root: Supervisor | None = None
         self._first = 0
         self._stopped: str | None = None
         self._claim: OwnershipClaim | None = None
-        self._taken_over: tuple[str, ...] = ()
+        self._takeover_warnings: tuple[str, ...] = ()
         """A warning, if the directory belonged to another jobs file."""
         self._started_at = ""
         self._summary: Summary | None = None
         self.id = ""
-        """The batch's own id, which stays when it is run again."""
+        """Id of the batch; reruns keep it."""
         self.warnings: tuple[str, ...] = ()
-        """What is not forbidden, and may not be meant."""
+        """Warnings about valid settings and jobs that may not be intended."""
 
     # --- the block -------------------------------------------------------------------------------
 
@@ -98,67 +98,72 @@ class Batch:
         """Read and check all jobs, then start.
 
         Raises:
-            JobsInvalid: Some jobs cannot be done; nothing was started.
-            BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another jobs file.
-            OtherStore: Attempts to continue are in another store.
-            LedgerUnusable: Its directory or ledger cannot be used.
+            JobsInvalid: Some jobs are invalid; nothing was started.
+            BatchBusy: Another process runs the batch.
+            OutDirectoryTaken: The directory holds the batch of another jobs file.
+            StoreMismatch: The attempts to continue are in another store.
+            LedgerUnusable: The directory or the ledger cannot be used.
         """
-        if self._tally is not None:
-            raise RuntimeError("a batch is run once: make another of the same jobs")
+        if self._counters is not None:
+            raise RuntimeError("a batch runs only once; call run_batch again")
         self._started_at = format_timestamp(self._manager.now())
-        tally = self._tally = BatchCounters(trio.current_time())
+        counters = self._counters = BatchCounters(trio.current_time())
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
         executor = self._executor = FileExecutor(where)
         try:
-            await self._open(executor, tally)
+            await self._open(executor, counters)
         except JobsInvalid:
-            await self._close(vanishes=True)  # shielded and bounded in there  # noqa: ASYNC120
+            await self._close(vanishes=True)  # `_close` is shielded and bounded  # noqa: ASYNC120
             raise
         except BaseException:
-            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
+            await self._close()  # `_close` is shielded and bounded  # noqa: ASYNC102
             raise
         return self
 
-    async def _open(self, executor: FileExecutor, tally: BatchCounters) -> None:
+    async def _open(self, executor: FileExecutor, counters: BatchCounters) -> None:
         ledger = await executor.run(self._open_ledger)
-        board = Scheduler(ledger, self._settings)
-        steps = await executor.run(lambda: self._make_steps(ledger, board, tally))
-        self._first = steps.ends
-        conductor = self._conductor = BatchRunner(
+        scheduler = Scheduler(ledger, self._settings)
+        transactions = await executor.run(lambda: self._make_steps(ledger, scheduler, counters))
+        self._first = transactions.ends
+        runner = self._runner = BatchRunner(
             manager=self._manager,
             host=self._host,
             ledger=ledger,
-            board=board,
-            steps=steps,
+            scheduler=scheduler,
+            transactions=transactions,
             executor=executor,
         )
-        # Before anything else: a job's changed work is a different question once it has completed.
-        own = StoreIdentity(self._manager, executor, ledger, self._out, self._settings.retry_from)
-        await own.compare()
-        await conductor.resolve_interrupted(is_recorded=own.is_in_use)
+        # Interrupted attempts are resolved before the import: whether a job's changed work is
+        # accepted depends on whether the job has completed.
+        identity = StoreIdentity(
+            self._manager, executor, ledger, self._out, self._settings.retry_from
+        )
+        await identity.compare()
+        await runner.resolve_interrupted(is_recorded=identity.is_in_use)
         assert self._reader is not None
-        await self._reader.import_all(self._claim, own.require_known)
-        await conductor.reissue_results(self._reader.undecided)
-        crowded = await executor.run(lambda: self._start_first_attempts(ledger, board, steps))
+        await self._reader.import_all(self._claim, identity.require_known)
+        await runner.reissue_results(self._reader.undecided)
+        directory_warnings = await executor.run(
+            lambda: self._start_first_attempts(ledger, scheduler, transactions)
+        )
         self.warnings = (
-            *self._taken_over,
-            *collect_warnings(self._reader, crowded, is_answered=self._is_answered),
+            *self._takeover_warnings,
+            *collect_warnings(self._reader, directory_warnings, is_answered=self._is_answered),
         )
         if self._settings.ignore_pauses:
-            await conductor.pauses.clear()
-        await own.mark()
-        self._board = board
+            await runner.pauses.clear()
+        await identity.mark()
+        self._scheduler = scheduler
         executor.is_shielded = True
-        await self._start(conductor)
+        await self._start(runner)
 
     # --- in the executor's thread ----------------------------------------------------------------
 
     def _open_ledger(self) -> Ledger:
         assert self._executor is not None
         if self._out is not None:
-            self._place = BatchDirectory(self._out)
-        path = self._place.ledger if self._place else None
+            self._directory = BatchDirectory(self._out)
+        path = self._directory.ledger if self._directory else None
         ledger = self._ledger = Ledger(path, self._executor.keep_waiting)
         self._reader = JobImporter(
             self._manager,
@@ -173,53 +178,53 @@ class Batch:
             claimed = self._claim = claim_directory(ledger, self._out, source, force=force)
             if claimed is not None and claimed.before is not None:
                 before = claimed.before
-                said = f"{self._out} held the batch of {before}, now of {source} (--force)"
-                self._taken_over = (said,)
+                said = f"{self._out} held the batch of {before}; --force has given it to {source}"
+                self._takeover_warnings = (said,)
         self.id = ledger.metadata("batch") or ""
         if not self.id:
             self.id = ledger.metadata("batch", self._manager.new_id(IdKind.BATCH)) or ""
         return ledger
 
     def _make_steps(
-        self, ledger: Ledger, board: Scheduler, tally: BatchCounters
+        self, ledger: Ledger, scheduler: Scheduler, counters: BatchCounters
     ) -> LedgerTransactions:
         return LedgerTransactions(
             batch_id=self.id,
             manager=self._manager,
             ledger=ledger,
-            board=board,
-            tally=tally,
+            scheduler=scheduler,
+            counters=counters,
             settings=self._settings,
-            out=self._place.path if self._place else None,
+            out=self._directory.path if self._directory else None,
         )
 
     def _start_first_attempts(
-        self, ledger: Ledger, board: Scheduler, steps: LedgerTransactions
+        self, ledger: Ledger, scheduler: Scheduler, transactions: LedgerTransactions
     ) -> list[str]:
         """Prepare the first attempt, and return warnings."""
-        steps.load_counters()
-        if self._place is not None:
-            self._results = ResultsFile(self._place.results, ledger.valid_results)
-            steps.set_results_file(self._results)
-        board.load_providers()
+        transactions.load_counters()
+        if self._directory is not None:
+            self._results = ResultsFile(self._directory.results, ledger.valid_results)
+            transactions.set_results_file(self._results)
+        scheduler.load_providers()
         return self._shared_directory_warnings(ledger)
 
     def _finish(self, summary: Summary) -> None:
         """Write the summary and close the files."""
-        if self._place is not None:
-            write_summary(self._place.summary, summary)
+        if self._directory is not None:
+            write_summary(self._directory.summary, summary)
 
     def _close_files(self, *, vanishes: bool) -> None:
-        place = self._place
+        directory = self._directory
         with ExitStack() as stack:
-            if place is not None:
-                stack.callback(place.close)
-                if vanishes and place.is_new:  # before another process may begin a batch there
-                    stack.callback(place.discard)
+            if directory is not None:
+                stack.callback(directory.close)
+                if vanishes and directory.is_new:  # while it is still locked
+                    stack.callback(directory.discard)
             for each in (self._ledger, self._results):
                 if each is not None:
                     stack.callback(each.close)
-        self._results = self._ledger = self._place = None
+        self._results = self._ledger = self._directory = None
 
     # --- the end of the block --------------------------------------------------------------------
 
@@ -227,12 +232,12 @@ class Batch:
         assert self._executor is not None
         await self._executor.close(partial(self._close_files, vanishes=vanishes))
 
-    async def _start(self, conductor: BatchRunner) -> None:
+    async def _start(self, runner: BatchRunner) -> None:
         if self._stopped is not None:
-            conductor.stop(self._stopped)
+            runner.stop(self._stopped)
         root = Supervisor(
             child(self._host.serve, id="host", restart="transient"),
-            child(conductor.run, id="conductor", restart="transient", shutdown=float("inf")),
+            child(runner.run, id="conductor", restart="transient", shutdown=float("inf")),
             name="batch",
             strategy="rest_for_one",
             max_restarts=0,
@@ -249,9 +254,9 @@ class Batch:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Cancel what is not done, wait for its end, and write down what came of it all."""
+        """Cancel unfinished jobs, wait for their end, and write the summary."""
         assert self._root is not None
-        assert self._tally is not None
+        assert self._counters is not None
         assert self._executor is not None
         try:
             swallowed = await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
@@ -265,33 +270,36 @@ class Batch:
         except BaseExceptionGroup as group:
             raise translate_group(group, exc, batch_down_error) from None
         finally:
-            self._tally.stop_clock(trio.current_time())
+            self._counters.stop_clock(trio.current_time())
             summary = self._summary = self.summary()
-            # The exception that leaves the block has already reported what holds up the ledger.
+            # The exception that leaves the block has already reported the problem of the ledger.
             with suppress(LedgerUnusable):
                 await self._executor.run(lambda: self._finish(summary))  # noqa: ASYNC102
-            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
+            await self._close()  # `_close` is shielded and bounded  # noqa: ASYNC102
 
     def _shared_directory_warnings(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
             return []
         shared = ledger.shared_directories()
         said = [
-            f"{jobs} jobs may write in {directory} at the same time" for directory, jobs in shared
+            f"{jobs} jobs share the directory {directory}, and up to"
+            f" {min(jobs, self._settings.at_once)} of them write to it at once; give each job its"
+            " own checkout or worktree"
+            for directory, jobs in shared
         ]
         if len(said) > SHOWN:
-            said[SHOWN:] = [f"and so in {len(said) - SHOWN} other directories"]
+            said[SHOWN:] = [f"{len(said) - SHOWN} other directories are shared, too"]
         return said
 
-    # --- what its user does with it --------------------------------------------------------------
+    # --- use inside the block --------------------------------------------------------------------
 
     def __aiter__(self) -> ResultCursor:
-        """Iterate over the results of this run of the batch, from the first; each time anew."""
-        assert self._conductor is not None, "a batch gives results inside its block"
-        return ResultCursor(self, self._conductor, self._first)
+        """Return a new cursor over this run's results, from the first one."""
+        assert self._runner is not None, "results are available only inside the block of the batch"
+        return ResultCursor(self, self._runner, self._first)
 
     async def page(self, after: int) -> list[tuple[int, bytes]]:
-        """Return some ends after that number, as they stand in the ledger.
+        """Return some ended jobs after a number: each one's number and result line.
 
         Args:
             after: The number of the last end to skip.
@@ -304,32 +312,32 @@ class Batch:
         return await self._executor.read(lambda: list(ledger.results(after, PAGE)))
 
     async def wait(self) -> Summary:
-        """Wait until all is done that will be, and say what came of it."""
-        assert self._conductor is not None, "a batch is waited for inside its block"
-        await self._conductor.over.wait()
+        """Wait until the batch has ended, and return its summary."""
+        assert self._runner is not None, "wait() works only inside the block of the batch"
+        await self._runner.over.wait()
         return self.summary()
 
     def stop(self, detail: str | None = None) -> None:
-        """Start nothing more, and have what is on end, politely; results say that it has.
+        """Start no more jobs, and cancel the running ones; their results give the reason.
 
         Args:
             detail: The reason, for the record; by default "stopped".
         """
         self._stopped = detail or "stopped"
-        if self._conductor is not None:
-            self._conductor.stop(detail)
+        if self._runner is not None:
+            self._runner.stop(detail)
 
     def progress(self) -> BatchProgress:
-        """Say how it stands."""
-        tally, board = self._tally, self._board
-        if tally is None or self._executor is None:
+        """Return the current progress."""
+        counters, scheduler = self._counters, self._scheduler
+        if counters is None or self._executor is None:
             return BatchProgress(total=None)
         now = trio.current_time()
-        if board is None:
+        if scheduler is None:
             read = self._reader.count if self._reader else 0
-            progress = BatchProgress(total=None, waiting=read, elapsed=tally.elapsed(now))
+            progress = BatchProgress(total=None, waiting=read, elapsed=counters.elapsed(now))
         else:
-            progress = tally.progress(board, self._host, now, wall=self._manager.now())
+            progress = counters.progress(scheduler, self._host, now, wall=self._manager.now())
         return replace(progress, waits=self._waits_for_decision(self._executor.stall(now)))
 
     def _waits_for_decision(self, ledger: WaitStatus | None) -> tuple[WaitStatus, ...]:
@@ -340,53 +348,57 @@ class Batch:
         return tuple(waits)
 
     def summary(self) -> Summary:
-        """Say what came of it, so far."""
+        """Return the summary so far."""
         if self._summary is not None:
             return self._summary
-        tally, board = self._tally, self._board
-        assert tally is not None, "a batch has a summary inside its block, and after it"
-        assert board is not None, "a batch has a summary inside its block, and after it"
-        statuses, jobs = tally.statuses, sum(tally.counts.values())
+        counters, scheduler = self._counters, self._scheduler
+        assert counters is not None, (
+            "summary is available only from the start of the block of the batch"
+        )
+        assert scheduler is not None, (
+            "summary is available only from the start of the block of the batch"
+        )
+        statuses, jobs = counters.statuses, sum(counters.counts.values())
         not_run = jobs - sum(statuses.values())
         return Summary(
             batch=self.id,
             jobs=jobs,
             statuses={**statuses, "not_run": not_run} if not_run else statuses,
-            failures=tally.failures_by_kind,
-            attempts=tally.all_attempts,
-            tokens=tally.usage,
-            cost=tally.cost or Cost(),
+            failures=counters.failures_by_kind,
+            attempts=counters.all_attempts,
+            tokens=counters.usage,
+            cost=counters.cost or Cost(),
             started_at=self._started_at,
             ended_at=format_timestamp(self._manager.now()),
-            duration=tally.elapsed(trio.current_time()),
-            stopped=board.closed,
-            providers_stopped=dict(board.stopped),
+            duration=counters.elapsed(trio.current_time()),
+            stopped=scheduler.closed,
+            providers_stopped=dict(scheduler.stopped),
             warnings=self.warnings,
-            attempts_now=tally.attempts,
-            left=tally.left,
-            denied_jobs=tally.denied,
-            denials=tuple(tally.denials),
-            undecided=dict(tally.undecided),
+            attempts_now=counters.attempts,
+            left=counters.left,
+            denied_jobs=counters.denied,
+            denials=tuple(counters.denials),
+            undecided=dict(counters.undecided),
         )
 
 
 class ResultCursor:
     """A cursor over the results of a batch, in the order in which its jobs end."""
 
-    def __init__(self, batch: Batch, conductor: BatchRunner, after: int) -> None:
+    def __init__(self, batch: Batch, runner: BatchRunner, after: int) -> None:
         self._batch: Final = batch
-        self._conductor: Final = conductor
+        self._runner: Final = runner
         self._after = after
         self._page: list[tuple[int, bytes]] = []
 
     def __aiter__(self) -> ResultCursor:
-        """Iterate over what is left."""
+        """Return this cursor."""
         return self
 
     async def __anext__(self) -> JobResult:
         """Wait for the next result and return it."""
         if not self._page:
-            await self._conductor.wait_for_end(self._after)
+            await self._runner.wait_for_end(self._after)
             self._page = (await self._batch.page(self._after))[::-1]
         if not self._page:
             raise StopAsyncIteration

@@ -1,4 +1,4 @@
-"""The directory that is a batch: one process at a time, and what stands where in it."""
+"""Output directory of a batch: its lock, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sessionmgr.process import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
 TRIES: Final = 10
-"""How often a directory is taken anew that vanishes meanwhile."""
+"""Number of attempts to lock a directory that another process removes meanwhile."""
 
 
 class BatchDirectory:
-    """A batch's directory, while somebody works in it."""
+    """A batch's locked output directory."""
 
     def __init__(self, out: str | Path) -> None:
-        """Make the directory, if need be, and take it.
+        """Create the directory if necessary, and lock it.
 
         Raises:
-            BatchBusy: Another process works there.
-            LedgerUnusable: It cannot be written, or holds results that no ledger has.
+            BatchBusy: Another process has locked it.
+            LedgerUnusable: It is not writable, or has results without a ledger.
         """
         self.path: Final = Path(out).absolute()
         self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
@@ -34,33 +34,33 @@ class BatchDirectory:
             _require_no_results(self.results)
         self._lock: Final = _lock_directory(self.path, str(out))
         self.is_new: Final = not contains_batch(out)
-        """Whether no batch was begun here before."""
+        """Whether the directory contained no batch before."""
 
     def close(self) -> None:
-        """Let others work there."""
+        """Release the lock."""
         os.close(self._lock)
 
     def discard(self) -> None:
-        """Leave nothing of a batch that was not begun; what others have put here stays."""
+        """Remove the files of a batch that did not start; other files in the directory stay."""
         for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", "lock"):
             (self.path / name).unlink(missing_ok=True)
         for directory in self._made:
-            with suppress(OSError):  # it is not empty
+            with suppress(OSError):  # the directory contains other files
                 directory.rmdir()
 
     @property
     def ledger(self) -> Path:
-        """Where the ledger is."""
+        """Path of the ledger."""
         return self.path / LEDGER
 
     @property
     def results(self) -> Path:
-        """Where the results are."""
+        """Path of the results."""
         return self.path / "results.jsonl"
 
     @property
     def summary(self) -> Path:
-        """Where the summary is."""
+        """Path of the summary."""
         return self.path / "summary.json"
 
 
@@ -68,8 +68,8 @@ def _lock_directory(path: Path, out: str) -> int:
     """Lock a batch's directory, and return the descriptor that holds the lock.
 
     Raises:
-        BatchBusy: Another process works there.
-        LedgerUnusable: It cannot be written.
+        BatchBusy: Another process has locked it.
+        LedgerUnusable: It is not writable.
     """
     for _ in range(TRIES):
         try:
@@ -87,12 +87,12 @@ def _lock_directory(path: Path, out: str) -> int:
             os.ftruncate(lock, 0)
             os.write(lock, f"process {os.getpid()}\n".encode())
             return lock
-        os.close(lock)  # a batch that was not begun has vanished, and its lock with it
+        os.close(lock)  # another process has removed the directory, and the lock with it
     raise BatchBusy(out, "another process")
 
 
 def _require_no_links(path: Path) -> None:
-    """Make sure that files of a batch are written in its directory.
+    """Check that the batch's files are written in its directory and not through links.
 
     A checked-out project can contain such a directory, with links to the user's files.
 
@@ -102,33 +102,31 @@ def _require_no_links(path: Path) -> None:
     for name in ("lock", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", "items"):
         link = path / name
         if link.is_symlink():
-            why = f"{name} is a symbolic link to {link.readlink()}: remove it, or choose another"
+            why = f"{name} is a symbolic link to {link.readlink()}; remove it, or choose another"
             raise LedgerUnusable(str(path), f"{why} directory (--out)")
 
 
 def _require_no_results(path: Path) -> None:
-    """Make sure that no results are written over that stand in no ledger.
+    """Check that the batch would not overwrite results that no ledger contains.
 
     Raises:
-        OutUnusable: There are some.
+        OutDirectoryUnusable: The directory has such results.
     """
     with suppress(FileNotFoundError, NotADirectoryError):
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_size:
-            why = f"its {path.name} has results ({found.st_size} bytes), and there is no {LEDGER}"
-            raise OutDirectoryUnusable(
-                str(path.parent), f"{why} that has them: move {path.name} away"
-            )
+            why = f"it contains {path.name} ({found.st_size} bytes) but no {LEDGER}"
+            raise OutDirectoryUnusable(str(path.parent), f"{why}; move {path.name} away")
 
 
 def _error_text(error: OSError) -> str:
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "it is, or lies below, a file that is not a directory"
+        return "it or one of its parents is not a directory"
     return error.strerror or str(error)
 
 
 def contains_batch(out: str | Path) -> bool:
-    """Return whether that directory contains a batch.
+    """Return whether a directory contains a batch.
 
     Args:
         out: The directory.
@@ -137,14 +135,14 @@ def contains_batch(out: str | Path) -> bool:
 
 
 def require_unlocked(out: str | Path) -> None:
-    """Make sure that nobody works in a batch's directory, if there is one.
+    """Check that no process runs the batch in a directory, if there is one.
 
     Args:
         out: The directory.
 
     Raises:
-        BatchBusy: Somebody does.
-        LedgerUnusable: It cannot be looked into.
+        BatchBusy: A process runs it.
+        LedgerUnusable: The directory cannot be read.
     """
     if contains_batch(out):
         BatchDirectory(out).close()

@@ -1,7 +1,7 @@
-"""The host in a child process: the same manager, spoken to over a pipe, and lost when it dies.
+"""Host in a child process: the child runs the manager and takes its orders over a pipe.
 
-What ran in a child that is killed ends with it: its trees see the end of their owner. What became
-of it stands in the store, which both processes have; the batch looks there.
+When the child dies, its owners of process trees end everything that it ran. The outcomes are in
+the store, which both processes use; the batch reads them there.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 PROGRAM: Final = "sessionmgr.batch.child_program"
 LONGEST: Final = 256 * 1024 * 1024
 SILENCE: Final = 60.0
-"""Seconds without a sign of life, after which a child is taken for lost."""
+"""Seconds without a message after which the child counts as lost."""
 GRACE: Final = 30.0
-"""Seconds which it has to leave by itself."""
+"""Seconds that the child has to end by itself."""
 LOSSES: Final = 5
-"""So many losses in a row, with nothing done between them, are too many."""
+"""Maximum number of consecutive losses without a report between them."""
 
 
 class HostProcess:
-    """One incarnation of the child process."""
+    """One process that serves as the host."""
 
     def __init__(self, process: trio.Process) -> None:
         self.process: Final = process
@@ -67,31 +67,31 @@ class HostProcess:
         self.number = 0
         self.is_ready = False
         self.lost: str | None = None
-        self.news: Final = RepeatedEvent()
-        self.speaking: Final = trio.Lock()
+        self.changed: Final = RepeatedEvent()
+        self.write_lock: Final = trio.Lock()
 
     async def send(self, message: HostMessage) -> None:
-        """Say something to the child, whole: half a line would be the end of it.
+        """Send a whole message to the child: part of a line would corrupt the stream.
 
-        A child that does not listen is lost before long, and does not hold this up any more.
+        A child that does not read is declared lost after a while, so a send cannot wait forever.
 
         Raises:
-            HostLost: It hears nothing any more.
+            HostLost: The child does not read any more.
         """
         assert self.process.stdin is not None
         try:
             with trio.CancelScope(shield=True):
-                async with self.speaking:
+                async with self.write_lock:
                     await self.process.stdin.send_all(encode_message(message))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise HostLost(self.lost or "it hears nothing any more") from error
+            raise HostLost(self.lost or "it does not read its orders") from error
 
 
 class ChildHost:
-    """Makes attempts in a process of its own, on the same store.
+    """Runs attempts in a process of its own, on the same store.
 
-    `adapters` name classes that are imported there, `{"mine": "package.module:Adapter"}`; those
-    that are installed need not be named.
+    `adapters` names classes that the child imports, `{"mine": "package.module:Adapter"}`;
+    installed adapters need no entry.
     """
 
     def __init__(
@@ -110,12 +110,12 @@ class ChildHost:
 
     @property
     def pid(self) -> int:
-        """The present child's."""
+        """Process number of the current child."""
         assert self._child is not None
         return self._child.process.pid
 
     def readiness(self, job: Job) -> Health:
-        """Leave the check to the child, which has its own adapters.
+        """Report the provider as usable: the child checks its own adapters.
 
         Args:
             job: The job.
@@ -123,7 +123,7 @@ class ChildHost:
         return Health()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Have a child as long as this lasts.
+        """Run child processes, one after the other, until cancelled.
 
         Args:
             task_status: The status by which the caller learns of the start.
@@ -139,7 +139,7 @@ class ChildHost:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            # It imports the same modules as we do: -P excludes those of the working directory.
+            # The child imports the same modules as this process: -P excludes the working directory.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
             start_new_session=True,
         )
@@ -150,19 +150,19 @@ class ChildHost:
         """Start another child.
 
         Raises:
-            HostLost: It does not come up, or was lost too often.
+            HostLost: It does not start, or children were lost too often.
         """
         assert self._nursery is not None
         assert self._child is not None
         self._losses += 1
         if self._losses > LOSSES:
-            raise HostLost(f"{LOSSES} times in a row: {self._child.lost}")
+            raise HostLost(f"it was lost {LOSSES} times in a row: {self._child.lost}")
         await self._start(self._nursery)
 
-    # --- what a batch asks of it -----------------------------------------------------------------
+    # --- calls of the batch ----------------------------------------------------------------------
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Have an attempt taken up.
+        """Start an attempt in the child.
 
         Args:
             work: The attempt and its job.
@@ -170,7 +170,7 @@ class ChildHost:
         await self._send(SubmitMessage(work=work))
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end.
+        """Cancel an attempt in the child.
 
         Args:
             job: The id of the job.
@@ -180,7 +180,7 @@ class ChildHost:
         await self._send(CancelMessage(job=job, attempt=attempt, detail=detail))
 
     async def renew(self, seconds: float) -> None:
-        """Have it go on.
+        """Renew the child's lease.
 
         Args:
             seconds: Seconds from now.
@@ -192,7 +192,7 @@ class ChildHost:
         await self._child.send(message)
 
     async def follow(self, after: int) -> Sequence[Report]:
-        """Wait for reports; what was read before a loss is told first.
+        """Wait for reports; those read before a loss are returned before the loss is raised.
 
         Args:
             after: The number of the last report that is settled.
@@ -206,11 +206,11 @@ class ChildHost:
         while not child.reports:
             if child.lost is not None:
                 raise HostLost(child.lost)
-            await child.news.wait()
+            await child.changed.wait()
         return tuple(child.reports)
 
     def activity(self, job: str, attempt: int) -> AttemptActivity | None:
-        """Return what an attempt is at, as it was last told.
+        """Return the last activity that the child has reported of an attempt.
 
         Args:
             job: The id of the job.
@@ -223,15 +223,15 @@ class ChildHost:
         since = activity.doing_for + trio.current_time() - at
         return msgspec.structs.replace(activity, doing_for=since)
 
-    # --- the child's life ------------------------------------------------------------------------
+    # --- lifetime of the child -------------------------------------------------------------------
 
     async def _run_child(  # noqa: ASYNC128  # what it calls says that it has started
         self, child: HostProcess, *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Listen to a child until it is no more.
+        """Read the child's messages until it ends.
 
         Raises:
-            HostLost: It never came to be ready.
+            HostLost: The child never became ready.
         """
         begin = OpenMessage(
             store=self._store, adapters=self._adapters, asks=self._approve is not None
@@ -239,16 +239,16 @@ class ChildHost:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain, child)
             try:
-                with suppress(HostLost):  # it may have said why, and that is read below
+                with suppress(HostLost):  # the child's own reason is read below
                     await child.send(begin)
                 await self._read_messages(child, nursery, task_status)
-                child.lost = child.lost or f"it has gone: {child.tail.short()}".rstrip(": ")
+                child.lost = child.lost or f"it ended: {child.tail.short()}".rstrip(": ")
             finally:
                 await self._shut_down_child(child)  # noqa: ASYNC102  # shielded and bounded in there
-                child.news.set()
+                child.changed.set()
                 nursery.cancel_scope.cancel()
         if not child.is_ready:
-            raise HostLost(child.lost or "it was told to go before it was ready")
+            raise HostLost(child.lost or "it was stopped before it was ready")
 
     async def _read_messages(
         self, child: HostProcess, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
@@ -257,10 +257,10 @@ class ChildHost:
         lines = LineDecoder(LONGEST)
         while True:
             data: bytes | bytearray = b""
-            with trio.move_on_after(SILENCE) as patience:
+            with trio.move_on_after(SILENCE) as silence:
                 data = await child.process.stdout.receive_some()
-            if patience.cancelled_caught:
-                child.lost = f"nothing was heard of it for {SILENCE:g} s"
+            if silence.cancelled_caught:
+                child.lost = f"it sent no message for {SILENCE:g} s"
             if not data:
                 return
             for line in lines.feed(data):
@@ -279,7 +279,7 @@ class ChildHost:
                 child.number += 1
                 child.reports.append((child.number, ended))
                 child.activities.pop((ended.job, ended.attempt), None)
-                child.news.set()
+                child.changed.set()
             case ActiveMessage(job=job, attempt=attempt, activity=activity):
                 child.activities[job, attempt] = activity, trio.current_time()
             case AskMessage():
@@ -303,7 +303,7 @@ class ChildHost:
         try:
             await child.send(given)
         except HostLost:
-            return  # and so is the question
+            return  # the child is lost, and its question with it
 
     async def _drain(self, child: HostProcess) -> None:
         assert child.process.stderr is not None
@@ -311,7 +311,7 @@ class ChildHost:
             child.tail.feed(chunk)
 
     async def _shut_down_child(self, child: HostProcess) -> None:
-        """Let it leave by itself, and if it does not, end it."""
+        """Close the child's stdin and wait; kill the child if it does not end."""
         process = child.process
         assert process.stdin is not None
         assert process.stdout is not None

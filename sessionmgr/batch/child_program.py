@@ -1,7 +1,7 @@
-"""The program that hosts jobs in a process of its own: `python -m sessionmgr.batch.child_program`.
+"""Program of a host in a child process: `python -m sessionmgr.batch.child_program`.
 
-It holds a manager and an `InProcessHost`, takes orders on stdin and reports on stdout. When stdin
-ends, whoever gave the orders is done, or no more: what runs is cancelled, and it leaves.
+It opens a manager and an `InProcessHost`, reads orders from stdin and writes reports to stdout.
+At the end of stdin, the parent has ended or died: the program cancels all attempts and ends.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ ALIVE_EVERY: Final = 10
 
 
 class ParentPipes:
-    """The two pipes to whoever gives the orders."""
+    """The two pipes to the parent."""
 
     def __init__(self, orders: int, reports: int) -> None:
         self._orders: Final = trio.lowlevel.FdStream(orders)
         self._reports: Final = trio.lowlevel.FdStream(reports)
-        self._to_write, self._told = trio.open_memory_channel[bytes](0)
+        self._to_write, self._output = trio.open_memory_channel[bytes](0)
         self._lines: Final = LineDecoder(LONGEST)
         self._pending: list[ToChild] = []
 
     @asynccontextmanager
     async def running_writer(self) -> AsyncGenerator[None]:
-        """Write what is told in this block, to its last line."""
+        """Write queued messages during this block, and all of them before it ends."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
             async with self._to_write:
                 yield
 
     async def _write(self) -> None:
-        """Write whole lines: half a line would spoil the next one."""
-        async with self._told:
-            async for line in self._told:
+        """Write whole lines: part of a line would corrupt the next one."""
+        async with self._output:
+            async for line in self._output:
                 await self._reports.send_all(line)
 
     async def send(self, message: HostMessage) -> None:
-        """Say something, wholly or, if this is cancelled before its turn, not at all."""
+        """Send a whole message, or nothing if cancelled before its turn."""
         await self._to_write.send(encode_message(message))
 
     async def receive(self) -> ToChild | None:
-        """Wait for the next order; None: there will be no more."""
+        """Wait for the next order; None at the end of stdin."""
         while not self._pending:
             data = await self._orders.receive_some()
             if not data:
@@ -88,7 +88,7 @@ class ParentPipes:
 
 
 class HostServer:
-    """One manager at the service of a batch elsewhere."""
+    """Serves one manager to a batch in another process."""
 
     def __init__(self, outside: ParentPipes) -> None:
         self._pipes: Final = outside
@@ -96,7 +96,7 @@ class HostServer:
         self._numbers: Final = count(1)
 
     async def serve(self) -> None:
-        """Do as ordered, until there are no more orders."""
+        """Execute orders until stdin ends."""
         async with self._pipes.running_writer():
             await self._serve()
 
@@ -132,24 +132,24 @@ class HostServer:
                 case AnswerMessage():
                     self._receive_answer(order)
                 case OpenMessage():
-                    pass  # it is open
+                    pass  # the manager is open
 
     async def _send_ends(self, host: InProcessHost) -> None:
-        told = 0
+        last = 0
         while True:
-            for number, ended in await host.follow(told):
+            for number, ended in await host.follow(last):
                 await self._pipes.send(ReportedMessage(ended=ended))
-                told = number
+                last = number
 
     async def _send_activities(self, host: InProcessHost) -> None:
-        told: dict[tuple[str, int], AttemptActivity] = {}
+        sent: dict[tuple[str, int], AttemptActivity] = {}
         for turn in count():
             await trio.sleep(REPORT_EVERY)
             if turn % ALIVE_EVERY == 0:
                 await self._pipes.send(AliveMessage())
-            before, told = told, {}
+            before, sent = sent, {}
             for (job, attempt), activity in host.activities().items():
-                told[job, attempt] = activity
+                sent[job, attempt] = activity
                 old = before.get((job, attempt))
                 if old is None or old.doing != activity.doing or old.tokens != activity.tokens:
                     await self._pipes.send(
@@ -183,12 +183,12 @@ async def main(orders: int, reports: int) -> None:
     try:
         await HostServer(ParentPipes(orders, reports)).serve()
     except* (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # nobody listens any more: what ran has been cancelled
+        pass  # the parent has ended, and all attempts have been cancelled
 
 
 if __name__ == "__main__":
-    # Ctrl-C at a terminal is for who gives the orders; what is printed by accident is no report.
+    # Ctrl-C at a terminal is for the parent. Stray output must not mix with the reports.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told = os.dup(1)
+    reports_fd = os.dup(1)
     os.dup2(2, 1)
-    trio.run(main, 0, told)
+    trio.run(main, 0, reports_fd)

@@ -1,4 +1,4 @@
-"""The figures of a batch, kept as things happen."""
+"""Figures of a batch, updated with each event."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.denials import DENIALS_LIMIT, JobDenial, denials_of, job_denials
+from sessionmgr.batch.denials import DENIALS_LIMIT, JobDenial, denials_of
 from sessionmgr.batch.progress import BatchProgress, PauseStatus, RunningJob
-from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.results import decode_job_result, job_denials
 from sessionmgr.batch.scheduler import SEVERAL
 from sessionmgr.batch.usage_totals import may_have_cost
 from sessionmgr.model import Cost, Provenance, Usage, format_timestamp, total_cost
@@ -23,44 +23,44 @@ if TYPE_CHECKING:
     from sessionmgr.model import RunResult
 
 WINDOW: Final = 30.0
-"""Seconds over which the rate is taken."""
+"""Window in seconds over which the rate is computed."""
 MOST: Final = 2000
-"""Ends in that time, at most: enough to know."""
+"""Maximum number of job ends remembered for the rate."""
 
 
 class BatchCounters:
-    """Counts what happens to the jobs."""
+    """Counts jobs, attempts, usage and denials of a batch."""
 
     def __init__(self, now: float) -> None:
         self._began: Final = now
         self._stopped_at: float | None = None
         self.counts: Counter[str] = Counter()
-        """How many jobs are in which state."""
+        """Number of jobs by state."""
         self.failures = 0
-        """How many jobs have ended now otherwise than well, and not because they were stopped."""
+        """Number of jobs that failed in this call; stopped jobs do not count."""
         self.former: Counter[str] = Counter()
         """Number of open jobs by former outcome."""
         self.kinds: Counter[str] = Counter()
         """Number of ended jobs by kind of failure."""
         self.denied = 0
-        """Number of jobs with denials,"""
+        """Number of jobs with denials."""
         self.denials: Final[list[JobDenial]] = []
-        """and the denials, up to a limit."""
+        """The denials, up to a limit."""
         self.left = 0
         """Number of jobs that the same call would run or continue if it were made again."""
         self.undecided: Final[dict[str, str]] = {}
         """Jobs that wait for a decision, up to a limit, and the `retry_from` that starts each."""
         self.attempts = 0
-        """Number of attempts in this run of the batch,"""
+        """Number of attempts in this call."""
         self.all_attempts = 0
-        """and in all."""
+        """Number of attempts in all calls."""
         self.usage = Usage()
         self.cost: Cost | None = None
         """The cost of the ended attempts; None if there are none."""
         self._last_ends: Final[deque[float]] = deque(maxlen=MOST)
 
     def load(self, ledger: Ledger) -> None:
-        """Begin with what stands in the ledger."""
+        """Load the figures of former calls from the ledger."""
         self.counts = Counter(ledger.counts())
         self.former, self.kinds = Counter(ledger.former_counts()), Counter(ledger.failures())
         spent = ledger.total_usage()
@@ -75,7 +75,7 @@ class BatchCounters:
 
     @property
     def tokens(self) -> int:
-        """The usage of the ended attempts."""
+        """Tokens of the ended attempts."""
         return self.usage.input + self.usage.cache_write + self.usage.output
 
     @property
@@ -84,12 +84,10 @@ class BatchCounters:
 
         A job that will run again counts with its former outcome until it ends the next time.
         """
-        counts, standing = (
-            dict(self.counts),
-            dict(self.former),
-        )  # a step may change them now
+        # Copies: the executor's thread may change the originals meanwhile.
+        counts, former = dict(self.counts), dict(self.former)
         ended = {state: count for state, count in counts.items() if state not in states.UNENDED}
-        return dict(Counter(ended) + Counter(standing))
+        return dict(Counter(ended) + Counter(former))
 
     @property
     def failures_by_kind(self) -> dict[str, int]:
@@ -103,40 +101,40 @@ class BatchCounters:
             self.undecided[job] = retry_from
 
     def stop_clock(self, now: float) -> None:
-        """Stop the watch."""
+        """Stop the clock of this call."""
         self._stopped_at = now
 
     def elapsed(self, now: float) -> float:
-        """Return for how long it has gone on."""
+        """Return the seconds since the start of this call."""
         return (now if self._stopped_at is None else self._stopped_at) - self._began
 
     def move(self, before: str, after: str) -> None:
-        """Count a job that is no longer what it was."""
+        """Move a job from one state to another."""
         self.counts[before] -= 1
         self.counts[after] += 1
 
     def start_attempt(self, before: str) -> None:
-        """Count an attempt that begins."""
+        """Count the start of an attempt."""
         self.move(before, states.RUNNING)
         self.attempts += 1
         self.all_attempts += 1
 
     def undo_starts(self, attempts: int) -> None:
-        """Count attempts no more whose beginning could not be recorded."""
+        """Undo the count of attempts whose start could not be recorded."""
         self.attempts -= attempts
         self.all_attempts -= attempts
         self.counts[states.RUNNING] -= attempts
         self.counts[states.WAITING] += attempts
 
     def end_job(
-        self, before: str, result: JobResult, stood: FormerResult | None, now: float
+        self, before: str, result: JobResult, former_result: FormerResult | None, now: float
     ) -> None:
-        """Count a job that is over; `stood`: its former outcome."""
+        """Count the end of a job; `stood` is its former outcome."""
         self.move(before, result.status.value)
-        if stood is not None:
-            self.former[stood.state] -= 1
-            if stood.failure is not None:
-                self.kinds[stood.failure] -= 1
+        if former_result is not None:
+            self.former[former_result.state] -= 1
+            if former_result.failure is not None:
+                self.kinds[former_result.failure] -= 1
         self._add_denials(result)
         if result.failure is not None:
             self.kinds[result.failure.kind.value] += 1
@@ -144,19 +142,21 @@ class BatchCounters:
         self.failures += result.status not in (states.COMPLETED, states.CANCELLED)
 
     def add_usage(self, result: RunResult) -> None:
-        """Count what an attempt has used."""
+        """Add the usage of an attempt."""
         self.usage += result.usage
         if may_have_cost(result):
             self.cost = result.cost if self.cost is None else self.cost + result.cost
 
-    def progress(self, board: Scheduler, host: Host, now: float, *, wall: float) -> BatchProgress:
+    def progress(
+        self, scheduler: Scheduler, host: Host, now: float, *, wall: float
+    ) -> BatchProgress:
         """Return the batch's progress; `wall` is the current wall-clock time."""
         counts = self.counts
-        on = list(board.active.values())
-        with_directory = len(board.directories) >= SEVERAL
+        on = list(scheduler.active.values())
+        with_directory = len(scheduler.directories) >= SEVERAL
         jobs, tokens, costs = _running(on, host, now, with_directory=with_directory)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
-        paused = board.pauses(now)
+        paused = scheduler.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)
         rate = self._rate(now)
         left = waiting + running + retrying
@@ -180,7 +180,7 @@ class BatchCounters:
                 provider: PauseStatus(
                     seconds=left,
                     until=format_timestamp(wall + left),
-                    why=board.pause_reason(provider),
+                    why=scheduler.pause_reason(provider),
                 )
                 for provider, left in paused.items()
             },
@@ -203,7 +203,7 @@ _OPEN: Final = (states.WAITING, states.RUNNING, states.RETRYING)
 def _running(
     on: Iterable[ActiveAttempt], host: Host, now: float, *, with_directory: bool
 ) -> tuple[tuple[RunningJob, ...], int, list[Cost]]:
-    """Return what is on, and what it has used beside what has ended."""
+    """Return the running jobs, and the usage of their attempts so far."""
     jobs: list[RunningJob] = []
     tokens, costs = 0, list[Cost]()
     for each in on:

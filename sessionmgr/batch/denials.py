@@ -11,7 +11,6 @@ from sessionmgr.model import Failure, FailureKind, RunStatus
 
 if TYPE_CHECKING:
     from sessionmgr.batch.host import AttemptResult
-    from sessionmgr.batch.results import JobResult
     from sessionmgr.model import PermissionDenial, RunResult
 
 OnDenied: TypeAlias = Literal["warn", "fail"]
@@ -30,7 +29,7 @@ class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str
     """Name of the tool."""
     summary: str | None = None
-    """The command, the path, or the most telling part of the tool's input."""
+    """The command, the path, or the most informative part of the tool's input."""
     reason: str | None = None
     """Reason for the denial."""
     by: str | None = None
@@ -40,24 +39,6 @@ class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
 def denials_of(result: RunResult) -> tuple[PermissionDenial, ...]:
     """Return the denials, except those made by the job's own permission mode."""
     return tuple(each for each in result.permission_denials if each.by != "mode")
-
-
-def job_denials(result: JobResult) -> list[JobDenial]:
-    """Return a job's denials with the job's name.
-
-    Args:
-        result: The result of the job.
-    """
-    return [
-        JobDenial(
-            job=result.job,
-            tool_name=each.tool_name,
-            summary=each.summary,
-            reason=each.reason,
-            by=each.by,
-        )
-        for each in denials_of(result)
-    ]
 
 
 def apply_denial_policy(ended: AttemptResult, on_denied: OnDenied) -> AttemptResult:

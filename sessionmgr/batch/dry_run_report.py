@@ -1,4 +1,4 @@
-"""A dry run: every job read, checked and negotiated for, and none started, nor noted."""
+"""Dry run: reads, checks and negotiates every job, and starts and stores nothing."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Action: TypeAlias = Literal["run", "resume", "done", "left", "undecided"]
 
 
 class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of a job, and what it would be granted.
+    """A job of a dry run: what the batch would do with it, and what the provider would grant.
 
-    Run or continue it, keep its result, leave it for another time, or wait for a decision
-    (`retry_from`).
+    The batch would run or continue the job, keep its result, skip it this time, or leave it for a
+    decision (`retry_from`).
     """
 
     job: str
@@ -46,12 +46,12 @@ class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     action: Action
     negotiation: Negotiation | None
-    """None if the job would be refused now; then `permission` is None, too."""
+    """None if the job would be refused now; `permission` is None then, too."""
     permission: Permission | None
 
 
 class DryRun:
-    """A batch that is only thought of, for the length of a block: a cursor over its jobs."""
+    """A dry run, for the length of a block: a cursor over the planned jobs."""
 
     def __init__(
         self,
@@ -68,20 +68,20 @@ class DryRun:
         self._out: Final = out
         self._is_answered: Final = is_answered
         self._executor: FileExecutor | None = None
-        self._kept: Final = ExitStack()
+        self._resources: Final = ExitStack()
         self._ledger: Ledger | None = None
         self._reader: JobImporter | None = None
         self._planned: Final[deque[PlannedJob]] = deque()
-        self._taken_over: tuple[str, ...] = ()
+        self._takeover_warnings: tuple[str, ...] = ()
         """A warning, if the directory belongs to another jobs file."""
 
     async def __aenter__(self) -> Self:
-        """Look at what stands already.
+        """Open the existing ledger, if there is one, for reading.
 
         Raises:
-            BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another jobs file.
-            LedgerUnusable: Its directory or ledger cannot be used.
+            BatchBusy: Another process runs the batch.
+            OutDirectoryTaken: The directory holds the batch of another jobs file.
+            LedgerUnusable: The directory or the ledger cannot be used.
         """
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
         executor = self._executor = FileExecutor(where)
@@ -89,27 +89,29 @@ class DryRun:
             self._reader = await executor.run(lambda: self._open_ledger(executor))
             await self._reader.begin()
         except BaseException:
-            # Shielded and bounded in there.
-            await executor.close(self._kept.close)  # noqa: ASYNC102
+            # `close` is shielded and bounded.
+            await executor.close(self._resources.close)  # noqa: ASYNC102
             raise
         return self
 
     def _open_ledger(self, executor: FileExecutor) -> JobImporter:
-        place = None
+        directory = None
         if self._out is not None and contains_batch(self._out):
-            place = BatchDirectory(self._out)
-            self._kept.callback(place.close)
-        ledger = self._ledger = Ledger(place.ledger if place else None, executor.keep_waiting)
-        self._kept.callback(ledger.close)
+            directory = BatchDirectory(self._out)
+            self._resources.callback(directory.close)
+        ledger = self._ledger = Ledger(
+            directory.ledger if directory else None, executor.keep_waiting
+        )
+        self._resources.callback(ledger.close)
         ledger.begin_writing()
-        self._kept.callback(ledger.roll_back)
+        self._resources.callback(ledger.roll_back)
         ready = partial(provider_readiness, self._manager)
         reader = JobImporter(self._manager, self._jobs, self._settings, ledger, executor, ready)
         if self._out is not None:
             claimed = claim_directory(ledger, self._out, reader.source, force=self._settings.force)
             if claimed is not None and claimed.before is not None:
                 said = f"{self._out} holds the batch of {claimed.before}; --force takes it over"
-                self._taken_over = (said,)
+                self._takeover_warnings = (said,)
         return reader
 
     async def __aexit__(
@@ -118,20 +120,20 @@ class DryRun:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Forget it all."""
+        """Discard the temporary ledger."""
         assert self._executor is not None
-        # Shielded and bounded in there.
-        await self._executor.close(self._kept.close)  # noqa: ASYNC102
+        # `close` is shielded and bounded.
+        await self._executor.close(self._resources.close)  # noqa: ASYNC102
 
     def __aiter__(self) -> Self:
-        """Iterate over what is left."""
+        """Return this cursor."""
         return self
 
     async def __anext__(self) -> PlannedJob:
-        """Read the next job and say what would become of it.
+        """Read the next job and return what the batch would do with it.
 
         Raises:
-            JobsInvalid: At the end: some of them cannot be done.
+            JobsInvalid: At the end: some jobs are invalid.
         """
         assert self._executor is not None
         assert self._reader is not None
@@ -161,9 +163,9 @@ class DryRun:
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about valid but possibly unintended jobs among those read so far."""
         if self._reader is None:
-            return self._taken_over
+            return self._takeover_warnings
         return (
-            *self._taken_over,
+            *self._takeover_warnings,
             *collect_warnings(self._reader, (), is_answered=self._is_answered),
         )
 

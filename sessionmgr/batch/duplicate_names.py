@@ -19,7 +19,7 @@ def find_duplicate_names(data: bytes | str) -> list[tuple[str, str]]:
     document: object = json.loads(
         data,
         object_pairs_hook=_Pairs,
-        parse_int=str,  # Python refuses very long numbers
+        parse_int=str,  # Python refuses to convert very long numbers
         parse_float=str,
     )
     _search(document, "", found)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class BatchError(SessionError):
-    """Something about many jobs at a time."""
+    """Base class of the errors of batches."""
 
 
 class JobsInvalid(BatchError, ValueError):
-    """Some jobs cannot be done as they are written; nothing was started."""
+    """The jobs or their defaults contain mistakes; the batch started nothing."""
 
     def __init__(self, problems: Sequence[str], unread: int = 0) -> None:
         more = [f"and {unread} more"] if unread else []
@@ -26,7 +26,7 @@ class JobsInvalid(BatchError, ValueError):
 
 
 class RulesInvalid(BatchError, ValueError):
-    """A file of approval rules cannot be used."""
+    """A file of approval rules is invalid."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
@@ -35,16 +35,16 @@ class RulesInvalid(BatchError, ValueError):
 
 
 class BatchBusy(BatchError):
-    """Another process is at the same batch."""
+    """Another process runs this batch now."""
 
     def __init__(self, directory: str, holder: str) -> None:
-        super().__init__(f"{directory} is being worked on by {holder}: one at a time")
+        super().__init__(f"{directory} is in use by {holder}; wait until it ends, or use --out DIR")
         self.directory = directory
         self.holder = holder
 
 
 class OutDirectoryTaken(BatchError):
-    """A batch's directory holds the batch of another jobs file."""
+    """The output directory belongs to the batch of another jobs file."""
 
     def __init__(self, directory: str, holder: str, jobs: str) -> None:
         super().__init__(
@@ -56,13 +56,14 @@ class OutDirectoryTaken(BatchError):
 
 
 class StoreMismatch(BatchError):
-    """A batch has attempts to continue, and the store in use has no record of them."""
+    """The batch has attempts to continue, and the store in use has no record of them."""
 
     def __init__(self, directory: str, jobs: int, store: str | None) -> None:
-        are, them = ("1 job is", "it") if jobs == 1 else (f"{jobs} jobs are", "them")
+        one = jobs == 1
+        need, them = ("1 job needs", "it") if one else (f"{jobs} jobs need", "them")
         earlier = "the store of the earlier run" if store is None else store
         super().__init__(
-            f"{directory}: {are} to be continued, and the store in use has no record of {them}."
+            f"{directory}: {need} to continue, but the store in use has no record of {them}."
             f" Run the batch with {earlier} (--store), or start {them} over, which may repeat tool"
             " calls (--retry-from fresh)"
         )
@@ -81,10 +82,10 @@ def _remedy(why: str) -> str:
 
 
 class LedgerUnusable(BatchError):
-    """What has become of the jobs cannot be read or written down."""
+    """The batch cannot read or write its ledger."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(f"{path} cannot be used as a batch's ledger: {why}{_remedy(str(why))}")
+        super().__init__(f"cannot use {path} as the ledger of a batch: {why}{_remedy(str(why))}")
         self.path = path
         self.why = str(why)
 
@@ -94,28 +95,33 @@ class OutDirectoryUnusable(LedgerUnusable):
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
-        self.args = (f"a batch cannot use the directory {path}: {why}; choose another one (--out)",)
+        self.args = (
+            f"cannot use the output directory {path}: {why}; choose another one (--out DIR)",
+        )
 
 
 class ResultsUnwritable(BatchError):
-    """What came of the jobs stands in the ledger, and cannot be written where it is looked for."""
+    """The batch cannot write its results or its summary; the ledger contains them."""
 
     def __init__(self, path: object, why: object) -> None:
-        super().__init__(f"{path} cannot be written: {why}; the ledger has all that is done")
+        super().__init__(
+            f"cannot write {path}: {why}; the ledger contains all completed work, and the next run"
+            " writes the file again"
+        )
         self.path = str(path)
         self.why = str(why)
 
 
 class HostLost(BatchError):
-    """The process in which the jobs ran is no more."""
+    """The connection to the process that runs the jobs was lost."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the host of the jobs is lost: {why}")
+        super().__init__(f"lost the process that runs the jobs: {why}")
         self.why = why
 
 
 class BatchDown(BatchError):
-    """The batch gave up; `__cause__` is what it could not get over."""
+    """The batch stopped because of an internal error; `__cause__` is that error."""
 
     def __init__(self, why: object) -> None:
-        super().__init__(f"the batch gave up: {why}")
+        super().__init__(f"the batch stopped: {why}")

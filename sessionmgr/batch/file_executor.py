@@ -3,8 +3,8 @@
 A locked ledger or a hanging disk delays only the writes, not clocks or pipes. In virtual time,
 which cannot wait for a thread, the work runs inline.
 
-The work may use state that the loop uses, too (the board, the counters): the task that submits it
-waits for it, and all other tasks only read.
+The work may use state that the event loop uses, too (the scheduler, the counters): the task that
+submits it waits for it, and all other tasks only read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BOUND: Final = 60.0
-"""Time limit in seconds for a piece of work, as the store's; `extend` prolongs it."""
+"""Time limit in seconds for a piece of work, as for the store's; `extend_bound` prolongs it."""
 STEPS: Final = 4
-"""Steps in which it passes. Our process may be stopped, for any time: that counts as one step."""
+"""Number of steps in which the time limit passes. If the system suspends this process, however
+long, that counts as one step.
+"""
 GRACE: Final = 5.0
 """Time limit in seconds for closing the files."""
 NOTICED: Final = 1.0
@@ -32,25 +34,25 @@ NOTICED: Final = 1.0
 
 
 class FileExecutor:
-    """Runs the file work of one batch."""
+    """Runs the file work of one batch, with a time limit."""
 
     def __init__(self, ledger: str) -> None:
         self._ledger: Final = ledger
         self._is_inline: Final = _is_virtual(trio.lowlevel.current_clock())
         self._one_at_a_time: Final = trio.CapacityLimiter(1)
         self._left = 0
-        """The steps that the current work has left; 0: there is no work."""
+        """The remaining steps of the current work; 0 if there is no work."""
         self._since = 0.0
         self._is_locked = False
         self._refusal: LedgerUnusable | None = None
         self.is_shielded = False
-        """Whether a cancel waits for the work: once attempts run, its outcome must be known."""
+        """Whether cancellation waits for the work: once attempts run, its outcome must be known."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run work and return its result. If this is cancelled, the executor runs no further work.
+        """Run work and return its result; after a cancellation, the executor accepts no more work.
 
         Raises:
-            LedgerUnusable: This work, or earlier work, exceeded its bound.
+            LedgerUnusable: This work, or earlier work, exceeded its time limit.
         """
         if self._refusal is not None:
             raise LedgerUnusable(self._ledger, self._refusal.why)
@@ -71,7 +73,7 @@ class FileExecutor:
                 crash = error
             finally:
                 self._left = 0
-            nursery.cancel_scope.shield = True  # its outcome is known
+            nursery.cancel_scope.shield = True  # the outcome is known
             nursery.cancel_scope.cancel()
         if crash is not None:
             raise crash
@@ -81,16 +83,16 @@ class FileExecutor:
         raise self._refusal
 
     async def _enforce_bound(self, scope: trio.CancelScope) -> None:
-        """Cancel the work at its bound."""
+        """Cancel the work at its time limit."""
         while self._left:
             await trio.sleep(BOUND / STEPS)
             self._left -= 1
         scope.cancel()
 
     def _disable(self) -> None:
-        """Run nothing more: this work was cancelled, at its bound or because the batch ends."""
+        """Accept no more work: the time limit or the end of the batch has cancelled this work."""
         why = (
-            "the batch no longer waits for it"
+            "the batch stopped waiting for it"
             if self._left
             else _stall_message(is_locked=self._is_locked)
         )
@@ -100,7 +102,7 @@ class FileExecutor:
         """Return the result of read-only work; it waits for its turn and can be cancelled.
 
         Raises:
-            LedgerUnusable: Earlier work exceeded its bound.
+            LedgerUnusable: Earlier work exceeded its time limit.
         """
         if self._refusal is not None:
             await trio.sleep(GRACE)  # meanwhile the batch ends for that reason
@@ -129,10 +131,10 @@ class FileExecutor:
         """Return the cause of a stall; None if there is none."""
         if not self._left or now - self._since < NOTICED:
             return None
-        why = "locked by another process" if self._is_locked else "its disk does not answer"
+        why = "locked by another process" if self._is_locked else "its disk does not respond"
         return WaitStatus(what="ledger", seconds=now - self._since, why=why)
 
-    # --- in the thread ---------------------------------------------------------------------------
+    # --- called in the thread --------------------------------------------------------------------
 
     def keep_waiting(self) -> bool:
         """Note that the ledger is locked; return whether to try again."""
@@ -141,7 +143,7 @@ class FileExecutor:
 
 
 async def in_thread(work: Callable[[], T], *, limiter: trio.CapacityLimiter | None = None) -> T:
-    """Work on the user's files in a thread that is abandoned if this is cancelled."""
+    """Run work on the user's files in a thread, which is abandoned if this is cancelled."""
     if _is_virtual(trio.lowlevel.current_clock()):
         return await _run_inline(work)
     return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
@@ -154,19 +156,21 @@ async def _run_inline(work: Callable[[], T]) -> T:
 
 
 def _is_virtual(clock: trio.abc.Clock) -> bool:
-    # A clock on which a second may take no time, or for ever.
+    # A second of a virtual clock takes no time, or forever.
     return clock.deadline_to_sleep_time(clock.current_time() + 1.0) > 2.0
 
 
 def _stall_reason(*, is_locked: bool) -> str:
     if is_locked:
         return "the ledger is locked by another process"
-    return "the disk under the ledger does not answer"
+    return "the disk of the ledger does not respond"
 
 
 def _stall_message(*, is_locked: bool) -> str:
-    remedy = "close the program that has it open (sqlite3, a backup)" if is_locked else "check it"
+    remedy = (
+        "close the program that has it open (sqlite3, a backup)" if is_locked else "check the disk"
+    )
     return (
         f"{_stall_reason(is_locked=is_locked)}, for {BOUND:g} s now; {remedy}, then run the same"
-        " command again: it records from the store what has ended meanwhile"
+        " command again, which records from the store what has ended meanwhile"
     )

@@ -1,4 +1,4 @@
-"""Recognizes files of other formats by their first bytes, and says how to convert them."""
+"""Recognizes files of other formats by their first bytes and names the conversion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 HEAD: Final = 64 * 1024
-"""Leading bytes that the check reads."""
+"""Number of leading bytes that the check reads."""
 FORMAT: Final = "a jobs file has one JSON object per line"
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMPRESSED: Final = {
@@ -21,7 +21,7 @@ _YAML: Final = re.compile(r"---|%YAML|- |-$|[\w-]+:(\s|$)")
 _TOML: Final = re.compile(r"\[\[?[A-Za-z_][\w.-]*\]\]?\s*$|[\w-]+\s*=")
 _CSV: Final = re.compile(r'[\w" ./-]+([,;\t][\w" ./-]*)+$')
 _LOOKED_AT: Final = 3
-"""Lines, at least one of which must look like a job."""
+"""Number of lines to check; at least one of them must look like a job."""
 
 
 def foreign_format_error(head: bytes, name: str) -> str | None:
@@ -41,7 +41,7 @@ def foreign_format_error(head: bytes, name: str) -> str | None:
     if first == "[" or first.startswith(("[{", "[ {", "[]")):
         return f"this is a JSON array; {FORMAT}: convert it with `jq -c '.[]' {name}`"
     if any(line.startswith("{") for line in lines[:_LOOKED_AT]):
-        return None  # a stray line, which the reader reports
+        return None  # a single stray line, which the reader reports
     return _other_text(first, name)
 
 

@@ -1,8 +1,8 @@
 """Former results of jobs that are scheduled to run again.
 
-Such a job keeps its result here until its next run has ended. If no attempt was made by the time
-the batch is entered again, the job gets its former state back. `begun` is the number of the first
-attempt that was made, or 0.
+The ledger keeps such a result until the job's next run has ended. If no attempt has started by
+the next import of the jobs, the job returns to its former state. `begun` is the number of the
+first attempt that started, or 0.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ SET_ASIDE: Final = (
     "insert or ignore into standing select id, 0, state, provider, fingerprint, digests, body,"
     " resume, ended, result from job where id = ? and ended is not null"
 )
-"""Keep the result, if any, of a job that will run again."""
+"""Keep the result, if there is one, of a job that will run again."""
 RESTORE: Final = (
     "update job set (state, provider, fingerprint, digests, body, resume, ended, result) ="
     " (select state, provider, fingerprint, digests, body, resume, ended, result from standing"
     " where standing.job = job.id) where id in (select job from standing where not begun)"
 )
-"""Restore the jobs that did not begin after all; `FORGET_RESTORED` follows."""
+"""Restore the jobs that did not start after all; `FORGET_RESTORED` follows."""
 FORGET_RESTORED: Final = "delete from standing where not begun"
 BEGUN: Final = "update standing set begun = ? where job = ? and not begun"
-"""Record which attempt was the first to begin since the result was kept here."""
+"""Record the first attempt that started since the result was kept."""
 UNBEGUN: Final = (
     "update standing set begun = 0 where job = ? and begun = ? and not exists (select 1 from"
     " attempt where attempt.job = standing.job and number = begun and run is not null)"
 )
-"""Record that this attempt was not made after all; an earlier one that was made still counts."""
+"""Record that this attempt did not start after all; an earlier one still counts."""
 FORMER_STATE: Final = (
     "select state, json_extract(cast(result as text), '$.failure.kind') from standing where job = ?"
 )
 FORMER_LINE: Final = "select result from standing where job = ?"
 REPLACED: Final = "delete from standing where job = ?"
-"""Drop a job's former result: it has a new one."""
+"""Delete a job's former result: the job has a new one."""
 STATES: Final = (
     "select standing.state, count(*) from standing join job on job.id = standing.job"
     " where round = ? group by standing.state"

@@ -1,8 +1,8 @@
-"""The seam behind which jobs run: what a batch asks of a host, and what it hears from it.
+"""Protocol of hosts: where a batch runs its attempts, and what a host reports.
 
-A host is in this process, or in another, or anywhere. It is told to make attempts at jobs, and
-answers with numbered reports, which it keeps until they have been taken note of. Numbers of
-attempts are fences: what is reported of one that is not the job's latest changes nothing.
+A host runs in this process or in another one. The batch submits attempts to it, and the host
+answers with numbered reports, which it keeps until the batch has settled them. Attempt numbers act
+as fencing tokens: the batch ignores a report about any attempt but a job's latest.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Health
 
 LEASE: Final = 60.0
-"""Seconds for which a host goes on by itself when nothing is heard of the batch."""
+"""Seconds for which a host continues without a message from the batch."""
 RENEW_EVERY: Final = 15.0
 
 
 class ResumePoint(msgspec.Struct, frozen=True):
-    """The run that an attempt goes on with, by the provider's session."""
+    """The run that an attempt continues, and its provider session."""
 
     run_id: str
     provider_session_id: str
 
 
 class AttemptSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one job. Its session is named before anything is started or stored."""
+    """One attempt at one job. Its session id is chosen before anything is started or stored."""
 
     batch: str
     job: Job
@@ -44,11 +44,11 @@ class AttemptSpec(msgspec.Struct, frozen=True, kw_only=True):
     out: str | None = None
     """The batch's directory, recorded in its sessions for follow-ups."""
     item: str | None = None
-    """The directory for what it leaves beside its result; made when there is something."""
+    """The attempt's directory, for files beside its result; created on first use."""
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt is over; `resumable` says whether its provider's session could go on."""
+    """The end of an attempt; `resumable` is whether its provider session can be resumed."""
 
     job: str
     attempt: int
@@ -59,7 +59,7 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptActivity(msgspec.Struct, frozen=True, kw_only=True):
-    """What an attempt is at, for how many seconds, and what it has used so far."""
+    """Current activity of an attempt, its duration in seconds, and the usage so far."""
 
     doing: str
     doing_for: float
@@ -68,14 +68,14 @@ class AttemptActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Report: TypeAlias = tuple[int, AttemptResult]
-"""A number, higher than any before it, and what there is to hear."""
+"""A report: its number, higher than any before, and the end of an attempt."""
 
 
 class Host(Protocol):
-    """Where attempts are made."""
+    """Runs attempts on behalf of a batch."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be there for as long as this is not cancelled; leave nothing behind.
+        """Serve until cancelled; leave nothing running.
 
         Args:
             task_status: The status by which the caller learns of the start.
@@ -91,20 +91,20 @@ class Host(Protocol):
         ...
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Take up an attempt. A refusal is reported like any other end.
+        """Start an attempt. A refusal is reported like any other end.
 
-        A cancel leaves it as it is: what is on record as begun has been told here.
+        Cancellation has no effect on the start: the ledger and the host must agree on what started.
 
         Args:
             work: The attempt and its job.
 
         Raises:
-            HostLost: It may or may not have been taken up.
+            HostLost: The attempt may or may not have started.
         """
         ...
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end; that it has is reported.
+        """Cancel an attempt; a report follows when it has ended.
 
         Args:
             job: The id of the job.
@@ -112,7 +112,7 @@ class Host(Protocol):
             detail: The reason, for the record.
 
         Raises:
-            HostLost: Whatever ran there has ended, or will by itself.
+            HostLost: The attempts there have ended, or will end without the host.
         """
         ...
 
@@ -123,23 +123,23 @@ class Host(Protocol):
             after: The number of the last report that is settled.
 
         Raises:
-            HostLost: There will be no more.
+            HostLost: No reports will follow.
         """
         ...
 
     async def renew(self, seconds: float) -> None:
-        """Have it go on for so long, at least, if nothing more is heard of the batch.
+        """Renew the lease: the host continues for at least this time without another message.
 
         Args:
             seconds: Seconds from now.
 
         Raises:
-            HostLost: It is no more.
+            HostLost: The host has ended.
         """
         ...
 
     def activity(self, job: str, attempt: int) -> AttemptActivity | None:
-        """Return what an attempt is at, as far as is known here and now.
+        """Return the last known activity of an attempt, without waiting; None if there is none.
 
         Args:
             job: The id of the job.
@@ -148,9 +148,9 @@ class Host(Protocol):
         ...
 
     async def restore(self) -> None:
-        """Be there again after a loss; of what ran before, nothing more will be reported.
+        """Start the host again after a loss; it reports nothing about attempts from before.
 
         Raises:
-            HostLost: It does not come up again.
+            HostLost: The host does not start.
         """
         ...

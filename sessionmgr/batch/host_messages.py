@@ -1,4 +1,4 @@
-"""What a batch and a host in a child process say to each other: JSON, one message a line."""
+"""Messages between a batch and a host in a child process: JSON, one message per line."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class HostMessage(
     kw_only=True,
     tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Message")).lower(),
 ):
-    """What all messages are; `type` tells them apart."""
+    """Base class of all messages, tagged by `type`."""
 
 
 class OpenMessage(HostMessage, frozen=True, kw_only=True):
-    """To the child, first of all: where the store is, and which adapters beside the installed."""
+    """To the child, as the first message: the store, and adapters beside the installed ones."""
 
     store: str
     adapters: dict[str, str]
     asks: bool
-    """Whether somebody answers questions."""
+    """Whether the parent answers approval requests."""
 
 
 class SubmitMessage(HostMessage, frozen=True, kw_only=True):
-    """To the child: take up an attempt."""
+    """To the child: start an attempt."""
 
     work: AttemptSpec
 
 
 class CancelMessage(HostMessage, frozen=True, kw_only=True):
-    """To the child: have an attempt end."""
+    """To the child: cancel an attempt."""
 
     job: str
     attempt: int
@@ -44,13 +44,13 @@ class CancelMessage(HostMessage, frozen=True, kw_only=True):
 
 
 class RenewMessage(HostMessage, frozen=True, kw_only=True):
-    """To the child: go on for so long."""
+    """To the child: renew the lease."""
 
     seconds: float
 
 
 class AnswerMessage(HostMessage, frozen=True, kw_only=True):
-    """To the child: the answer to a question; one of the two."""
+    """To the child: the answer to an approval request; exactly one of the two fields is set."""
 
     question: int
     allow: Allow | None = None
@@ -58,23 +58,23 @@ class AnswerMessage(HostMessage, frozen=True, kw_only=True):
 
 
 class ReadyMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: its manager is there."""
+    """From the child: its manager is open."""
 
 
 class BrokenMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: its manager does not come up."""
+    """From the child: its manager does not start."""
 
     why: str
 
 
 class ReportedMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: how an attempt has ended."""
+    """From the child: the end of an attempt."""
 
     ended: AttemptResult
 
 
 class ActiveMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: what an attempt is at."""
+    """From the child: the current activity of an attempt."""
 
     job: str
     attempt: int
@@ -82,11 +82,11 @@ class ActiveMessage(HostMessage, frozen=True, kw_only=True):
 
 
 class AliveMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: nothing, but it lives."""
+    """From the child: a sign of life, without other content."""
 
 
 class AskMessage(HostMessage, frozen=True, kw_only=True):
-    """From the child: it wants to know whether an agent may do this."""
+    """From the child: an agent's approval request."""
 
     question: int
     request: ApprovalRequest
@@ -103,5 +103,5 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def encode_message(message: HostMessage) -> bytes:
-    """Write a message as a line."""
+    """Encode a message as a line."""
     return _encoder.encode(message) + b"\n"

@@ -1,4 +1,4 @@
-"""Entering jobs into the ledger: all of them are read and checked before the first is started."""
+"""Import of jobs into the ledger: all jobs are read and checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ SOME: Final = 5
 MOST_FAULTY: Final = 10_000
 """Sentinel for rejected jobs whose ids are taken."""
 EVERY: Final = 64
-"""Maximum number of jobs in one step,"""
+"""Maximum number of jobs in one transaction."""
 MUCH: Final = 4 * 1024 * 1024
-"""and maximum number of characters in their prompts."""
+"""Maximum number of characters in their prompts."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
-# What a rerun leaves as it is, with `keep_failed`.
+# The states that a rerun with `keep_failed` leaves unchanged.
 FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
 
 
 class ImportedJob(msgspec.Struct, frozen=True):
-    """A job that was read: its grant and its state."""
+    """A valid imported job: its grant and its state."""
 
     entered: JobEntry
     grant: RunGrant | None
     """None if the job would be refused now and does not run this time."""
     state: str
-    """What the ledger has it as, from now on."""
+    """The state of the job in the ledger after the import."""
     is_undecided: bool
     """Whether the job waits for the user's decision."""
 
 
 class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A job from the manager's view: its grant, or the reason for its refusal."""
+    """The manager's check of a job: its grant, or the reason for its refusal."""
 
     draft: JobDraft
     grant: RunGrant | None = None
@@ -74,7 +74,7 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobImporter:
-    """Reads jobs, one by one, into a ledger."""
+    """Imports jobs one by one into a ledger."""
 
     def __init__(
         self,
@@ -94,34 +94,34 @@ class JobImporter:
         self._ledger: Final = ledger
         self._readiness: Final = ReadinessCheck(readiness)
         self._problems: Final = Problems()
-        self._faulty: Final[dict[str, int]] = {}
-        """The lines of jobs with problems, which are not entered."""
+        self._invalid_lines: Final[dict[str, int]] = {}
+        """The lines of jobs with problems; these jobs are not in the ledger."""
         self._chosen = 0
         self.asks = False
-        """Whether an agent may make requests in one of the jobs to run."""
+        """Whether the agent of any job to run may make approval requests."""
         self.count = 0
-        """How many jobs were read so far."""
+        """Number of jobs read so far."""
         self.undecided: Final[list[str]] = []
         """Jobs that wait for the user's decision."""
-        self.idle_patterns: Final = {*settings.only, *settings.skip}
-        """The patterns of what is to be done, or not, that no job's id has matched so far."""
-        self.kept_limits: Final = OverriddenFlags(settings)
-        """The limits of jobs to run that a flag does not replace."""
-        self._any_meant = False
+        self.unmatched_patterns: Final = {*settings.only, *settings.skip}
+        """Patterns of `only` and `skip` that have matched no job id so far."""
+        self.overridden_flags: Final = OverriddenFlags(settings)
+        """Limits of the jobs to run that a flag does not override."""
+        self._any_selected = False
         self._first_ids: Final[list[str]] = []
 
     @property
     def source(self) -> JobSource:
-        """Where the jobs come from."""
+        """The source of the jobs."""
         return self._source
 
     async def import_all(
         self, claim: OwnershipClaim | None, check: Callable[[], Awaitable[None]]
     ) -> None:
-        """Enter all jobs and record whose directory it is, or none of it, if `check` refuses them.
+        """Import all jobs and record the directory's owner; import nothing if `check` refuses them.
 
         Raises:
-            JobsInvalid: Some of them cannot be done; it says which, and why.
+            JobsInvalid: Some jobs are invalid; the error names each and its problem.
         """
         await self._executor.run(self._ledger.begin_writing)
         try:
@@ -132,13 +132,13 @@ class JobImporter:
             if claim is not None:
                 await self._executor.run(lambda: claim.record(self._ledger))
         except BaseException:
-            # Shielded and bounded in there.
+            # `close` is shielded and bounded.
             await self._executor.close(self._ledger.roll_back)  # noqa: ASYNC102
             raise
         await self._executor.run(self._ledger.commit)
 
     async def begin(self) -> None:
-        """Start entering jobs.
+        """Start the import.
 
         Raises:
             JobsInvalid: A setting names an unknown provider.
@@ -147,10 +147,10 @@ class JobImporter:
         self._require_providers()
 
     async def import_chunk(self) -> list[ImportedJob] | None:
-        """Enter some more jobs and return the valid ones; None at the end.
+        """Import the next jobs and return the valid ones; None at the end.
 
         Raises:
-            JobsInvalid: At the end: some of them cannot be done.
+            JobsInvalid: At the end: some jobs are invalid.
         """
         try:
             found = await self._next_found()
@@ -192,26 +192,26 @@ class JobImporter:
         self._require_jobs()
 
     def _require_jobs(self) -> None:
-        """Make sure that there are jobs and that the selection matches some.
+        """Check that there are jobs and that the selection matches some.
 
         Raises:
-            JobsInvalid: It found none.
+            JobsInvalid: There are none.
         """
         if not self.count and self._source.path is not None:
-            what = 'there are no jobs in it; write one per line: {"id": "a", "prompt": "…"}'
+            what = 'it contains no jobs; write one per line: {"id": "a", "prompt": "…"}'
             raise JobsInvalid([f"{self._source}: {what}"])
-        if self.count and not self._any_meant:
+        if self.count and not self._any_selected:
             flags = {"--only": self._settings.only, "--skip": self._settings.skip}
             said = ", ".join(f"{flag} {glob!r}" for flag, globs in flags.items() for glob in globs)
             ids = ", ".join(map(repr, self._first_ids)) + (", …" if self.count > SOME else "")
-            what = f"no job is left of {self.count}; their ids are {ids}"
-            raise JobsInvalid([f"{said}: {what}"])
+            jobs = "1 job" if self.count == 1 else f"{self.count} jobs"
+            raise JobsInvalid([f"{said} selects none of {jobs}; ids: {ids}"])
 
     def _require_providers(self) -> None:
-        """Make sure that what is said of providers is said of some that there are.
+        """Check that all providers named in the settings exist.
 
         Raises:
-            JobsInvalid: It says of which.
+            JobsInvalid: The settings name an unknown provider.
         """
         settings = self._settings
         said: dict[str, Collection[str]] = {
@@ -245,7 +245,7 @@ class JobImporter:
         return JobCheck(draft=draft, grant=grant, directory=self._directory(job))
 
     def _report_refusal(self, error: Exception, draft: JobDraft, job: Job) -> Problem:
-        """Report a problem of a job; for a default it names the source instead of the line."""
+        """Return the problem of a refused job; for a default, it names the default's source."""
         field = rejected_field(error, job)
         what = (
             error.why if isinstance(error, RunRequestInvalid | BudgetUnenforceable) else str(error)
@@ -289,7 +289,7 @@ class JobImporter:
             self._report_problems(*checked.problems)
             return None
         known = ledger.known_job(draft.id)
-        before = self._faulty.get(draft.id)
+        before = self._invalid_lines.get(draft.id)
         if known is not None and known.round == ledger.round:
             before = known.line
         if before is not None:
@@ -299,8 +299,8 @@ class JobImporter:
             )
             return None
         read = self._enter_once(draft.id, checked, known)
-        if read is None and len(self._faulty) < MOST_FAULTY:
-            self._faulty[draft.id] = draft.line
+        if read is None and len(self._invalid_lines) < MOST_FAULTY:
+            self._invalid_lines[draft.id] = draft.line
         return read
 
     def _enter_once(self, id: str, checked: JobCheck, known: KnownJob | None) -> ImportedJob | None:
@@ -346,9 +346,9 @@ class JobImporter:
         entered = replace(entered, chosen=chosen)
         self.asks = self.asks or (chosen and self._may_need_approval(entered.job))
         if chosen:
-            self.kept_limits.add_job(entered.job, checked.draft.own)
+            self.overridden_flags.add_job(entered.job, checked.draft.own)
         if known is not None and not chosen:
-            state = known.state  # it is left as it is, with what came of it
+            state = known.state  # the job keeps its state and its result
         if known is None or (chosen and not is_same):
             self._ledger.enter(entered)
         elif is_same:
@@ -358,13 +358,13 @@ class JobImporter:
         return ImportedJob(entered, checked.grant, state, is_undecided)
 
     def _may_need_approval(self, job: Job) -> bool:
-        """Whether an agent asks before it does what the job's permission mode leaves open."""
+        """Return whether an agent asks before actions that its permission mode leaves open."""
         mode = job.permission_mode or PermissionMode.DEFAULT
         is_asking = self._manager.supports(job.provider or "", "tool_approval")
         return is_asking and mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
 
     def _has_more_time(self, known: KnownJob, entered: JobEntry) -> bool:
-        """Whether a command that exceeded its deadline now has a longer one.
+        """Return whether a command that exceeded its deadline now has a longer one.
 
         A longer deadline is the decision to run it again: a command has no session to resume.
         """
@@ -377,32 +377,32 @@ class JobImporter:
         return before is not None and (job.deadline is None or job.deadline > before)
 
     def _is_selected(self, job: str) -> bool:
-        """Whether the patterns match a job."""
+        """Return whether the patterns select a job."""
         if len(self._first_ids) < SOME:
             self._first_ids.append(job)
-        if self.idle_patterns:
-            used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
-            self.idle_patterns.difference_update(used)
+        if self.unmatched_patterns:
+            used = {each for each in self.unmatched_patterns if fnmatchcase(job, each)}
+            self.unmatched_patterns.difference_update(used)
         is_meant = self._settings.selects(job)
-        self._any_meant = self._any_meant or is_meant
+        self._any_selected = self._any_selected or is_meant
         return is_meant
 
     def _is_within_limit(self) -> bool:
         return self._settings.limit is None or self._chosen < self._settings.limit
 
     def _effective_state(self, known: KnownJob, job: str) -> KnownJob:
-        """Return how a job stands as it counts now: with `on_denied="fail"` a denied one failed."""
+        """Return a job with the state that counts: with `on_denied="fail"`, denials fail it."""
         if known.state != states.COMPLETED or self._settings.on_denied != "fail":
             return known
         was_denied = denials_of(decode_job_result(self._ledger.result(job)))
         return replace(known, state=RunStatus.FAILED) if was_denied else known
 
     def _is_done(self, known: KnownJob) -> bool:
-        """Whether a job has a result that only `force` replaces."""
+        """Return whether a job has a result that only `force` replaces."""
         return known.state == states.COMPLETED and not self._settings.force
 
     def _state(self, known: KnownJob, *, is_same: bool) -> str:
-        """Return the state of a chosen job; `is_same`: its work has not changed."""
+        """Return the state of a selected job; `is_same`: its work has not changed."""
         before = known.state
         if before in FAILED and self._settings.keep_failed:
             return before
@@ -413,7 +413,7 @@ class JobImporter:
         return states.WAITING
 
     def _is_undecided(self, known: KnownJob) -> bool:
-        """Whether a job stays undecided until the user chooses how it begins again."""
+        """Return whether a job stays undecided until the user chooses how it restarts."""
         is_left = known.state in FAILED or known.state == states.CANCELLED
         return is_left and known.basis.start(self._settings.retry_from) is StartMode.UNDECIDED
 

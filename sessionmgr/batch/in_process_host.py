@@ -1,4 +1,4 @@
-"""The host that is no other process: attempts are runs of a manager that is here."""
+"""Host in this process: attempts are runs of its manager."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ COPIES: Final = 4
 """Number of threads that write an attempt's files beside its results."""
 ENDED: Final = "the batch ended or crashed"
 CATCH_UP: Final = 0.5
-"""Seconds in which a renewal that is late may still come."""
+"""Seconds to wait for a late renewal before the lease ends."""
 CLOSE: Final = 5.0
-"""Seconds in which a session whose job is over is to be closed."""
+"""Time limit in seconds for closing the session of an ended job."""
 
 
 class _RunningAttempt:
-    """An attempt that is on here."""
+    """A running attempt of this host."""
 
     def __init__(self, work: AttemptSpec) -> None:
         self.work: Final = work
@@ -57,7 +57,7 @@ class _RunningAttempt:
         self.detail: str | None = None
 
     def end_run(self) -> None:
-        """Have its run end, if it has one."""
+        """Cancel or supersede the attempt's run, if it has one."""
         if self.run is None:
             return
         if self.superseded:
@@ -66,7 +66,7 @@ class _RunningAttempt:
             self.run.cancel(self.detail)
 
     def activity(self) -> AttemptActivity:
-        """Return what it is at."""
+        """Return the current activity."""
         doing = self.doing
         return AttemptActivity(
             doing=doing.text,
@@ -77,21 +77,21 @@ class _RunningAttempt:
 
 
 class InProcessHost:
-    """Makes attempts as runs of a manager."""
+    """Runs attempts as runs of a manager."""
 
     def __init__(self, manager: Manager, *, approve: Approve | None = None) -> None:
         self._manager: Final = manager
         self._approve: Final = approve
-        self._parts: Final[dict[tuple[str, int], _RunningAttempt]] = {}
+        self._running: Final[dict[tuple[str, int], _RunningAttempt]] = {}
         self._reports: Final[deque[Report]] = deque()
         self._last = 0
-        self._told: Final = RepeatedEvent()
+        self._reported: Final = RepeatedEvent()
         self._nursery: trio.Nursery | None = None
         self._copying: Final = trio.CapacityLimiter(COPIES)
         self._lease = trio.CancelScope()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Hold the tasks in which attempts are followed.
+        """Serve until cancelled; the nursery holds the tasks that follow the attempts.
 
         Args:
             task_status: The status by which the caller learns of the start.
@@ -102,18 +102,18 @@ class InProcessHost:
                 await self._watch_lease()
         finally:
             self._nursery = None
-            self._told.set()
+            self._reported.set()
 
     async def _watch_lease(self) -> None:
         while True:
             with self._lease:
                 await trio.sleep_forever()
-            # If this process was stopped meanwhile, the renewal is as late as we are.
+            # If this process was suspended meanwhile, the renewal is as late as this task.
             lease = self._lease = trio.CancelScope()
             await trio.sleep(CATCH_UP)
             if lease.deadline == math.inf:
-                for part in self._parts.values():
-                    self._cancel(part, "the batch no longer responds")
+                for running in self._running.values():
+                    self._cancel(running, "the batch no longer responds")
 
     def readiness(self, job: Job) -> Health:
         """Report whether the manager can use a job's provider.
@@ -124,7 +124,7 @@ class InProcessHost:
         return provider_readiness(self._manager, job)
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Start an attempt; whatever is on of an earlier one at the same job ends for it.
+        """Start an attempt; it supersedes an earlier attempt at the same job.
 
         Args:
             work: The attempt and its job.
@@ -132,16 +132,16 @@ class InProcessHost:
         await trio.lowlevel.cancel_shielded_checkpoint()
         if self._nursery is None:
             raise HostLost(ENDED)
-        for part in self._parts.values():
-            if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
-                part.superseded = True
-                self._cancel(part, f"attempt {work.attempt} has taken over")
-        part = _RunningAttempt(work)
-        self._parts[work.job.id, work.attempt] = part
-        self._nursery.start_soon(self._run_attempt, part)
+        for running in self._running.values():
+            if running.work.job.id == work.job.id and running.work.attempt < work.attempt:
+                running.superseded = True
+                self._cancel(running, f"superseded by attempt {work.attempt}")
+        running = _RunningAttempt(work)
+        self._running[work.job.id, work.attempt] = running
+        self._nursery.start_soon(self._run_attempt, running)
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end.
+        """Cancel an attempt.
 
         Args:
             job: The id of the job.
@@ -149,14 +149,14 @@ class InProcessHost:
             detail: The reason, for the record.
         """
         await trio.lowlevel.checkpoint()
-        part = self._parts.get((job, attempt))
-        if part is not None:
-            self._cancel(part, detail)
+        running = self._running.get((job, attempt))
+        if running is not None:
+            self._cancel(running, detail)
 
-    def _cancel(self, part: _RunningAttempt, detail: str | None) -> None:
-        part.cancelled, part.detail = True, detail
-        part.doing.set_text(STOPPING, trio.current_time())
-        part.end_run()
+    def _cancel(self, running: _RunningAttempt, detail: str | None) -> None:
+        running.cancelled, running.detail = True, detail
+        running.doing.set_text(STOPPING, trio.current_time())
+        running.end_run()
 
     async def follow(self, after: int) -> Sequence[Report]:
         """Wait for reports.
@@ -170,11 +170,11 @@ class InProcessHost:
         while not self._reports:
             if self._nursery is None:
                 raise HostLost(ENDED)
-            await self._told.wait()
+            await self._reported.wait()
         return tuple(self._reports)
 
     async def renew(self, seconds: float) -> None:
-        """Set back the clock that ends all attempts.
+        """Renew the lease; without a renewal, the host cancels all attempts.
 
         Args:
             seconds: Seconds from now.
@@ -183,18 +183,18 @@ class InProcessHost:
         self._lease.deadline = trio.current_time() + seconds
 
     def activity(self, job: str, attempt: int) -> AttemptActivity | None:
-        """Return what an attempt is at.
+        """Return the current activity of an attempt.
 
         Args:
             job: The id of the job.
             attempt: The number of the attempt.
         """
-        part = self._parts.get((job, attempt))
-        return None if part is None else part.activity()
+        running = self._running.get((job, attempt))
+        return None if running is None else running.activity()
 
     def activities(self) -> dict[tuple[str, int], AttemptActivity]:
-        """Return what all attempts are at."""
-        return {key: part.activity() for key, part in self._parts.items()}
+        """Return the current activities of all attempts."""
+        return {key: running.activity() for key, running in self._running.items()}
 
     async def restore(self) -> None:
         """Do nothing: this host is lost only when its block ends."""
@@ -204,76 +204,80 @@ class InProcessHost:
 
     # --- one attempt -----------------------------------------------------------------------------
 
-    async def _run_attempt(self, part: _RunningAttempt) -> None:
-        """Make an attempt, and report how it ended."""
-        work = part.work
+    async def _run_attempt(self, running: _RunningAttempt) -> None:
+        """Run an attempt, and report its end."""
+        work = running.work
         session: SessionHandle | None = None
         try:
             session = await self._open_session(work)
-            ended = await self._attempt(part, session)
+            ended = await self._attempt(running, session)
         except (StartRefused, ProcessError, StoreError) as error:
-            is_begun = part.run is not None
+            is_begun = running.run is not None
             ended = (
-                await self._end_unfollowed(part, error)
+                await self._end_unfollowed(running, error)
                 if is_begun
                 else _failed_attempt(work, start_failure(error))
             )
-        except Exception as error:  # of this attempt alone: the other jobs continue
-            log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
-            ended = await self._end_unfollowed(part, error)
-        del self._parts[work.job.id, work.attempt]
+        except Exception as error:  # this attempt fails; the other jobs continue
+            log.exception("An attempt crashed. job=%s attempt=%d", work.job.id, work.attempt)
+            ended = await self._end_unfollowed(running, error)
+        del self._running[work.job.id, work.attempt]
         self._last += 1
         self._reports.append((self._last, ended))
-        self._told.set()
-        # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
+        self._reported.set()
+        # The session is closed after the report, so that the batch can start another job meanwhile.
         if session is None:
             return
         is_done = ended.result.status is RunStatus.COMPLETED
-        if ended.resumable and not is_done:  # it may or may not be resumed later
+        if ended.resumable and not is_done:  # the session stays open: the batch may resume it
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
             await self._close_session(session)
 
-    async def _end_unfollowed(self, part: _RunningAttempt, error: Exception) -> AttemptResult:
-        """End an attempt that could not be followed, and report what is known about it."""
+    async def _end_unfollowed(self, running: _RunningAttempt, error: Exception) -> AttemptResult:
+        """End an attempt that could not be followed, and return its known result."""
         failure = Failure(
             kind=FailureKind.MANAGER_CRASHED,
             message=f"the attempt could not be followed: {type(error).__name__}: {error}",
         )
-        if part.run is None:
-            return _failed_attempt(part.work, failure)
-        part.run.cancel(failure.message)
-        result = await part.run.result()
+        if running.run is None:
+            return _failed_attempt(running.work, failure)
+        running.run.cancel(failure.message)
+        result = await running.run.result()
         result = msgspec.structs.replace(
             result, status=RunStatus.FAILED, failure=failure, reason=None, detail=None
         )
-        return AttemptResult(job=part.work.job.id, attempt=part.work.attempt, result=result)
+        return AttemptResult(job=running.work.job.id, attempt=running.work.attempt, result=result)
 
     async def _close_session(self, session: SessionHandle) -> None:
         try:
             await session.close()
         except (StartRefused, StoreError) as error:
-            log.warning("event=session_not_closed session=%s why=%s", session.id, error)
+            log.warning(
+                "The session of an ended job could not be closed. session=%s error=%s",
+                session.id,
+                error,
+            )
 
-    async def _attempt(self, part: _RunningAttempt, session: SessionHandle) -> AttemptResult:
-        work = part.work
-        wish = run_request_for_job(work.job, approve=self._approve)
+    async def _attempt(self, running: _RunningAttempt, session: SessionHandle) -> AttemptResult:
+        work = running.work
+        request = run_request_for_job(work.job, approve=self._approve)
         if work.resume is not None:
             runs = await self._manager.settled(work.session_id)
-            # Then the session may not have the prompt: Codex forgets that of a turn which is
-            # interrupted as it begins.
+            # If so, the session may lack the prompt: Codex forgets the prompt of a turn that is
+            # interrupted at its start.
             is_lost = all(map(was_interrupted_unanswered, runs))
-            wish = msgspec.structs.replace(
-                wish,
-                prompt=wish.prompt if is_lost else resume_message(runs),
+            request = msgspec.structs.replace(
+                request,
+                prompt=request.prompt if is_lost else resume_message(runs),
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )
-        run = part.run = await session.admit(wish)
-        if part.cancelled:
-            part.end_run()
-        result = await self._follow_run(part, run)
+        run = running.run = await session.admit(request)
+        if running.cancelled:
+            running.end_run()
+        result = await self._follow_run(running, run)
         resumable = False
         if result.status is not RunStatus.COMPLETED or denials_of(result):
             resumable = await self._is_resumable(result)
@@ -294,18 +298,20 @@ class InProcessHost:
             session_id=work.session_id,
         )
 
-    async def _follow_run(self, part: _RunningAttempt, run: RunHandle) -> RunResult:
-        item = AttemptDirectory(part.work.item, self._copying)
+    async def _follow_run(self, running: _RunningAttempt, run: RunHandle) -> RunResult:
+        directory = AttemptDirectory(running.work.item, self._copying)
         cursor = aiter(run)
-        async with item:
+        async with directory:
             try:
                 while events := await cursor.batch():
-                    part.doing.update(events, trio.current_time())
-                    await item.record_events(events)
-            except StoreError as error:  # the run goes on; only what it does is not seen any more
-                log.warning("event=attempt_not_seen run=%s why=%s", run.id, error)
+                    running.doing.update(events, trio.current_time())
+                    await directory.record_events(events)
+            except StoreError as error:  # the run continues; only its activity is unknown
+                log.warning(
+                    "The activity of a run is no longer displayed. run=%s error=%s", run.id, error
+                )
             result = await run.result()
-        await item.save_images(self._manager, result)
+        await directory.save_images(self._manager, result)
         return result
 
     async def _is_resumable(self, result: RunResult) -> bool:
@@ -313,7 +319,7 @@ class InProcessHost:
             runs = await self._manager.settled(result.session_id)
         except LeaseHeld:
             return False
-        except StoreError:  # then what is known here counts
+        except StoreError:  # the local result counts
             return is_session_resumable(self._manager, result)
         return any(run.id == result.id and is_session_resumable(self._manager, run) for run in runs)
 
@@ -325,7 +331,7 @@ def _metadata(work: AttemptSpec) -> dict[str, Json]:
 
 
 def is_session_resumable(manager: Manager, run: Run | RunResult) -> bool:
-    """Say whether a provider's session could be gone on with after that run."""
+    """Return whether a provider's session can be resumed after this run."""
     if run.provider_session_id is None:
         return False
     failed = run.failure is not None and run.status is not RunStatus.RATE_LIMITED
@@ -335,7 +341,7 @@ def is_session_resumable(manager: Manager, run: Run | RunResult) -> bool:
 
 
 def _failed_attempt(work: AttemptSpec, failure: Failure) -> AttemptResult:
-    """Report an attempt that produced no run."""
+    """Return the result of an attempt without a run."""
     result = RunResult(
         id="",
         session_id=work.session_id,

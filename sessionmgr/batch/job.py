@@ -1,4 +1,4 @@
-"""A job: one prompt for one provider, with all that is to be observed about it."""
+"""A job: one prompt for one provider, with its limits and permissions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be done. A field that is left out is as the batch's defaults have it.
+    """One job of a batch. The batch's defaults replace omitted fields.
 
-    Paths that are relative start at the directory in which the batch is run.
+    Relative paths start at the directory in which the batch runs.
     """
 
     id: Name
-    """Tells the job from every other one in the batch."""
+    """Unique id of the job in its batch."""
     prompt: str | None = None
     """The prompt. A job has either this or `prompt_file`."""
     prompt_file: str | None = None
-    """A file that holds the prompt."""
+    """A file that contains the prompt."""
     provider: str | None = None
     """The agent to use, such as `claude` or `codex`."""
     model: str | None = None
@@ -44,33 +44,33 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     permission_mode: PermissionMode | None = None
     """What the agent may do without asking; the default is `default`."""
     tools_allowed: tuple[str, ...] | None = None
-    """The only tools that the agent may use."""
+    """The permission mode: what the agent may do without asking; the default is `default`."""
     tools_denied: tuple[str, ...] | None = None
     """Tools that the agent may not use."""
     require: tuple[str, ...] | None = None
-    """Capabilities without which the job is refused."""
+    """Capabilities that the provider must have; the job is refused without them."""
     prefer: tuple[str, ...] | None = None
-    """Capabilities that it takes where they are to be had."""
+    """Capabilities that the job uses if the provider has them."""
     system_prompt: str | None = None
     """The system prompt."""
     max_turns: Count | None = None
     """Maximum number of turns."""
     deadline: Positive | None = None
-    """Seconds for each attempt."""
+    """Seconds for each attempt; without a deadline, an attempt may take any time."""
     budget_usd: Positive | None = None
     """Dollars for all attempts together: each attempt gets the remainder."""
     schema: dict[str, Json] | None = None
     """JSON Schema of the structured output."""
     images: tuple[str, ...] | None = None
-    """Image files that belong to the prompt."""
+    """Image files to send with the prompt."""
     env: dict[str, str] | None = None
     """Environment variables of the agent."""
     options: dict[str, Json] | None = None
-    """The provider's own."""
+    """Options of the provider."""
     metadata: dict[str, Json] | None = None
-    """The caller's own; it is found again in the result."""
+    """Values of the caller; the result repeats them."""
 
-    if TYPE_CHECKING:  # what the fields accept; each is stored as the type declared above
+    if TYPE_CHECKING:  # accepted types; each value is stored as the type declared above
 
         def __init__(
             self,
@@ -99,9 +99,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        """Store paths, collections, mappings and modes as the fields' types.
+        """Convert paths, collections, mappings and modes to the fields' types.
 
-        Values of other types stay as they are: the batch refuses them with the job's place.
+        Values of other types stay as they are: the batch reports them with the job's location.
         """
         for name, plain in _PLAIN_TYPES.items():
             value = getattr(self, name)
@@ -111,10 +111,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                     force_setattr(self, name, stored)
 
     def with_defaults(self, defaults: Job | None) -> Job:
-        """Return this job, with what `defaults` say where it says nothing.
+        """Return this job with its omitted fields taken from `defaults`.
 
-        `env`, `options` and `metadata` are joined name by name; options of another provider than
-        the job's are left aside. A prompt, however it is given, takes the place of the default one.
+        `env`, `options` and `metadata` are merged name by name; options for another provider than
+        the job's are ignored. A prompt replaces the default prompt, whichever of the two fields
+        contains it.
 
         Args:
             defaults: The job whose fields apply where this one sets nothing.
@@ -132,8 +133,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.provider not in (None, defaults.provider):
             outer["options"] = None
         for name in _JOINED:
-            ours, theirs = getattr(self, name), outer[name]
-            outer[name] = {**theirs, **ours} if ours and theirs else ours or theirs
+            ours, default_value = getattr(self, name), outer[name]
+            outer[name] = (
+                {**default_value, **ours} if ours and default_value else ours or default_value
+            )
         return Job(**{**outer, **said})
 
 
@@ -188,14 +191,17 @@ _PLAIN_TYPES: Final[Mapping[str, Callable[[object], object]]] = {
 FIELDS: Final = Job.__struct_fields__
 _JOINED: Final = ("env", "options", "metadata")
 _SETS: Final = frozenset({"tools_allowed", "tools_denied", "require", "prefer"})
-# For these, to be empty is to say nothing; a list of allowed tools that is empty allows none.
+# An empty value of these fields equals an omitted one. `tools_allowed` is not among them: an
+# empty list allows no tool.
 _EMPTY: Final = frozenset({"tools_denied", "require", "prefer", "images", *_JOINED})
 
 
 def job_digests(job: Job, cwd: str | None = None) -> dict[str, str]:
-    """Return a digest of each field that says something: what is spelled otherwise has the same.
+    """Return a digest of each field that is set; equivalent spellings have equal digests.
 
-    `cwd` is its directory, if that has been resolved already.
+    Args:
+        job: The job.
+        cwd: Its working directory, if the caller has resolved it already.
 
     Raises:
         OSError: A file that the job names cannot be read.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # Fields that messages may show; variables and options may be secrets.
 _SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
-"""Number of characters that are shown of a text,"""
+"""Maximum number of characters shown of a text."""
 _BEFORE: Final = 11
-"""and how many of them lie before the first difference."""
+"""Number of characters shown before the first difference."""
 
 
 def is_same_work(known: KnownJob, entered: JobEntry) -> bool:
@@ -53,7 +53,7 @@ def describe_change(where: str, known: KnownJob, entered: JobEntry, before: Job)
 
 
 def short_difference(before: object, after: object) -> tuple[str, str]:
-    """Return two values in short, texts from shortly before their first difference."""
+    """Return two values in short form; texts begin shortly before their first difference."""
     values: list[Json] = [msgspec.to_builtins(each) for each in (before, after)]
     texts = [each for each in values if isinstance(each, str)]
     start = 0

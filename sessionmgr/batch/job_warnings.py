@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def collect_warnings(
-    reader: JobImporter, crowded: Sequence[str], *, is_answered: bool
+    reader: JobImporter, directory_warnings: Sequence[str], *, is_answered: bool
 ) -> tuple[str, ...]:
-    """Return the warnings about all jobs that were read; `crowded`: those about directories."""
+    """Return the warnings about all imported jobs; `crowded` are those about shared directories."""
     return (
         *_unused_arguments(reader),
-        *reader.kept_limits.warnings(),
-        *crowded,
+        *reader.overridden_flags.warnings(),
+        *directory_warnings,
         *((NO_RULES,) if reader.asks and not is_answered else ()),
     )
 
 
 def _unused_arguments(reader: JobImporter) -> list[str]:
-    """Say which words of the caller's have had no effect."""
+    """Return warnings about the caller's arguments that had no effect."""
     if not reader.count:
-        return ["there are no jobs in it"]
-    return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]
+        return ["it contains no jobs"]
+    return [f"no job's id matches {each!r}" for each in sorted(reader.unmatched_patterns)]

@@ -1,6 +1,6 @@
-"""Jobs as they are written down: JSON, one a line, read as a stream, and told where they are wrong.
+"""Jobs file: JSON objects, one per line, read as a stream with the location of each mistake.
 
-A file is never in memory whole: a hundred thousand lines are read like ten.
+The reader never holds a whole file in memory, so the size of a file does not matter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trio.abc import ReceiveStream
 
 Jobs: TypeAlias = str | Path | Iterable[Job | Mapping[str, object]]
-"""A file of them, or themselves; a mapping has the fields of a line of the file."""
+"""A jobs file, or the jobs themselves; a mapping has the fields of a line of the file."""
 
 LONGEST: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -61,13 +61,17 @@ def _require_job(call: str, number: int, job: object) -> None:
 
 
 class JobSource:
-    """Where jobs come from, one after the other, each with its place."""
+    """Source of jobs, one after the other, each with its location."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs: Final = jobs
 
     def location(self, line: int) -> str:
-        """Return what to call the place of a job."""
+        """Return the name of a job's location, for messages.
+
+        Args:
+            line: The line of the file, or the number of the job if a program passes the jobs.
+        """
         if isinstance(self._jobs, str | Path):
             return f"{self._jobs}:{line}"
         return f"job {line}"
@@ -82,7 +86,7 @@ class JobSource:
         return str(self._jobs) if isinstance(self._jobs, str | Path) else "jobs"
 
     def __iter__(self) -> Iterator[tuple[int, Job | list[Problem]]]:
-        """Read the jobs, and in place of those that are none what is wrong with them.
+        """Read the jobs; for an invalid job, yield its problems instead.
 
         Raises:
             OSError: The file cannot be read.
@@ -99,7 +103,7 @@ class JobSource:
         """Refuse a file of another format; an unreadable file passes.
 
         Raises:
-            JobsInvalid: It names the format and the conversion.
+            JobsInvalid: The file has another format; the error names it and the conversion.
         """
         if self.path is not None and self.path.is_file():
             with self.path.open("rb") as file:
@@ -127,7 +131,7 @@ class JobSource:
 
 
 def parse_job(data: bytes, where: str) -> Job | list[Problem]:
-    """Read one job, or say what is wrong with it."""
+    """Parse one job; return its problems if it is invalid."""
     try:
         value: object = msgspec.json.decode(data)
     except UnicodeDecodeError as error:
@@ -146,7 +150,7 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
 
 
 def _check_types(job: Mapping[str, object], where: str) -> Job | list[Problem]:
-    """Check a job that a program has made: the types of its fields are still unchecked."""
+    """Check the types of the fields of a job that a program passes as a mapping."""
     fields: dict[str, object] = {}
     for name, value in job.items():
         if not isinstance(cast("object", name), str):
@@ -159,7 +163,7 @@ def _check_types(job: Mapping[str, object], where: str) -> Job | list[Problem]:
 
 
 def _plain(value: object) -> object:
-    """Convert a path or a mapping, of which JSON has none.
+    """Convert a path or a mapping that is not a dict; JSON has neither.
 
     Raises:
         TypeError: The value is neither.
@@ -194,52 +198,52 @@ def _column(data: bytes, error: UnicodeDecodeError) -> int:
     try:
         data.decode()
     except UnicodeDecodeError as found:
-        error = found  # the decoder's message covers one string of the line only
+        error = found  # the decoder's message covers only one string of the line
     return len(data[: error.start].decode("utf-8", "replace")) + 1
 
 
 def unknown_name_error(name: str, known: Iterable[str], kind: str = "field") -> str:
-    """Say that there is nothing of that name, and what comes nearest."""
+    """Return the message about an unknown name, with the nearest known name."""
     known = [str(each) for each in known]
-    which = "" if kind == "field" else f" {name!r}"
+    what = f"unknown {kind}" if kind == "field" else f"unknown {kind} {name!r}"
     if nearest := get_close_matches(name, known, n=1):
-        return f"there is no such {kind}{which}; did you mean {nearest[0]!r}?"
-    return f"there is no such {kind}{which}; there are: {', '.join(known)}"
+        return f"{what}; did you mean {nearest[0]!r}?"
+    return f"{what}; known: {', '.join(known)}"
 
 
 def unreadable_file_error(source: str, error: OSError) -> str:
     """Return why a jobs file cannot be read."""
     if isinstance(error, IsADirectoryError):
-        return f"{source}: this is a directory; give a file with one JSON object per line"
+        return f"{source}: is a directory; give a file with one JSON object per line"
     return f"{source}: {error.strerror or error}"
 
 
 async def spool_jobs(stream: ReceiveStream, directory: str | Path) -> Path:
-    """Store jobs that come as a stream in the batch's directory, and return the file.
+    """Store jobs from a stream in the batch's directory, and return the file.
 
     Args:
         stream: The stream of jobs, one JSON object per line.
         directory: The directory of the batch.
 
     Raises:
-        JobsInvalid: It contains none; existing jobs are left as they are.
+        JobsInvalid: The stream contains no jobs; stored jobs are left unchanged.
     """
     path = trio.Path(directory) / "jobs.jsonl"
     await trio.to_thread.run_sync(make_private_directory, Path(directory))
     partial = path.with_name(f"jobs.jsonl.{os.getpid()}.part")
     is_empty = True
-    # It contains the jobs' variables.
+    # The file contains the jobs' environment variables, so only its owner may read it.
     async with await trio.open_file(partial, "wb", opener=private_opener) as file:
         async for chunk in stream:
             is_empty = is_empty and not chunk.strip()
             await file.write(chunk)
     if is_empty:
         await partial.unlink()
-        what = f", and {path} has some" if await path.exists() else ""
-        with suppress(OSError):  # it existed before
+        what = f"; the jobs in {path} are unchanged" if await path.exists() else ""
+        with suppress(OSError):  # the directory already exists
             await path.parent.rmdir()
         raise JobsInvalid([f"stdin: it contains no jobs{what}"])
-    if await path.exists():  # it may turn out that those cannot be done which come in their stead
+    if await path.exists():  # kept: the new jobs may be invalid
         await path.replace(path.with_name("jobs.jsonl.before"))
     await partial.replace(path)
     return Path(path)

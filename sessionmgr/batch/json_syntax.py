@@ -6,7 +6,7 @@ import json
 
 
 def json_syntax_error(line: bytes, why: str) -> tuple[int, str]:
-    """Return the column of a mistake, from 1, and its description; `why` if it is unknown."""
+    """Return the column of a syntax error, from 1, and its description; `why` if it is unknown."""
     text = line.decode("utf-8", "replace").rstrip()
     try:
         json.loads(text)

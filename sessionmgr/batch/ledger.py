@@ -1,7 +1,7 @@
-"""The ledger: what there is to do, what was tried, and what came of it, for good.
+"""Ledger of a batch: a small SQLite database with its jobs, their attempts and their results.
 
-A small database, written in between and not beside: each step is on record before it is taken, and
-survives `kill -9`. It also keeps the batch small, for what is done is in here and not in memory.
+The ledger works ahead: each step is recorded before it is taken, so it survives `kill -9`. It also
+keeps the memory use of a batch small, because ended jobs are here and not in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNENDED: Final = (WAITING, RUNNING, RETRYING)
 
 
 class KnownJob(msgspec.Struct, frozen=True):
-    """What the ledger knows of a job: where it stood, what it meant, and how it stands."""
+    """A job as the ledger knows it: its line, its fingerprint, and its state."""
 
     line: int
     round: int
@@ -44,19 +44,19 @@ class KnownJob(msgspec.Struct, frozen=True):
 
 
 class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it is entered, checked and complete."""
+    """A job to enter, checked and complete."""
 
     job: Job
     line: int
     fingerprint: str
     digests: dict[str, str]
     directory: str
-    """Where it may write; none: nowhere."""
+    """The directory in which it may write; empty if it writes nothing."""
     chosen: bool
 
 
 class LastRun(msgspec.Struct, frozen=True):
-    """What an attempt goes on with."""
+    """The run that an attempt continues."""
 
     session: str
     run: str
@@ -75,10 +75,10 @@ class Ledger(LedgerFile):
     """The ledger of one batch."""
 
     def __init__(self, path: Path | None, keep_waiting: Callable[[], bool] = lambda: False) -> None:
-        """Open it.
+        """Open the ledger; without a path, a temporary one.
 
         Raises:
-            LedgerUnusable: It cannot be read or written. So does all else that is done with it.
+            LedgerUnusable: It is not readable or writable. All other methods raise this, too.
         """
         super().__init__(path, keep_waiting)
         self.round = int(self.metadata("round") or 0)
@@ -90,10 +90,10 @@ class Ledger(LedgerFile):
         row = self._execute("select value from note where key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
-    # --- entering the jobs -----------------------------------------------------------------------
+    # --- import of jobs --------------------------------------------------------------------------
 
     def begin_round(self) -> None:
-        """Begin to enter jobs; those that are not entered again are left as they are."""
+        """Start an import; jobs that are not entered again stay as they are, unselected."""
         self.round += 1
         self.metadata("round", str(self.round))
         self._execute(former_results.RESTORE)
@@ -101,7 +101,7 @@ class Ledger(LedgerFile):
         self._execute("update job set chosen = 0 where chosen")
 
     def known_job(self, job: str) -> KnownJob | None:
-        """Return what is known of a job."""
+        """Return the known state of a job; None if it is new."""
         row = self._execute(
             "select line, round, fingerprint, digests, state, attempts, resume from job"
             " where id = ?",
@@ -114,7 +114,7 @@ class Ledger(LedgerFile):
         return KnownJob(line, entered, fingerprint, digests, state, attempts, basis)
 
     def enter(self, entered: JobEntry) -> None:
-        """Enter a job that is new, or means something new: it waits, whatever it did before."""
+        """Enter a job that is new or has changed work: it waits, whatever its former state."""
         job = entered.job
         self._execute(former_results.RECORD_FORMER_ATTEMPTS, (job.id,))
         self._execute(former_results.SET_ASIDE, (job.id,))
@@ -133,7 +133,7 @@ class Ledger(LedgerFile):
         )
 
     def enter_again(self, entered: JobEntry, state: str) -> None:
-        """Enter a job with unchanged work again, as it stands or to be run once more.
+        """Enter a job with unchanged work again, in its state or to run once more.
 
         Its limits and labels may have changed.
         """
@@ -152,11 +152,11 @@ class Ledger(LedgerFile):
         )
 
     def update_line(self, job: str, line: int) -> None:
-        """Record the new place of a job that stays as it was, even if its work has changed."""
+        """Record the new line of a job that stays as it was, even if its work has changed."""
         self._execute("update job set line = ?, round = ? where id = ?", (line, self.round, job))
 
     def shared_directories(self) -> list[tuple[str, int]]:
-        """Return directories in which several of the chosen jobs may write, and how many."""
+        """Return the directories shared by several selected jobs that may write, with counts."""
         return self._execute(
             "select directory, count(*) as jobs from job where chosen and directory <> ''"
             " and state in ('waiting', 'running', 'retrying') group by directory having jobs > 1"
@@ -164,14 +164,14 @@ class Ledger(LedgerFile):
         ).fetchall()
 
     def providers(self) -> list[str]:
-        """Return the providers of the jobs that are to be done."""
+        """Return the providers of the waiting jobs."""
         rows = self._execute(
             "select distinct provider from job where state = 'waiting' and chosen"
         ).fetchall()
         return [provider for (provider,) in rows]
 
     def counts(self) -> dict[str, int]:
-        """Return how many jobs of this round are in each state."""
+        """Return the number of this round's jobs in each state."""
         return dict(
             self._execute(
                 "select state, count(*) from job where round = ? group by state", (self.round,)
@@ -182,7 +182,7 @@ class Ledger(LedgerFile):
         """Return the number of open jobs of this round by their former outcome."""
         return dict(self._execute(former_results.STATES, (self.round,)).fetchall())
 
-    # --- doing them ------------------------------------------------------------------------------
+    # --- attempts --------------------------------------------------------------------------------
 
     def next(self, provider: str) -> tuple[int, str] | None:
         """Return line and id of the first job that waits for this provider."""
@@ -208,7 +208,7 @@ class Ledger(LedgerFile):
         return row[0]
 
     def last_run(self, job: str) -> LastRun | None:
-        """Return the last run that a job had, if the provider has named its session."""
+        """Return the last run of a job, if its provider session is known."""
         row = self._execute(
             "select session, run, provider_session, status from attempt where job = ?"
             " and run is not null and provider_session is not null order by number desc limit 1",
@@ -257,19 +257,19 @@ class Ledger(LedgerFile):
         self._execute(former_results.UNBEGUN, (job, number))
 
     def interrupted_attempts(self) -> list[tuple[str, int, str]]:
-        """Return job, attempt and state of what was on, or to be tried again, when all stopped."""
+        """Return job, attempt and state of all attempts that a former process left unfinished."""
         return self._execute(
             "select id, attempts, state from job where state in ('running', 'retrying')"
             " order by line"
         ).fetchall()
 
     def sessions(self, limit: int) -> list[str]:
-        """Return the sessions of attempts, so many at most."""
+        """Return the sessions of attempts, at most `limit`."""
         rows = self._execute("select distinct session from attempt limit ?", (limit,))
         return [session for (session,) in rows]
 
     def resumable_sessions(self) -> list[tuple[str, Basis]]:
-        """Return the last sessions and the bases of the chosen jobs that wait to go on."""
+        """Return the last sessions and the bases of the selected jobs that wait to be resumed."""
         rows = self._execute(
             "select session, resume from job join attempt on job = id where state = 'waiting' and"
             " chosen and resume and run is not null and provider_session is not null and number ="
@@ -299,7 +299,7 @@ class Ledger(LedgerFile):
         )
 
     def retry(self, job: str, result: bytes, basis: Basis) -> None:
-        """Note that a job is to be tried again; if it is not, this is its result."""
+        """Record that a job will be retried, and the result that counts if it is not."""
         self._execute(
             "update job set state = 'retrying', resume = ?, result = ? where id = ?",
             (basis.packed, result, job),
@@ -311,14 +311,14 @@ class Ledger(LedgerFile):
         return row[0]
 
     def end_job(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> None:
-        """Note that a job is over; `number` is the place of its end among all ends."""
+        """Record the end of a job; `number` is its position among all ends."""
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
             (state, result, number, basis.packed, job),
         )
         self._execute(former_results.REPLACED, (job,))
 
-    # --- what came of them -----------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------
 
     def last_end(self) -> int:
         """Return the number of the last end."""
@@ -326,7 +326,7 @@ class Ledger(LedgerFile):
         return last or 0
 
     def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
-        """Return numbers and results of the ends after that number, in order, of this round."""
+        """Return numbers and results of this round's ends after a number, in order."""
         yield from self._execute(
             "select ended, result from job where ended > ? and round = ? order by ended limit ?",
             (after, self.round, limit),

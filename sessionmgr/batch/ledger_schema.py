@@ -1,4 +1,4 @@
-"""The tables of a ledger, and access to its file."""
+"""Tables of a ledger, and access to its file."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class LedgerFile:
     """The file of a ledger: one connection, used by one thread at a time."""
 
     def __init__(self, path: Path | None, keep_waiting: Callable[[], bool]) -> None:
-        """Open the file; without a path, a nameless one that vanishes with the process.
+        """Open the file; without a path, a temporary file that disappears with the process.
 
-        `keep_waiting` is called whenever another process has locked it for a moment.
+        `keep_waiting` is called whenever another process has locked the file for a moment.
 
         Raises:
             LedgerUnusable: It is foreign, from a newer version, damaged, or not writable.
@@ -75,9 +75,9 @@ class LedgerFile:
         self._where: Final = "" if path is None else str(path)
         self._keep_waiting: Final = keep_waiting
         try:
-            if path is not None:  # it holds the jobs with their variables
+            if path is not None:  # the file contains the jobs with their environment variables
                 make_private_file(path)
-            # The nameless kind spills to disk as it grows: `:memory:` would stay in memory.
+            # A temporary file spills to disk as it grows; `:memory:` would stay in memory.
             self._connection: Final = sqlite3.connect(
                 self._where, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
@@ -90,7 +90,7 @@ class LedgerFile:
             raise
 
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
-        """Run work that another process's lock may hold up."""
+        """Run work, and retry it while another process holds a lock."""
         while True:
             try:
                 return work()
@@ -128,7 +128,7 @@ class LedgerFile:
 
     def roll_back(self) -> None:
         """Roll it back."""
-        if self._connection.in_transaction:  # a full disk has ended it already
+        if self._connection.in_transaction:  # a full disk has already ended the transaction
             self._execute("rollback")
 
 
@@ -147,8 +147,11 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
             f" pragma application_id = {APPLICATION}; commit;"
         )
     elif application != APPLICATION:
-        raise LedgerUnusable(where, "it belongs to something else")
+        raise LedgerUnusable(where, "it is the database of another program")
     elif version != VERSION:
-        raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
-    for table in (TABLE, FORMER_TABLE):  # absent from the first ledgers of this version
+        raise LedgerUnusable(
+            where, f"its format version is {version}, and this program supports {VERSION}"
+        )
+    # The first ledgers of this version do not have these tables.
+    for table in (TABLE, FORMER_TABLE):
         connection.execute(table)

@@ -1,7 +1,7 @@
-"""The steps of a batch: each is one ledger entry about beginnings and ends of attempts.
+"""Transactions of a batch: each records starts and ends of attempts in the ledger.
 
-The executor's thread takes them on behalf of the batch's main task, which waits. It shows results
-and submits attempts only after a step is recorded.
+The executor's thread runs them on behalf of the batch's main task, which waits. That task shows
+results and submits attempts only after their transaction.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
-# A rerun accepts these as they are; it continues any other attempt that had begun.
+# A rerun with `keep_failed` accepts these outcomes; it continues all other started attempts.
 _ACCEPTED: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
 
 
 class StepResult(NamedTuple):
-    """The attempts that a step has begun, and whether the batch is finished."""
+    """The attempts that a transaction has started, and whether the batch has finished."""
 
     works: list[AttemptSpec]
     is_over: bool
 
 
 class LedgerTransactions:
-    """Takes the steps of one batch."""
+    """Runs the transactions of one batch."""
 
     def __init__(
         self,
@@ -55,41 +55,41 @@ class LedgerTransactions:
         batch_id: str,
         manager: Manager,
         ledger: Ledger,
-        board: Scheduler,
-        tally: BatchCounters,
+        scheduler: Scheduler,
+        counters: BatchCounters,
         settings: BatchSettings,
         out: Path | None,
     ) -> None:
         self._batch_id: Final = batch_id
         self._manager: Final = manager
         self._ledger: Final = ledger
-        self._board: Final = board
-        self._tally: Final = tally
+        self._scheduler: Final = scheduler
+        self._counters: Final = counters
         self._settings: Final = settings
         self._out: Final = out
         self._results: ResultsFile | None = None
         self._attempts: Final = AttemptPolicy(ledger, manager, settings.retry_from)
         rule = RetryRule(retries=settings.retries, kinds=settings.retry_on)
-        self._schedule: Final = RetrySchedule(rule, board, manager)
+        self._schedule: Final = RetrySchedule(rule, scheduler, manager)
         self.ends = ledger.last_end()
-        """The number of the last end."""
+        """Number of the last end."""
         self._lines: list[bytes] = []
         self._replaced = 0
-        """How many of these replace lines in the file."""
+        """Number of lines to write that replace lines in the file."""
 
     def set_results_file(self, results: ResultsFile) -> None:
-        """Write results to that file from now on."""
+        """Write results to this file from now on."""
         self._results = results
 
     def load_counters(self) -> None:
         """Count the ledger's entries before the first attempt."""
-        self._tally.load(self._ledger)
-        self._tally.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
+        self._counters.load(self._ledger)
+        self._counters.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
 
     def _is_left(self, job: str, state: str, basis: Basis | None = None) -> bool:
-        """Return whether the same call would run a job in that state; note a needed decision.
+        """Return whether the same call would run a job in this state; note a needed decision.
 
-        `basis` is what its next attempt would build on, if the ledger does not have it yet.
+        `basis` is the basis of its next attempt, if the ledger does not have it yet.
         """
         is_kept = self._settings.keep_failed and state in FAILED
         if state == states.COMPLETED or is_kept or not self._settings.selects(job):
@@ -101,7 +101,7 @@ class LedgerTransactions:
         basis = basis or self._attempts.basis(job)
         if not self._attempts.is_undecided(basis):
             return True
-        self._tally.add_undecided(job, "session" if basis.resumable else "fresh")
+        self._counters.add_undecided(job, "session" if basis.resumable else "fresh")
         return False
 
     def write_results(self) -> None:
@@ -111,15 +111,15 @@ class LedgerTransactions:
         if lines and self._results is not None:
             self._results.add(lines, replaced)
 
-    # --- beginning -------------------------------------------------------------------------------
+    # --- starts ----------------------------------------------------------------------------------
 
     def start_attempts(self, now: float) -> StepResult:
-        """Record the attempts that begin now, and the jobs that will not run."""
+        """Record the attempts to start now, and the jobs that will not run."""
         works: list[AttemptSpec] = []
-        dropped = self._board.drop_retries()
-        chosen = self._board.next(now)
+        dropped = self._scheduler.drop_retries()
+        chosen = self._scheduler.next(now)
         if chosen is None and not dropped:
-            return StepResult(works, self._board.is_over())
+            return StepResult(works, self._scheduler.is_over())
         try:
             with self._ledger.transaction():
                 for job in dropped:
@@ -128,29 +128,29 @@ class LedgerTransactions:
                     work = self._start_attempt(chosen, now)
                     if work is not None:
                         works.append(work)
-                    chosen = self._board.next(now)
+                    chosen = self._scheduler.next(now)
         except Exception:
-            # None of these is on record, and no host hears of them: nobody may wait for their ends.
+            # The ledger has none of these attempts, and no host will get them, so none will end.
             for work in works:
-                self._board.record_end(work.job.id)
-            self._tally.undo_starts(len(works))
+                self._scheduler.record_end(work.job.id)
+            self._counters.undo_starts(len(works))
             raise
-        return StepResult(works, self._board.is_over())
+        return StepResult(works, self._scheduler.is_over())
 
     def requeue_unstarted(self, works: Iterable[AttemptSpec]) -> None:
-        """Leave jobs that never reached a host for the next run."""
+        """Return jobs that never reached a host to the queue of the next run."""
         with self._ledger.transaction():
             for work in works:
                 job = work.job.id
-                self._board.record_end(job)
-                self._board.forget(job)
+                self._scheduler.record_end(job)
+                self._scheduler.forget(job)
                 self._ledger.undo_begin(job, work.attempt, self._attempts.basis(job))
-                self._tally.move(states.RUNNING, states.WAITING)
+                self._counters.move(states.RUNNING, states.WAITING)
 
     def _start_attempt(self, chosen: NextJob, now: float) -> AttemptSpec | None:
-        """Record that an attempt begins; None if the job ends instead.
+        """Record the start of an attempt; None if the job ends instead.
 
-        It ends if its budget is used up, or if the user must decide on starting over.
+        The job ends if its budget is used up, or if the user must decide on starting over.
         """
         ledger = self._ledger
         job, number, basis = ledger.job(chosen.job)
@@ -172,8 +172,8 @@ class LedgerTransactions:
             last, basis = None, Basis()
         session = last.session if last else self._manager.new_id(IdKind.SESSION)
         ledger.begin_attempt(job.id, number, session, basis)
-        self._board.record_start(chosen, number, now, job.cwd or "")
-        self._tally.start_attempt(before)
+        self._scheduler.record_start(chosen, number, now, job.cwd or "")
+        self._counters.start_attempt(before)
         return AttemptSpec(
             batch=self._batch_id,
             job=allowed,
@@ -194,34 +194,41 @@ class LedgerTransactions:
         line, basis = self._ledger.result(job), self._attempts.basis(job)
         self._end_job(job, line, was=states.RETRYING, basis=basis, now=now)
 
-    # --- ending ----------------------------------------------------------------------------------
+    # --- ends ------------------------------------------------------------------------------------
 
     def record_ends(self, reports: Sequence[AttemptResult], now: float) -> None:
-        """Record how attempts ended, and whether others follow."""
+        """Record the ends of attempts, and which jobs are retried."""
         with self._ledger.transaction():
             for ended in reports:
                 self._record_end(ended, now)
 
     def _record_end(self, ended: AttemptResult, now: float) -> None:
-        on = self._board.active.get(ended.job)
+        on = self._scheduler.active.get(ended.job)
         if on is None or on.attempt != ended.attempt:
-            log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
+            log.warning(
+                "A report about a former attempt was ignored. job=%s attempt=%d",
+                ended.job,
+                ended.attempt,
+            )
             return
-        left = self._board.record_end(ended.job)
+        left = self._scheduler.record_end(ended.job)
         self._ledger.end_attempt(ended.job, ended.attempt, ended.result)
-        self._tally.add_usage(ended.result)
+        self._counters.add_usage(ended.result)
         ended = apply_denial_policy(ended, self._settings.on_denied)
         result = ended.result
         if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
-            self._board.stop_provider(left.provider, result.failure.kind)
+            self._scheduler.stop_provider(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
-            self._board.reset_hits(left)
+            self._scheduler.reset_hits(left)
         conclusion = self._attempts.conclude(ended)
-        due, kept = self._schedule.retry_time(ended, conclusion.basis, left, now), conclusion.kept
+        due, rerun_basis = (
+            self._schedule.retry_time(ended, conclusion.basis, left, now),
+            conclusion.rerun_basis,
+        )
         is_done = result.status is RunStatus.COMPLETED
         if not is_done and self._attempts.is_undecided(conclusion.basis):
-            if due is not None or self._attempts.is_undecided(kept):
-                result = conclusion.told
+            if due is not None or self._attempts.is_undecided(rerun_basis):
+                result = conclusion.result
             due = None
         if (
             due is not None
@@ -229,33 +236,39 @@ class LedgerTransactions:
         ):
             due, result = None, over
         line = self._attempts.result_line(result, ended.job, ended.attempt, conclusion.basis)
-        if due is None or self._board.closed is not None or left.provider in self._board.stopped:
-            self._end_job(ended.job, line, was=states.RUNNING, basis=kept, now=now)
+        if (
+            due is None
+            or self._scheduler.closed is not None
+            or left.provider in self._scheduler.stopped
+        ):
+            self._end_job(ended.job, line, was=states.RUNNING, basis=rerun_basis, now=now)
             return
         self._ledger.retry(ended.job, line, conclusion.basis)
-        self._board.schedule_retry(ended.job, left.provider, due)
-        self._tally.move(states.RUNNING, states.RETRYING)
+        self._scheduler.schedule_retry(ended.job, left.provider, due)
+        self._counters.move(states.RUNNING, states.RETRYING)
 
     def _end_job(self, job: str, line: bytes, *, was: str, basis: Basis, now: float) -> None:
-        """Record that a job is over."""
-        result, stood = decode_job_result(line), self._ledger.former_result(job)
+        """Record the end of a job."""
+        result, former_result = decode_job_result(line), self._ledger.former_result(job)
         self.ends += 1
         self._ledger.end_job(job, result.status, line, self.ends, basis)
-        self._replaced += stood is not None
-        self._board.forget(job)
-        self._tally.end_job(was, result, stood, now)
-        self._tally.left += self._is_left(job, result.status, basis) - self._settings.selects(job)
+        self._replaced += former_result is not None
+        self._scheduler.forget(job)
+        self._counters.end_job(was, result, former_result, now)
+        self._counters.left += self._is_left(job, result.status, basis) - self._settings.selects(
+            job
+        )
         self._lines.append(line)
         most = self._settings.max_failures
-        if most is not None and self._tally.failures >= most and self._board.closed is None:
-            self._board.closed = f"{self._tally.failures} jobs have failed"
+        if most is not None and self._counters.failures >= most and self._scheduler.closed is None:
+            self._scheduler.closed = f"{self._counters.failures} jobs have failed"
 
     # --- losses ----------------------------------------------------------------------------------
 
     def record_recovered(
         self, job: str, attempt: int, state: str, ended: AttemptResult | None, now: float
     ) -> None:
-        """Record the outcomes of a former process's attempts; None: the attempt never began."""
+        """Record the outcome of a former process's attempt; None: the attempt never started."""
         with self._ledger.transaction():
             self._record_recovered(job, attempt, state, ended, now)
 
@@ -264,28 +277,28 @@ class LedgerTransactions:
     ) -> None:
         if ended is None:
             self._ledger.undo_begin(job, attempt, self._attempts.basis(job))
-            self._tally.move(state, states.WAITING)
+            self._counters.move(state, states.WAITING)
             return
         self._ledger.end_attempt(job, attempt, ended.result)
-        self._tally.add_usage(ended.result)
+        self._counters.add_usage(ended.result)
         ended = apply_denial_policy(ended, self._settings.on_denied)
         result = ended.result
-        kept = (
+        is_kept = (
             self._settings.keep_failed and result.status in _ACCEPTED and not was_interrupted(ended)
         )
         conclusion = self._attempts.conclude(ended)
         is_over = result.status is RunStatus.COMPLETED
-        if not is_over and self._attempts.is_undecided(conclusion.kept):
-            result, is_over = conclusion.told, True
-        if is_over or kept:
+        if not is_over and self._attempts.is_undecided(conclusion.rerun_basis):
+            result, is_over = conclusion.result, True
+        if is_over or is_kept:
             line = self._attempts.result_line(result, job, attempt, conclusion.basis)
-            self._end_job(job, line, was=state, basis=conclusion.kept, now=now)
+            self._end_job(job, line, was=state, basis=conclusion.rerun_basis, now=now)
         else:
-            self._ledger.requeue(job, conclusion.kept)
-            self._tally.move(state, states.WAITING)
+            self._ledger.requeue(job, conclusion.rerun_basis)
+            self._counters.move(state, states.WAITING)
 
     def reissue_results(self, jobs: Sequence[str]) -> None:
-        """End undecided jobs once more, so that their results are shown."""
+        """Record the ends of undecided jobs again, so that this call shows their results."""
         with self._ledger.transaction():
             for job in jobs:
                 result, basis = self._attempts.undecided_result(job), self._attempts.basis(job)
@@ -301,13 +314,13 @@ class LedgerTransactions:
                 self._requeue(on, now)
 
     def _requeue(self, on: ActiveAttempt, now: float) -> None:
-        """Return a job to where it was before an attempt that never began; its number is used."""
-        self._board.record_end(on.job)
+        """Return a job to its state before an attempt that never started; its number stays used."""
+        self._scheduler.record_end(on.job)
         basis = self._attempts.basis(on.job)
-        if self._board.undo_start(on):  # its last attempt's outcome still stands in the ledger
+        if self._scheduler.undo_start(on):  # the outcome of the previous attempt is in the ledger
             self._ledger.retry(on.job, self._ledger.result(on.job), basis)
-            self._board.schedule_retry(on.job, on.provider, now)
-            self._tally.move(states.RUNNING, states.RETRYING)
+            self._scheduler.schedule_retry(on.job, on.provider, now)
+            self._counters.move(states.RUNNING, states.RETRYING)
         else:
             self._ledger.undo_begin(on.job, on.attempt, basis)
-            self._tally.move(states.RUNNING, states.WAITING)
+            self._counters.move(states.RUNNING, states.WAITING)

@@ -1,4 +1,4 @@
-"""How a batch is asked for, to be run or only to be thought of."""
+"""Entry points of batches: `run_batch`, `dry_run`, and their options."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class BatchOptions(TypedDict, total=False):
-    """How a batch is done, as keyword arguments."""
+    """Options of a batch, as keyword arguments."""
 
     concurrency: int | None
-    """So many jobs at a time: 4, or what `per_provider` adds up to, unless said otherwise."""
+    """Maximum number of concurrent jobs; the default is 4, or the sum of `per_provider`."""
     per_provider: Mapping[str, int]
-    """And so many of one provider."""
+    """Maximum number of concurrent jobs for each provider."""
     retries: int
-    """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
+    """Maximum number of retries of a job after transient failures; the default is 2."""
     retry_on: Collection[str] | None
     """The kinds of failure to retry; None: those marked as transient. For jobs that have made
     tool calls, `retry_from` also applies."""
@@ -41,9 +41,9 @@ class BatchOptions(TypedDict, total=False):
     its provider session and never starts it over, `fresh` starts it over and may repeat its tool
     calls, `ask` leaves it for a decision."""
     max_failures: int | None
-    """After so many, nothing more is started."""
+    """Number of failed jobs after which no more jobs start."""
     keep_failed: bool
-    """Whether a rerun leaves those alone that have failed."""
+    """Whether a rerun keeps the results of failed jobs instead of running them again."""
     force: bool
     """Whether completed jobs whose work has changed run again instead of being refused."""
     on_denied: OnDenied
@@ -51,19 +51,19 @@ class BatchOptions(TypedDict, total=False):
     ignore_pauses: bool
     """Whether to use providers that are paused because a batch on the same store hit a limit."""
     limit: int | None
-    """Of those that are to be done, so many this time."""
+    """Maximum number of jobs to run in this call."""
     only: Collection[str]
-    """Patterns of ids: only these, this time."""
+    """Patterns of job ids: run only these jobs in this call."""
     skip: Collection[str]
-    """Patterns of ids: not these, this time."""
+    """Patterns of job ids: do not run these jobs in this call."""
     defaults: Job | None
-    """What jobs are like that do not say otherwise; its id is of no account."""
+    """Values of fields that jobs omit; its id has no meaning."""
     provider_defaults: Mapping[str, Job]
     """The same for the jobs of each provider; these override `defaults`."""
     sources: Mapping[str, str]
     """The source of each default (a file, a flag), for messages."""
     options: Mapping[str, Mapping[str, object]]
-    """The same, for the options of each provider."""
+    """Default options for each provider."""
 
 
 def _is_manager(value: object) -> bool:
@@ -84,9 +84,9 @@ def run_batch(
     host: Host | None = None,
     **how: Unpack[BatchOptions],
 ) -> Batch:
-    """Do many jobs, some at a time; for use as a block, whose value gives the results.
+    """Run many jobs concurrently; for use as an async context manager that yields results.
 
-    With a directory `out`, the same call again does what is left: the directory is the batch.
+    With a directory `out`, the same call again continues the batch: the directory identifies it.
 
     Args:
         manager: The manager of an open block.
@@ -95,13 +95,14 @@ def run_batch(
         out: The directory of the batch; by default nothing is stored beside the manager's store.
         approve: The async function that answers the agents' requests; without one they are denied.
         host: The host on which the jobs run; by default this process.
-        how: Any of the fields of `HowTo`: `concurrency`, `per_provider`, `retries`, `retry_on`,
-            `retry_from`, `max_failures`, `keep_failed`, `force`, `on_denied`, `ignore_pauses`,
-            `limit`, `only`, `skip`, `defaults`, `sources`, `options`.
+        how: Any of the fields of `BatchOptions`: `concurrency`, `per_provider`, `retries`,
+            `retry_on`, `retry_from`, `max_failures`, `keep_failed`, `force`, `on_denied`,
+            `ignore_pauses`, `limit`, `only`, `skip`, `defaults`, `provider_defaults`, `sources`,
+            `options`.
 
     Raises:
-        ValueError: A setting makes no sense.
-        TypeError: There is no such setting.
+        ValueError: A setting has an invalid value.
+        TypeError: A setting is unknown.
 
     Example:
         ```python
@@ -128,17 +129,18 @@ def dry_run(
     approve: Approve | None = None,
     **how: Unpack[BatchOptions],
 ) -> DryRun:
-    """Say what `run_batch` would do with each job, and do nothing; for use as a block.
+    """Report what `run_batch` would do with each job, and start nothing; for use as a block.
 
     Args:
         manager: The manager of an open block.
         jobs: The jobs, as for `run_batch`.
         out: The directory of the batch, if there is one.
         approve: The function that would answer the agents' requests.
-        how: The same as those of `run_batch`.
+        how: The same options as for `run_batch`.
 
     Raises:
-        ValueError: A setting makes no sense.
+        ValueError: A setting has an invalid value.
+        TypeError: A setting is unknown.
     """
     require_arguments("dry_run", _MANAGER, {"manager": manager})
     require_arguments("dry_run", BATCH_ARGUMENTS, {**how, "out": out, "approve": approve})
@@ -152,7 +154,7 @@ def _make_settings(how: BatchOptions) -> BatchSettings:
             f"; did you mean {each!r}?"
             for each in get_close_matches(name, BatchOptions.__annotations__, n=1)
         )
-        raise TypeError(f"a batch takes no {name!r}{hint}")
+        raise TypeError(f"run_batch: unknown argument {name!r}{hint}")
     retry_on = how.get("retry_on")
     return BatchSettings(
         concurrency=how.get("concurrency"),

@@ -1,4 +1,4 @@
-"""Limits that jobs set themselves, where a flag gives another value: the job's own one counts."""
+"""Flags overridden by jobs that set the same limit themselves: the job's own value counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS: Final = (
 
 
 class OverriddenFlags:
-    """The jobs of a batch that keep their own value in spite of a flag."""
+    """Collects the jobs whose own limits override a flag."""
 
     def __init__(self, settings: BatchSettings) -> None:
         said = settings.defaults
@@ -32,7 +32,7 @@ class OverriddenFlags:
         self._count: Final = Counter[str]()
 
     def add_job(self, job: Job, own: Collection[str]) -> None:
-        """Note a job that will run; `own` are the fields that it sets itself."""
+        """Check a job that will run; `own` are the fields that it sets itself."""
         for name, (_, value) in self._flags.items():
             if name in own and getattr(job, name) != value:
                 self._first.setdefault(name, job)
@@ -44,17 +44,16 @@ class OverriddenFlags:
         for name, job in self._first.items():
             flag, value = self._flags[name]
             jobs, first = self._count[name], _format_limit(name, getattr(job, name))
-            which = f"job {job.id!r} keeps its own ({first})"
+            which = f"job {job.id!r} keeps its own {name} ({first})"
             if jobs > 1:
-                which = f"{jobs} jobs keep their own (the first is {job.id!r}: {first})"
-            given = f"{flag} {_format_limit(name, value)}"
-            said.append(f"{given} does not replace the {name} of a job: {which}")
+                which = f"{jobs} jobs keep their own {name} (the first is {job.id!r}: {first})"
+            said.append(f"{flag} {_format_limit(name, value)}: {which}")
         return said
 
 
 def _format_limit(name: str, value: object) -> str:
     if value is None:
-        return "0"  # which is how to ask for no deadline
+        return "0"  # the value of the flag that turns the deadline off
     if isinstance(value, float):
         return f"{value:g}{'s' if name == 'deadline' else ''}"
     if isinstance(value, tuple):

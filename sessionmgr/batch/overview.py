@@ -84,6 +84,9 @@ class _LedgerView(Ledger):
 def read_batch(out: str | Path) -> BatchOverview | None:
     """Read the overview of the batch in a directory; None if it contains no batch.
 
+    Args:
+        out: The directory.
+
     Raises:
         LedgerUnusable: Its ledger is unreadable.
     """
@@ -112,6 +115,10 @@ def read_batch(out: str | Path) -> BatchOverview | None:
 def read_failures(out: str | Path, limit: int) -> list[JobResult]:
     """Return the last results of a batch's failed jobs, newest first.
 
+    Args:
+        out: The directory of the batch.
+        limit: The maximum number of results.
+
     Raises:
         LedgerUnusable: Its ledger is unreadable.
     """
@@ -120,7 +127,11 @@ def read_failures(out: str | Path, limit: int) -> list[JobResult]:
 
 
 def ended(states_of: dict[str, int]) -> tuple[int, int, int]:
-    """Return how many jobs completed, failed and were cancelled."""
+    """Return how many jobs completed, failed and were cancelled.
+
+    Args:
+        states_of: The number of jobs in each state, as in `BatchOverview.states`.
+    """
     done, cancelled = states_of.get(states.COMPLETED, 0), states_of.get(states.CANCELLED, 0)
     open_ = sum(states_of.get(each, 0) for each in states.UNENDED)
     return done, sum(states_of.values()) - done - cancelled - open_, cancelled

@@ -11,7 +11,7 @@ SHOWN: Final = 25
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A problem of a job: the place, the field, and the description."""
+    """A problem of a job: its location, its field, and a description."""
 
     where: str
     field: str
@@ -22,7 +22,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Problems in order of occurrence; a problem of many jobs is printed once."""
+    """Problems in order of occurrence; a problem shared by several jobs is printed once."""
 
     def __init__(self) -> None:
         self._first: Final[dict[tuple[str, str], Problem]] = {}

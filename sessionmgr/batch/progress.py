@@ -1,4 +1,4 @@
-"""How far a batch is: what a display shows, as plain values."""
+"""Progress of a batch as plain values, for displays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sessionmgr.model import Provenance
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is on; `age` and `doing_for` are seconds."""
+    """A running job; `age` and `doing_for` are in seconds."""
 
     job: str
     """The job's id."""
@@ -21,7 +21,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     doing: str
     """`Bash: npm test`, `thinking`, `writing`, `waiting for approval`, `starting`, `stopping`."""
     doing_for: float
-    """Seconds of the present activity."""
+    """Seconds since the start of the current activity."""
     directory: str = ""
     """Its working directory; empty if the batch has run jobs in a single directory so far."""
 
@@ -49,14 +49,14 @@ class WaitStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch stands. Every job is in exactly one of the counts from `done` to `retrying`."""
+    """Progress of a batch. Each job is in exactly one of the counts from `done` to `retrying`."""
 
     total: int | None
     """None while the jobs are still being read."""
     done: int = 0
-    """Completed, those of former runs included."""
+    """Completed jobs, former runs included."""
     failed: int = 0
-    """Ended otherwise, for good: failed, timed out, out of budget, rate limited."""
+    """Jobs that ended without success, for good: failed, timed out, out of budget, rate limited."""
     cancelled: int = 0
     """Cancelled jobs."""
     running: int = 0
@@ -64,26 +64,26 @@ class BatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     """Jobs that wait for their first attempt."""
     retrying: int = 0
-    """Waiting for their next attempt."""
+    """Jobs that wait for their next attempt."""
     denied: int = 0
     """Ended jobs with denials, however they ended."""
     tokens: int = 0
     """Tokens of input and output so far."""
     usd: float | None = None
-    """What is known of the cost; None: nobody has said anything."""
+    """Known cost in US dollars; None if no provider has reported any."""
     provenance: Provenance = Provenance.UNKNOWN
     """Source of the cost."""
     elapsed: float = 0.0
     """Seconds since the start of this call."""
     rate: float | None = None
-    """Jobs that ended each second, of late."""
+    """Jobs that ended per second, over the last 30 seconds."""
     eta: float | None = None
-    """Seconds until all is done, at that rate; None while that cannot be said."""
+    """Estimated seconds until all jobs have ended; None if unknown."""
     paused: dict[str, float] = {}
-    """Providers whose limit was hit, and for how many seconds they are left alone yet."""
+    """Paused providers, and the remaining seconds of each pause."""
     pauses: dict[str, PauseStatus] = {}
     """The same providers, with end and reason of the pause."""
     waits: tuple[WaitStatus, ...] = ()
     """The waits that keep the batch from recording what has happened."""
     jobs: tuple[RunningJob, ...] = ()
-    """Those that are on, the oldest first."""
+    """Running jobs, oldest first."""

@@ -1,4 +1,4 @@
-"""Readiness of the providers of a batch's jobs, checked once for all jobs that are alike."""
+"""Readiness of the providers of a batch's jobs, checked once for all jobs with equal needs."""
 
 from __future__ import annotations
 

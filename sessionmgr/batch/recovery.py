@@ -1,4 +1,4 @@
-"""Finding out what became of an attempt, when nobody is left to report it."""
+"""Recovery of the outcome of an attempt whose host or process has died."""
 
 from __future__ import annotations
 
@@ -22,19 +22,26 @@ if TYPE_CHECKING:
 
 LOOK_EVERY: Final = 0.25
 PATIENCE: Final = 120.0
-"""Seconds until a lease of somebody who is no more has run out for sure."""
+"""Seconds after which the lease of a dead process has certainly expired."""
 
 
 async def recover_attempt(
     manager: Manager, job: str, number: int, *, session: str, others: Collection[str]
 ) -> AttemptResult | None:
-    """Return how an attempt ended; None if it never began. `others`: the runs of other attempts.
+    """Return how an attempt ended; None if it never started.
+
+    Args:
+        manager: The manager, whose store has the attempt's session.
+        job: The id of the job.
+        number: The number of the attempt.
+        session: The session of the attempt.
+        others: The runs of the job's other attempts.
 
     Raises:
-        BatchBusy: Somebody else still makes it.
+        BatchBusy: Another process still runs the attempt.
     """
     runs = [run for run in await _ended_runs(manager, session) if run.id not in others]
-    for run in runs:  # the newest comes first
+    for run in runs:  # newest first
         if FOLLOWS not in run.metadata:  # a follow-up is not an attempt
             return AttemptResult(
                 job=job,
@@ -47,15 +54,15 @@ async def recover_attempt(
 
 
 async def _ended_runs(manager: Manager, session: str) -> list[Run]:
-    """Return the runs of a session, as soon as all of them are over."""
-    patience = trio.current_time() + PATIENCE
+    """Return the runs of a session, as soon as all of them have ended."""
+    deadline = trio.current_time() + PATIENCE
     while True:
         try:
             runs = await manager.settled(session)
         except UnknownId:
             return []
         except LeaseHeld as error:
-            if trio.current_time() > patience:
+            if trio.current_time() > deadline:
                 left = error.expires - int(1000 * manager.now())
                 raise BatchBusy(session, describe_holder(error.holder, left)) from error
         else:

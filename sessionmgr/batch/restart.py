@@ -41,7 +41,7 @@ class StartMode(Enum):
     OVER = auto()
     RESUME = auto()
     UNDECIDED = auto()
-    """Not at all: starting over would repeat tool calls, and the user has not decided so."""
+    """No attempt: starting over would repeat tool calls, and the user has not allowed that."""
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -80,16 +80,17 @@ def lacked_resources(result: RunResult) -> bool:
 def has_side_effects(result: RunResult) -> bool:
     """Return whether a run has recorded a tool call that was not denied."""
     if lacked_resources(result):
-        return False  # the recorded call is the command, which never began
-    # A denial may be of something else than a call, and one call may be denied twice. A call whose
-    # question the provider has withdrawn may have been made: a hook, say, has allowed it.
+        return False  # the recorded call is the command, which never started
+    # Denials cannot be subtracted from calls: a denial may concern something else than a call, and
+    # one call may be denied twice. A call whose question the provider has withdrawn counts as made:
+    # a hook, for example, may have allowed it.
     denials = [each for each in result.permission_denials if each.by != "provider"]
     calls = {(each.tool_name, each.tool_call_id) for each in denials}
     denied = Counter(name for name, call in calls if call is not None)
     return any(count > denied[name] for name, count in result.tool_calls.count.items())
 
 
-# These lie outside the session: repeated failures say nothing about it.
+# These failures have causes outside the session: repeating them proves nothing about it.
 _ELSEWHERE: Final = frozenset(
     {
         FailureKind.RATE_LIMITED,
@@ -136,7 +137,7 @@ def basis_after(ended: AttemptResult, before: Basis, past: Sequence[PastAttempt]
     result = ended.result
     resumable = ended.resumable
     if not _is_lost(result) and not _has_reached_session(result):
-        resumable = before.resumable  # the session is as it was
+        resumable = before.resumable  # the attempt has not changed the session
     return Basis(
         resumable=resumable and not fails_at_each_resume(past),
         side_effects=before.side_effects or ended.side_effects or has_side_effects(result),
@@ -174,12 +175,12 @@ def has_exited(result: RunResult) -> bool:
 class AttemptDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about an attempt's end."""
 
-    told: RunResult
-    """Its result, which names the decision that it needs, if any."""
+    result: RunResult
+    """Its result, which names the required decision, if any."""
     basis: Basis
     """The basis of an automatic further attempt."""
-    kept: Basis
-    """The basis of the next attempt when the user runs the batch again."""
+    rerun_basis: Basis
+    """The basis of the next attempt if the user runs the batch again."""
 
 
 def decide_attempt(
@@ -198,12 +199,12 @@ def decide_attempt(
     result = ended.result
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
-        basis = before  # its call is recorded, but nothing ran
-    kept = Basis() if is_command and has_exited(result) else basis
-    told = with_required_decision(
+        basis = before  # the call is recorded, but nothing ran
+    rerun_basis = Basis() if is_command and has_exited(result) else basis
+    reported = with_required_decision(
         result, basis, why_not=why_not_resumed(result, past, resumes=resumes)
     )
-    return AttemptDecision(told=told, basis=basis, kept=kept)
+    return AttemptDecision(result=reported, basis=basis, rerun_basis=rerun_basis)
 
 
 def with_required_decision(result: R, basis: Basis, *, why_not: str) -> R:
@@ -222,7 +223,7 @@ _MADE: Final = "it has made tool calls, and "
 
 
 def _joined(said: str, how: str) -> str:
-    said = said.partition(_MADE)[0].removesuffix("; ")  # of an earlier time
+    said = said.partition(_MADE)[0].removesuffix("; ")  # remove the note of an earlier attempt
     return f"{said}; {_MADE}{how}" if said else f"{_MADE}{how}"
 
 
@@ -236,5 +237,5 @@ def why_not_resumed(result: RunResult, past: Sequence[PastAttempt], *, resumes: 
     if _is_lost(result):
         return "its provider session is gone"
     if result.provider_session_id is None:
-        return "its provider session is not known"
-    return "its provider session cannot go on"
+        return "its provider session is unknown"
+    return "its provider session cannot be resumed"

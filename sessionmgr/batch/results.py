@@ -1,4 +1,4 @@
-"""What came of the jobs: one result each, in a file as they end, and a summary of all."""
+"""Results of jobs, one line each in `results.jsonl`, and the summary of a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
+from sessionmgr.batch.denials import JobDenial, denials_of
 from sessionmgr.batch.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
 from sessionmgr.process import unlinked_opener
@@ -25,7 +25,7 @@ MANY: Final = 16
 
 
 class JobResult(RunResult, frozen=True, kw_only=True):
-    """What became of a job: the result of its last attempt's run.
+    """Result of a job: the result of its last attempt's run.
 
     `usage` and `cost` cover all attempts. A job that was refused at its start has no run, and its
     result's `id` is empty.
@@ -36,69 +36,89 @@ class JobResult(RunResult, frozen=True, kw_only=True):
     attempt: int
     """The number of attempts."""
     side_effects: bool = False
-    """Whether tool calls of the job are recorded, which starting it over may repeat."""
+    """Whether the job has recorded tool calls, which starting it over may repeat."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a batch."""
+    """Summary of a batch."""
 
     batch: str
     """Id of the batch."""
     jobs: int
     """Number of jobs."""
     statuses: dict[str, int]
-    """How many jobs have ended how; `not_run`: those that have not."""
+    """Number of ended jobs by status, and of the others as `not_run`."""
     failures: dict[str, int]
-    """How many jobs have ended with which kind of failure."""
+    """Number of jobs by kind of failure."""
     attempts: int
-    """For all runs of the batch, as are all other figures but `duration` and `attempts_now`."""
+    """Attempts in all runs of the batch; the other figures cover all runs, too, except `duration`
+    and `attempts_now`.
+    """
     tokens: Usage
     """Token usage."""
     cost: Cost
     """Cost in US dollars."""
     started_at: str
-    """Start of the batch's first run (RFC 3339, UTC)."""
+    """Start of the batch's last run (RFC 3339, UTC)."""
     ended_at: str
     """End of the batch's last run (RFC 3339, UTC)."""
     duration: float
     """Seconds of the batch's last run."""
     attempts_now: int = 0
-    """Attempts that began in the batch's last run."""
+    """Attempts that started in the batch's last run."""
     left: int = 0
     """Number of jobs that the same call would run or continue if it were made again."""
     stopped: str | None = None
-    """Why not all jobs were done, where somebody or something put an end to it."""
+    """Reason why the batch stopped before all jobs ended."""
     providers_stopped: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Providers with which nothing more was started, and the kind of failure that says why."""
+    """Providers with which no more jobs were started, and the kind of failure that caused it."""
     warnings: tuple[str, ...] = ()
     """Warnings of the batch's last run."""
     denied_jobs: int = 0
     """Number of jobs with denials other than those by their permission mode."""
     denials: tuple[JobDenial, ...] = ()
-    """Their denials, in the order in which the jobs ended: the first 100."""
+    """The denials, in the order in which the jobs ended: the first 100."""
     undecided: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Jobs that the same call does not run, and the `retry_from` that starts each again."""
 
     @property
     def all_completed(self) -> bool:
-        """Whether every job is done, and well."""
+        """Whether every job has completed."""
         return self.statuses.get("completed", 0) == self.jobs
 
 
 def job_result(
     result: RunResult, job: str, attempt: int, *, side_effects: bool = False
 ) -> JobResult:
-    """Say which job's a result is."""
+    """Add the job's fields to a result."""
     said = {name: getattr(result, name) for name in RunResult.__struct_fields__}
     return JobResult(**said, job=job, attempt=attempt, side_effects=side_effects)
 
 
 def decode_job_result(line: bytes) -> JobResult:
-    """Read a line of `results.jsonl` that this version has written."""
+    """Decode a line of `results.jsonl` that this version has written."""
     return _decoder.decode(line)
 
 
 _decoder: Final = msgspec.json.Decoder(JobResult)
+
+
+def job_denials(result: JobResult) -> list[JobDenial]:
+    """Return a job's denials with the job's name.
+
+    Args:
+        result: The result of the job.
+    """
+    return [
+        JobDenial(
+            job=result.job,
+            tool_name=each.tool_name,
+            summary=each.summary,
+            reason=each.reason,
+            by=each.by,
+        )
+        for each in denials_of(result)
+    ]
 
 
 class ResultsFile:
@@ -109,14 +129,14 @@ class ResultsFile:
     line of a job counts.
     """
 
-    def __init__(self, path: Path, kept: Callable[[], Iterable[bytes]]) -> None:
-        """Rewrite the file; `kept` returns the lines that it keeps.
+    def __init__(self, path: Path, valid_lines: Callable[[], Iterable[bytes]]) -> None:
+        """Rewrite the file; `kept` returns the lines to keep.
 
         Raises:
-            ResultsUnwritable: The system refuses.
+            ResultsUnwritable: The file cannot be written.
         """
         self._path: Final = path
-        self._kept: Final = kept
+        self._valid_lines: Final = valid_lines
         self._file = -1
         self._lines = self._replaced = 0
         self._rewrite()
@@ -125,8 +145,8 @@ class ResultsFile:
         partial = self._path.with_name(f"{self._path.name}.part")
         lines = 0
         with _replacing_file(self._path):
-            with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
-                for line in self._kept():
+            with open(partial, "wb", opener=unlinked_opener) as file:
+                for line in self._valid_lines():
                     file.write(line + b"\n")
                     lines += 1
             partial.replace(self._path)
@@ -136,10 +156,10 @@ class ResultsFile:
         self._lines, self._replaced = lines, 0
 
     def add(self, lines: Sequence[bytes], replaced: int = 0) -> None:
-        """Add whole recorded lines; that many of them replace others.
+        """Append recorded lines; `replaced` of them replace earlier lines.
 
         Raises:
-            ResultsUnwritable: The system refuses.
+            ResultsUnwritable: The file cannot be written.
         """
         self._replaced += replaced
         if self._replaced and (self._lines <= FEW or self._replaced * MANY >= self._lines):
@@ -152,28 +172,28 @@ class ResultsFile:
         self._lines += len(lines)
 
     def complete(self) -> None:
-        """Rewrite the file if lines in it have been replaced.
+        """Rewrite the file if some of its lines have been replaced.
 
         Raises:
-            ResultsUnwritable: The system refuses to write.
+            ResultsUnwritable: The file cannot be written.
         """
         if self._replaced:
             self._rewrite()
 
     def close(self) -> None:
-        """Be done with it."""
+        """Close the file."""
         os.close(self._file)
 
 
 def write_summary(path: Path, summary: Summary) -> None:
-    """Write the summary, as one step.
+    """Write the summary atomically.
 
     Raises:
-        ResultsUnwritable: The system refuses.
+        ResultsUnwritable: The file cannot be written.
     """
     partial = path.with_name(f"{path.name}.part")
     with _replacing_file(path):
-        with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
+        with open(partial, "wb", opener=unlinked_opener) as file:
             file.write(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
         partial.replace(path)
 

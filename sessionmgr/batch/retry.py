@@ -1,4 +1,4 @@
-"""Whether a job is tried again, and when."""
+"""Retry policy: whether to retry a job after a failure, and when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST: Final = 2.0
 FACTOR: Final = 2.0
 LONGEST: Final = 300.0
 MOST_DOUBLED: Final = 16
-"""The wait reaches its maximum earlier; a larger power has no effect."""
+"""Number of doublings after which the delay is at its maximum anyway."""
 PAUSE: Final = 900.0
 LONGEST_PAUSE: Final = 3600.0
 
@@ -31,15 +31,15 @@ STOPS_THE_PROVIDER: Final = frozenset(
         FailureKind.CLI_NOT_FOUND,
     }
 )
-"""After these, it is of no use to start more with the provider."""
+"""Failures that every job of the provider would repeat: no more of its jobs start."""
 
 
 class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a job is tried again, and after which kinds of failures."""
+    """Maximum number of retries, and the kinds of failure to retry."""
 
     retries: int = 2
     kinds: frozenset[FailureKind] | None = None
-    """None: those that say they may be tried again."""
+    """None: the failures that are marked as retryable."""
 
     def allows_retry(self, ended: AttemptResult, tries: int) -> bool:
         """Return whether a failure of its kind is retried after that many tries."""
@@ -54,54 +54,54 @@ class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
 class RetrySchedule:
     """Decides when jobs are retried."""
 
-    def __init__(self, rule: RetryRule, board: Scheduler, manager: Manager) -> None:
+    def __init__(self, rule: RetryRule, scheduler: Scheduler, manager: Manager) -> None:
         self._rule: Final = rule
-        self._board: Final = board
+        self._scheduler: Final = scheduler
         self._manager: Final = manager
 
     def retry_time(
         self, ended: AttemptResult, basis: Basis, left: ActiveAttempt, now: float
     ) -> float | None:
-        """Return when to retry a job, or None; `basis`: the state that its attempt has left."""
-        board, manager = self._board, self._manager
+        """Return when to retry a job, or None; `basis` is the basis that its attempt has left."""
+        scheduler, manager = self._scheduler, self._manager
         if waits_for_limit(ended):
-            hits = board.record_limit_hit(left, now)
+            hits = scheduler.record_limit_hit(left, now)
             if hits:
                 wait = pause_length(ended.result, hits, now=manager.now(), chance=manager.chance())
-                board.pause(left.provider, now + wait, limit_reason(ended.result))
-            board.tries[ended.job] -= 1
-            return board.paused_until(left.provider)
-        tries = board.tries[ended.job]
+                scheduler.pause(left.provider, now + wait, limit_reason(ended.result))
+            scheduler.tries[ended.job] -= 1
+            return scheduler.paused_until(left.provider)
+        tries = scheduler.tries[ended.job]
         if restarts_without_session(ended.result, basis):
             return now if tries <= self._rule.retries else None
         if (
-            lacked_resources(ended.result) and board.active
-        ):  # not a try: another run's end makes room
-            board.tries[ended.job], tries = tries - 1, ended.attempt
+            lacked_resources(ended.result) and scheduler.active
+        ):  # not counted as a retry: the end of another run makes room
+            scheduler.tries[ended.job], tries = tries - 1, ended.attempt
         elif not self._rule.allows_retry(ended, tries):
             return None
         return now + backoff_delay(ended.result, tries, now=manager.now(), chance=manager.chance())
 
 
 def waits_for_limit(ended: AttemptResult) -> bool:
-    """Say whether it only waits for its provider's limit to pass; that is no try."""
+    """Return whether an attempt only waits for its provider's limit; this is not a retry."""
     return ended.result.status is RunStatus.RATE_LIMITED
 
 
 def was_interrupted(ended: AttemptResult) -> bool:
-    """Say whether it did not end by itself, but with the process that it ran in."""
+    """Return whether an attempt was interrupted with its process."""
     failure = ended.result.failure
     return failure is not None and failure.kind is FailureKind.MANAGER_CRASHED
 
 
 def backoff_delay(result: RunResult, tries: int, *, now: float, chance: float) -> float:
-    """Return in how many seconds to try again: longer each time, and not all at once."""
+    """Return the delay before a retry: exponential, with random variation."""
     wait = min(FIRST * FACTOR ** min(tries - 1, MOST_DOUBLED), LONGEST) * (0.5 + chance)
     return max(wait, _retry_after_hint(result, now) or 0.0)
 
 
 def pause_length(result: RunResult, hits: int, *, now: float, chance: float) -> float:
-    """Return for how many seconds a provider is left alone after so many hits in a row."""
+    """Return the length of a provider's pause after a number of consecutive limit hits."""
     hinted = _retry_after_hint(result, now)
     wait = min(PAUSE * FACTOR ** (hits - 1), LONGEST_PAUSE) if hinted is None else hinted
     return min(wait, LONGEST_PAUSE) * (1.0 + 0.1 * chance)
@@ -118,7 +118,7 @@ def limit_reason(result: RunResult) -> str:
 
 
 def _retry_after_hint(result: RunResult, now: float) -> float | None:
-    """Return in how many seconds the provider says that it could be tried again."""
+    """Return the provider's own delay until a retry, in seconds, if it has given one."""
     if result.failure is None or result.failure.retry_at is None:
         return None
     try:

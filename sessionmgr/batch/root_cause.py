@@ -1,4 +1,4 @@
-"""What made a batch give up."""
+"""Root cause of a batch's internal failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessionmgr.otp import OtpError
 
 
 def batch_down_error(error: BaseException) -> BatchDown:
-    """Say what the batch could not get over: what lies at the bottom of it."""
+    """Return a `BatchDown` with the innermost cause of an error."""
     while (below := _next_cause(error)) is not None:
         error = below
     return BatchDown(error)
@@ -20,6 +20,7 @@ def _next_cause(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return group.exceptions[0] if len(group.exceptions) == 1 else None
-    # An error of ours says all there is to say, unless it is that of a tree which has given up.
+    # The project's own errors are complete, except those of a supervision tree, which wrap
+    # the crash that stopped the tree.
     is_ours = isinstance(error, SessionmgrError) and not isinstance(error, OtpError)
     return None if is_ours else error.__cause__

@@ -45,7 +45,7 @@ def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
     except tomllib.TOMLDecodeError as error:
         raise RulesInvalid(str(path), f"invalid TOML: {error}") from error
     for name in found.keys() - {"rule"}:
-        raise RulesInvalid(str(path), f"there is no {name!r}; rules begin with [[rule]]")
+        raise RulesInvalid(str(path), f"unknown table {name!r}; each rule begins with [[rule]]")
     rules = found.get("rule")
     if not isinstance(rules, list) or not rules:
         raise RulesInvalid(str(path), "it contains no rules; each begins with [[rule]]")
@@ -64,11 +64,12 @@ _CONDITIONS: Final = ("tool", "path", "command", "cwd")
 
 def _parse_rule(given: object, where: str) -> Rule:
     if isinstance(given, dict):
+        known = Rule.__struct_fields__
         for name in cast("dict[str, object]", given):
-            if name not in Rule.__struct_fields__:
-                nearest = get_close_matches(name, Rule.__struct_fields__, n=1)
-                hint = f"did you mean {nearest[0]!r}?" if nearest else "it has no such field"
-                raise RulesInvalid(where, f"{name}: {hint}")
+            if name not in known:
+                nearest = get_close_matches(name, known, n=1)
+                hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+                raise RulesInvalid(where, f"unknown field {name!r}; {hint}")
     try:
         rule = msgspec.convert(given, Rule)
     except msgspec.ValidationError as error:
@@ -76,14 +77,14 @@ def _parse_rule(given: object, where: str) -> Rule:
         field, what = field_error(error, fields, Rule)
         raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
     if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
-        raise RulesInvalid(where, 'it allows everything; if you mean that, add tool = "*"')
+        raise RulesInvalid(where, 'it allows everything; if this is intended, add tool = "*"')
     if rule.command is not None:
         _require_plain_command(rule.command, where)
     return rule
 
 
 def _require_plain_command(command: str, where: str) -> None:
-    """Make sure that a rule's command is the beginning of one command, word by word."""
+    """Check that a rule's command is the beginning of one plain command."""
     try:
         found = commands_of_line(command)
     except NotSimpleError as error:

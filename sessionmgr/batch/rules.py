@@ -1,26 +1,26 @@
-"""Approval rules: who answers what agents ask, when nobody sits there.
+"""Approval rules: answers to the requests of agents that run unattended.
 
     [[rule]]
     tool = "Bash"           # a pattern of the tool's name
-    command = "git status"  # how the command begins, word by word
+    command = "git status"  # the first words of the command
     decision = "allow"
 
     [[rule]]
-    path = "src/**"         # a pattern of paths; relative ones lie in the job's directory, unless
+    path = "src/**"         # a pattern of paths; relative ones start at the job's directory, unless
                             # they begin with **
-    cwd = "/work/*"         # a pattern of the directory: the job's, or the one that is asked for
+    cwd = "/work/*"         # a pattern of the directory: the job's, or the one in the request
     decision = "allow"
 
-The first rule that fits decides; what no rule fits is denied. A rule fits if all that it names
-does.
+The first rule that matches decides; a request without a matching rule is denied. A rule matches if
+all of its patterns match.
 
 Commands: the rules check each command of a line separately and must allow all of them. A rule that
 allows matches a command only as written: without variables, patterns, groups, redirections or
 assignments. A rule that denies matches the command also if called by a path or started by another
 one (`env`, `npx`, `find -exec`, `sh -c`, …), and matches every command whose effect is uncertain,
-such as code for an interpreter (`python -c`, `perl -e`) or `git rebase -x`. It does not look into
-scripts. Only a rule whose `cwd` matches can allow a command
-that asks for a directory outside the job's.
+such as code for an interpreter (`python -c`, `perl -e`) or `git rebase -x`. The rules do not look
+into scripts. Only a rule whose `cwd` matches can allow a command that asks for a directory outside
+the job's.
 
 Paths: relative ones are resolved in the job's directory, and links are followed. To allow, all
 readings of all paths must match, and the tool must not run a command; to deny, one is enough, and
@@ -55,13 +55,13 @@ class RequestedCommand(NamedTuple):
 
     words: CommandWords
     exact: bool
-    """Whether it is exactly these words."""
+    """Whether the command consists of exactly these words."""
     unknown: str | None = None
     """Why its effect is uncertain."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One rule: what it fits, and what it decides."""
+    """One rule: its patterns and its decision."""
 
     decision: Literal["allow", "deny"]
     """What the rule decides."""
@@ -78,16 +78,23 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def allows(self) -> bool:
-        """Whether it allows what it fits."""
+        """Whether the rule allows what it matches."""
         return self.decision == "allow"
 
-    def matches(self, asked: ApprovalRequest, part: RequestedCommand | None) -> bool:
-        """Say whether the rule is about this question, or this command of it."""
+    def matches(self, asked: ApprovalRequest, requested: RequestedCommand | None) -> bool:
+        """Return whether the rule matches a request, or one command of it.
+
+        Args:
+            asked: The request.
+            requested: The command; None if the request contains no command.
+        """
         return (
             (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
             and self._matches_directory(asked)
-            and (self.path is None or self._matches_paths(asked, self.path, part))
-            and (self.command is None or (part is not None and self._matches_command(part)))
+            and (self.path is None or self._matches_paths(asked, self.path, requested))
+            and (
+                self.command is None or (requested is not None and self._matches_command(requested))
+            )
         )
 
     def _matches_directory(self, asked: ApprovalRequest) -> bool:
@@ -100,10 +107,10 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(matches(each, pattern, "/") for each in judged for pattern in patterns)
 
     def _matches_paths(
-        self, asked: ApprovalRequest, pattern: str, part: RequestedCommand | None
+        self, asked: ApprovalRequest, pattern: str, requested: RequestedCommand | None
     ) -> bool:
-        if self.allows and part is not None:
-            return False  # paths named beside a command do not say what it does
+        if self.allows and requested is not None:
+            return False  # paths beside a command do not describe its effect
         if not asked.paths:
             return asked.effect == "edit" and not self.allows  # an edit of an unknown file
         fitting = [self._matches_path(asked, path, pattern) for path in asked.paths]
@@ -119,15 +126,18 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         paths = {readings.written, *readings.leads_to, os.path.realpath(readings.written)}
         return any(matches(path, each, asked.cwd) for path in paths for each in patterns)
 
-    def _matches_command(self, part: RequestedCommand) -> bool:
+    def _matches_command(self, requested: RequestedCommand) -> bool:
         begin = self._command_words
         if self.allows:
-            return bool(begin) and part.exact and begins_with(part.words, begin)
-        return part.unknown is not None or not begin or may_begin_with(part.words, begin)
+            return bool(begin) and requested.exact and begins_with(requested.words, begin)
+        return requested.unknown is not None or not begin or may_begin_with(requested.words, begin)
 
     @property
     def _command_words(self) -> list[str]:
-        """Its command's words; empty if it is not a command, which no rules file may contain."""
+        """Words of the rule's command; empty if it is not one plain command.
+
+        A rules file cannot contain such a rule, but a program can make one.
+        """
         try:
             return split_argv(self.command or "")
         except NotSimpleError:
@@ -135,18 +145,18 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rules:
-    """Answers questions by rules."""
+    """Answers approval requests by rules."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules: Final = rules
 
     async def __call__(self, asked: ApprovalRequest) -> Decision:
-        """Answer a question: this is an `Approve`."""
+        """Answer a request; this makes the rules an `Approve` function."""
         await trio.lowlevel.checkpoint()
         return self.decide(asked)
 
     def decide(self, asked: ApprovalRequest) -> Decision:
-        """Return the first denial of one of its commands, or else the decision about all."""
+        """Return the first denial of one of the commands, or else the decision on all of them."""
         decisions = list(self._decisions(asked))
         denied = (each for each in decisions if isinstance(each, Deny))
         return next(denied, decisions[0])
@@ -163,19 +173,23 @@ class Rules:
         for each in commands:
             yield self._decide(asked, RequestedCommand(each.words, each.exact, each.unknown))
             for inner in each.inner:
-                part = RequestedCommand(inner, exact=None not in inner)
-                if self._first_match(asked, part) is not None:
-                    yield self._decide(asked, part)
+                requested = RequestedCommand(inner, exact=None not in inner)
+                if self._first_match(asked, requested) is not None:
+                    yield self._decide(asked, requested)
 
     def _first_match(
-        self, asked: ApprovalRequest, part: RequestedCommand | None
+        self, asked: ApprovalRequest, requested: RequestedCommand | None
     ) -> tuple[int, Rule] | None:
         numbered = enumerate(self._rules, 1)
-        return next((each for each in numbered if each[1].matches(asked, part)), None)
+        return next((each for each in numbered if each[1].matches(asked, requested)), None)
 
-    def _decide(self, asked: ApprovalRequest, part: RequestedCommand | None) -> Decision:
-        found = self._first_match(asked, part)
-        unknown = f"; {part.unknown}" if part is not None and part.unknown is not None else ""
+    def _decide(self, asked: ApprovalRequest, requested: RequestedCommand | None) -> Decision:
+        found = self._first_match(asked, requested)
+        unknown = (
+            f"; {requested.unknown}"
+            if requested is not None and requested.unknown is not None
+            else ""
+        )
         if found is None:
             return Deny(reason=f"no rule allows it{unknown}", by="rules")
         number, rule = found

@@ -1,4 +1,4 @@
-"""What a job asks of the manager, and what of the job is to blame if that is refused."""
+"""Run request of a job, and the job's field that a refusal is about."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Approve
     from sessionmgr.batch.job import Job
 
-# Which of a job's fields takes a capability by its mere being there.
+# Fields that require a capability as soon as they are set.
 _FIELD_OF_CAPABILITY: Final = {
     "system_prompt": "system_prompt",
     "images_in": "images",
@@ -52,7 +52,7 @@ _FIELDS: Final[dict[type[Exception], str]] = {
 
 
 def run_request_for_job(job: Job, *, approve: Approve | None = None) -> RunRequest:
-    """Return what a job asks of the manager.
+    """Return a job's request to the manager.
 
     Args:
         job: The job.
@@ -81,7 +81,7 @@ def run_request_for_job(job: Job, *, approve: Approve | None = None) -> RunReque
 
 
 def rejected_field(error: Exception, job: Job) -> str:
-    """Return which of a job's fields a refusal is about."""
+    """Return the field of a job that caused a refusal."""
     if isinstance(error, CapabilityMissing):
         for name in error.negotiation.missing:
             if name not in (job.require or ()) and name in _FIELD_OF_CAPABILITY:
@@ -107,7 +107,7 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
 
 
 def start_failure(error: Exception) -> Failure:
-    """Say as a failure why a job did not come to start."""
+    """Return the error of a failed start as a failure."""
     kind = _KINDS.get(type(error))
     if kind is None and isinstance(error, StoreError):
         kind = FailureKind.STORE_FAILED

@@ -1,7 +1,8 @@
-"""The one task that conducts a batch: reports in, the ledger written, the next attempts out.
+"""Main task of a batch: it takes reports, writes the ledger, and submits the next attempts.
 
-Each turn of its loop is one entry in the ledger: what has ended, and what is begun in its stead.
-Results are shown and attempts submitted only after that record. While the ledger is locked or its
+Each iteration of its loop is one transaction of the ledger: the ended attempts, and those that
+start in their place. It shows results and submits attempts only after the transaction, so a crash
+can neither lose a shown result nor start an unrecorded attempt. While the ledger is locked or its
 disk hangs, running attempts continue, and their ends are recorded as soon as possible.
 """
 
@@ -38,11 +39,13 @@ T = TypeVar("T")
 log: Final = logging.getLogger("sessionmgr.batch")
 
 GRACE: Final = 90.0
-"""Seconds in which what was cancelled has to end, at the end of a batch: close and store clock."""
+"""Time limit in seconds for cancelled attempts to end, longer than the manager's own limits for
+closing a run and for an outage of the store.
+"""
 
 
 class BatchRunner:
-    """Conducts one batch."""
+    """Runs the main loop of one batch."""
 
     def __init__(
         self,
@@ -50,21 +53,21 @@ class BatchRunner:
         manager: Manager,
         host: Host,
         ledger: Ledger,
-        board: Scheduler,
-        steps: LedgerTransactions,
+        scheduler: Scheduler,
+        transactions: LedgerTransactions,
         executor: FileExecutor,
     ) -> None:
         self._manager: Final = manager
         self._host: Final = host
         self._ledger: Final = ledger
-        self._board: Final = board
-        self._steps: Final = steps
+        self._scheduler: Final = scheduler
+        self._transactions: Final = transactions
         self._executor: Final = executor
-        self.pauses: Final = SharedPauses(manager, board)
+        self.pauses: Final = SharedPauses(manager, scheduler)
         self._last_report = 0
         self._unsubmitted: Final[deque[AttemptSpec]] = deque()
-        """What is on record as begun, and the host has not heard of."""
-        self.ends = steps.ends
+        """Attempts that the ledger has as started and the host has not received yet."""
+        self.ends = transactions.ends
         """The number of the last recorded end."""
         self._ends_changed: Final = RepeatedEvent()
         self._wait_scope = trio.CancelScope()
@@ -72,40 +75,40 @@ class BatchRunner:
         self._stop_requested: Final = trio.Event()
         self._all_cancelled = False
         self.over: Final = trio.Event()
-        """Everything is done that will be; whoever has crashed never says so."""
+        """Set when no more jobs will run; a crashed runner never sets it."""
 
-    # --- what others ask of it -------------------------------------------------------------------
+    # --- called by the batch ---------------------------------------------------------------------
 
     async def wait_for_end(self, after: int) -> None:
-        """Wait until there are ends above that number, or there will be none."""
+        """Wait until there are ends above that number, or no more will follow."""
         await trio.lowlevel.checkpoint()
         while self.ends <= after and not self.over.is_set():
             await self._ends_changed.wait()
 
     def stop(self, detail: str | None) -> None:
-        """Start nothing more, and have what is on end."""
+        """Start no more jobs, and cancel the running ones."""
         if not self._stop_requested.is_set():
             self._stop_detail = detail
             self._stop_requested.set()
-            self._board.closed = detail or "stopped"
+            self._scheduler.closed = detail or "stopped"
             self._wait_scope.cancel()
 
-    # --- its life --------------------------------------------------------------------------------
+    # --- lifetime --------------------------------------------------------------------------------
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Do the jobs; when there is nothing more to do, be over."""
+        """Run the jobs to their ends; then set `over`."""
         task_status.started()
         try:
             await self._run_jobs()
         except Exception as error:
-            # Whoever waits for the end is cancelled with the whole block, which says what it was.
-            log.error("event=batch_down why=%s", error)  # which goes on its way
+            # `over` stays unset: the crash cancels the block, and with it all tasks that wait.
+            log.error("The batch stopped because of an internal error. error=%s", error)
             self.stop(str(error))
-            await self._shut_down()  # shielded and bounded in there  # noqa: ASYNC120
+            await self._shut_down()  # shielded and bounded  # noqa: ASYNC120
             raise
         except BaseException:
             self.stop("the batch was left")
-            await self._shut_down()  # shielded and bounded in there  # noqa: ASYNC102
+            await self._shut_down()  # shielded and bounded  # noqa: ASYNC102
             self._set_over()
             raise
         self._set_over()
@@ -130,26 +133,26 @@ class BatchRunner:
 
     async def _shut_down(self) -> None:
         with trio.move_on_after(GRACE, shield=True):
-            # The next to run this batch finds out what became of it.
+            # If this fails, the next run of the batch recovers the outcomes from the store.
             with suppress(HostLost, BatchError):
                 await self._cancel_all()
                 self._all_cancelled = True
-                await self._record(lambda: self._steps.requeue_unstarted(self._unsubmitted))
+                await self._record(lambda: self._transactions.requeue_unstarted(self._unsubmitted))
                 self._unsubmitted.clear()
                 await self._main_loop()
             await trio.lowlevel.checkpoint()
 
     async def _renew_lease(self) -> None:
         while True:
-            with suppress(HostLost):  # whoever follows it hears of that, too
+            with suppress(HostLost):  # the main loop gets this error, too
                 await self._host.renew(LEASE)
-            if self._is_busy():  # a stalled ledger costs nothing yet
+            if self._is_busy():  # a stalled ledger loses nothing while attempts run
                 self._executor.extend_bound()
             await trio.sleep(RENEW_EVERY)
 
     def _is_busy(self) -> bool:
         """Return whether an attempt has not ended yet, recorded or not."""
-        on = list(self._board.active.values())
+        on = list(self._scheduler.active.values())
         return any(self._host.activity(each.job, each.attempt) is not None for each in on)
 
     async def _cancel_on_stop(self) -> None:
@@ -161,34 +164,36 @@ class BatchRunner:
             await self._stop_requested.wait()
             await self._cancel_all()
         except trio.Cancelled:
-            if self._board.active:
+            if self._scheduler.active:
                 self.stop("the batch was left")
                 with trio.CancelScope(shield=True):
                     await self._cancel_all()
             raise
 
     async def _record(self, step: Callable[[], T]) -> T:
-        """Take a step, record it with its results, then show the results."""
+        """Run a transaction, record its results, then show them."""
         done = await self._executor.run(partial(self._write, step))
-        if self.ends < self._steps.ends:
-            self.ends = self._steps.ends
+        if self.ends < self._transactions.ends:
+            self.ends = self._transactions.ends
             self._ends_changed.set()
         return done
 
     def _write(self, step: Callable[[], T]) -> T:
         done = step()
-        self._steps.write_results()
+        self._transactions.write_results()
         return done
 
     async def _main_loop(self) -> None:
-        """Take reports and begin attempts, until all is over."""
+        """Take reports and start attempts until the batch has finished."""
         await trio.lowlevel.checkpoint()
         while True:
             if self._stop_requested.is_set() and not self._all_cancelled:
                 self._all_cancelled = True
                 await self._cancel_all()
             await self.pauses.synchronize()
-            begun = await self._record(partial(self._steps.start_attempts, trio.current_time()))
+            begun = await self._record(
+                partial(self._transactions.start_attempts, trio.current_time())
+            )
             self._unsubmitted.extend(begun.works)
             try:
                 while self._unsubmitted:
@@ -201,21 +206,21 @@ class BatchRunner:
                 await self._recover_host(error)
 
     async def _wait_for_reports(self) -> None:
-        """Wait for reports, or until something else is to be done."""
+        """Wait for reports, or until another attempt may start."""
         if self._stop_requested.is_set() and not self._all_cancelled:
             return
         reports: Sequence[Report] = ()
-        wakes_at = min(self._board.wakes_at(trio.current_time()), self.pauses.next_check)
+        wakes_at = min(self._scheduler.wakes_at(trio.current_time()), self.pauses.next_check)
         self._wait_scope = trio.CancelScope(deadline=wakes_at)
         with self._wait_scope:
             reports = await self._host.follow(self._last_report)
         if reports:
             ended = [each for _, each in reports]
-            await self._record(partial(self._steps.record_ends, ended, trio.current_time()))
+            await self._record(partial(self._transactions.record_ends, ended, trio.current_time()))
             self._last_report = reports[-1][0]
 
     async def _cancel_all(self) -> None:
-        for on in list(self._board.active.values()):
+        for on in list(self._scheduler.active.values()):
             try:
                 await self._host.cancel(on.job, on.attempt, self._stop_detail)
             except HostLost:
@@ -224,9 +229,9 @@ class BatchRunner:
     # --- losses ----------------------------------------------------------------------------------
 
     async def resolve_interrupted(self, *, is_recorded: bool) -> None:
-        """Find out what became of what a former process has begun.
+        """Recover the outcomes of attempts that a former process started.
 
-        `is_recorded`: the store has a record of it.
+        `is_recorded`: the store in use has their sessions.
         """
         for job, attempt, state in await self._executor.run(self._ledger.interrupted_attempts):
             ended = None
@@ -236,7 +241,7 @@ class BatchRunner:
                 ended = await self._executor.run(partial(self._unknown_result, job, attempt))
             now = trio.current_time()
             await self._record(
-                partial(self._steps.record_recovered, job, attempt, state, ended, now)
+                partial(self._transactions.record_recovered, job, attempt, state, ended, now)
             )
 
     async def _recover_attempt(self, job: str, attempt: int) -> AttemptResult | None:
@@ -252,16 +257,17 @@ class BatchRunner:
 
     async def reissue_results(self, jobs: Sequence[str]) -> None:
         """Show the results of jobs that are left undecided."""
-        await self._record(partial(self._steps.reissue_results, jobs))
+        await self._record(partial(self._transactions.reissue_results, jobs))
 
     async def _recover_host(self, error: HostLost) -> None:
-        """Bring the host back, and find out what became of all that was on."""
-        log.warning("event=host_lost why=%s", error.why)
+        """Restart the host, and recover the outcomes of all attempts that ran on it."""
+        log.warning("The host was lost and will be started again. error=%s", error.why)
         await self._host.restore()
         self._last_report = 0
-        self._unsubmitted.clear()  # what was told is looked for in the same way
-        for on in list(self._board.active.values()):
+        # Unsubmitted attempts are active, too, so the loop below requeues them.
+        self._unsubmitted.clear()
+        for on in list(self._scheduler.active.values()):
             ended = await self._recover_attempt(on.job, on.attempt)
             await self._record(
-                partial(self._steps.record_host_loss, on, ended, trio.current_time())
+                partial(self._transactions.record_host_loss, on, ended, trio.current_time())
             )

@@ -1,6 +1,7 @@
-"""Who is next: which jobs are on, which wait for what, and how many more may be started.
+"""Scheduler of a batch: which attempts run, which jobs wait, and which one starts next.
 
-Plain and synchronous: it is told what has happened, and what the time is.
+It is synchronous and does no I/O except queries of the ledger; its caller passes events and the
+current time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SEVERAL: Final = 2
 
 
 class ActiveAttempt(NamedTuple):
-    """An attempt that is on."""
+    """A running attempt."""
 
     job: str
     attempt: int
@@ -29,7 +30,7 @@ class ActiveAttempt(NamedTuple):
 
 
 class NextJob(NamedTuple):
-    """A job whose turn it is."""
+    """The job to start next."""
 
     job: str
     provider: str
@@ -37,39 +38,39 @@ class NextJob(NamedTuple):
 
 
 class Scheduler:
-    """What is on, and what is to come."""
+    """Tracks running attempts, retries, pauses and stopped providers."""
 
     def __init__(self, ledger: Ledger, settings: BatchSettings) -> None:
         self._ledger: Final = ledger
         self._settings: Final = settings
         self._providers: Final[set[str]] = set()
-        """Those with jobs that wait in the ledger."""
+        """Providers with jobs that wait in the ledger."""
         self.active: Final[dict[str, ActiveAttempt]] = {}
         self.directories: Final = set[str]()
         """The working directories of attempts so far: two of them, if there are several."""
         self._at_once: Final[Counter[str]] = Counter()
         self.tries: Final[dict[str, int]] = {}
-        """How often jobs that are on, or wait for their next attempt, were tried."""
+        """Number of attempts in this call, for each job that runs or waits for its next attempt."""
         self._due: Final[list[tuple[float, int, str, str]]] = []
         self._order: Final = count()
         self._ready: Final[dict[str, deque[str]]] = {}
         self.closed: str | None = None
-        """Why nothing more is started."""
+        """Reason why no more jobs start; None while they do."""
         self.stopped: Final[dict[str, str]] = {}
-        """Providers with which nothing more is started, and why."""
+        """Providers with which no more jobs start, and why."""
         self._paused: Final[dict[str, float]] = {}
         self._reasons: Final[dict[str, str]] = {}
         """The reasons for the pauses."""
         self._hits: Final[Counter[str]] = Counter()
 
     def load_providers(self) -> None:
-        """Look in the ledger for what waits."""
+        """Load the providers with waiting jobs from the ledger."""
         self._providers.update(self._ledger.providers())
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def record_start(self, chosen: NextJob, attempt: int, now: float, directory: str = "") -> None:
-        """Hear that an attempt is on."""
+        """Record the start of an attempt."""
         self.active[chosen.job] = ActiveAttempt(
             chosen.job, attempt, chosen.provider, now, directory
         )
@@ -79,15 +80,15 @@ class Scheduler:
         self.tries[chosen.job] = self.tries.get(chosen.job, 0) + 1
 
     def record_end(self, job: str) -> ActiveAttempt:
-        """Hear that an attempt is over."""
+        """Record the end of an attempt."""
         left = self.active.pop(job)
         self._at_once[left.provider] -= 1
         return left
 
     def undo_start(self, left: ActiveAttempt) -> bool:
-        """Hear that an attempt never began; return whether its job had others in this run.
+        """Undo the start of an attempt that never began; return whether its job had earlier ones.
 
-        If not, it waits in the ledger as it did before.
+        If not, the job waits in the ledger as before.
         """
         self.tries[left.job] -= 1
         if self.tries[left.job]:
@@ -97,36 +98,39 @@ class Scheduler:
         return False
 
     def schedule_retry(self, job: str, provider: str, due: float) -> None:
-        """Hear that a job is to be tried again, and not before then."""
+        """Schedule another attempt at a job, not before `due`."""
         heapq.heappush(self._due, (due, next(self._order), job, provider))
 
     def forget(self, job: str) -> None:
-        """Hear that a job is over."""
+        """Forget a job that has ended."""
         self.tries.pop(job, None)
 
     def record_limit_hit(self, left: ActiveAttempt, now: float) -> int:
-        """Hear that a provider's limit was hit; return how many times in a row, 0 if known."""
+        """Record that a provider's limit was hit; return the number of consecutive hits.
+
+        The result is 0 if the attempt started before the current pause, which counts this hit.
+        """
         if self._paused.get(left.provider, 0.0) > left.since:
             return 0
         self._hits[left.provider] += 1
         return self._hits[left.provider]
 
     def pause(self, provider: str, until: float, why: str) -> None:
-        """Start nothing with a provider before then."""
+        """Pause a provider: none of its jobs start before `until`."""
         self._paused[provider] = until
         self._reasons[provider] = why
 
     def pauses(self, now: float) -> dict[str, float]:
-        """Return for how many seconds which providers are left alone yet."""
-        paused = list(self._paused.items())  # the executor's thread may add to it meanwhile
+        """Return the remaining seconds of each pause."""
+        paused = list(self._paused.items())  # a copy: the executor's thread may add to it meanwhile
         return {each: until - now for each, until in paused if until > now}
 
     def hits(self, provider: str) -> int:
-        """Return how many times in a row a provider's limit was hit."""
+        """Return the number of consecutive hits of a provider's limit."""
         return self._hits[provider]
 
     def merge_hits(self, provider: str, hits: int) -> None:
-        """Take over how many times others have hit a provider's limit."""
+        """Merge the number of hits that another batch has recorded."""
         self._hits[provider] = max(self._hits[provider], hits)
 
     def pause_reason(self, provider: str) -> str:
@@ -134,20 +138,20 @@ class Scheduler:
         return self._reasons.get(provider, "")
 
     def paused_until(self, provider: str) -> float:
-        """Return until when a provider is left alone."""
+        """Return the end of a provider's pause."""
         return self._paused.get(provider, 0.0)
 
     def reset_hits(self, left: ActiveAttempt) -> None:
-        """Hear that a run went through: if it began after the last pause, all is well again."""
+        """Reset the hits after a success, if the attempt started after the last pause."""
         if self._hits[left.provider] and left.since >= self._paused.get(left.provider, 0.0):
             del self._hits[left.provider]
 
     def stop_provider(self, provider: str, why: str) -> None:
-        """Start nothing more with a provider."""
+        """Start no more jobs of a provider."""
         self.stopped.setdefault(provider, why)
 
     def drop_retries(self) -> list[str]:
-        """Return the jobs that wait for another attempt which they will not get, and drop them."""
+        """Drop the pending retries that will not run, and return their jobs."""
         dropped = [
             (job, provider) for _, _, job, provider in self._due if self._is_stopped(provider)
         ]
@@ -158,10 +162,10 @@ class Scheduler:
                 dropped += [(job, provider) for job in self._ready.pop(provider)]
         return [job for job, _ in dropped]
 
-    # --- what is next ----------------------------------------------------------------------------
+    # --- next job --------------------------------------------------------------------------------
 
     def next(self, now: float) -> NextJob | None:
-        """Return the job whose turn it is, if one may be started now."""
+        """Return the job to start now; None if no job may start."""
         if self.closed is not None or len(self.active) >= self._settings.at_once:
             return None
         while self._due and self._due[0][0] <= now:
@@ -195,7 +199,7 @@ class Scheduler:
         )
 
     def is_over(self) -> bool:
-        """Say whether nothing is on, and nothing will be."""
+        """Return whether no attempt runs and none will start."""
         if self.active or self._due or any(self._ready.values()):
             return False
         if self.closed is not None:
@@ -205,6 +209,6 @@ class Scheduler:
         return self._providers <= self.stopped.keys()
 
     def wakes_at(self, now: float) -> float:
-        """Return when something may be started that may not be now."""
+        """Return the next time at which a waiting job may become startable."""
         times = [*self._paused.values(), *(due for due, *_ in self._due[:1])]
         return min((each for each in times if each > now), default=float("inf"))

@@ -1,4 +1,4 @@
-"""What may be set for a batch as a whole."""
+"""Settings of a batch as a whole."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 AT_ONCE: Final = 4
-"""So many jobs at a time, where nobody says otherwise."""
+"""Default number of concurrent jobs."""
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch is done, checked."""
+    """Checked settings of a batch."""
 
     concurrency: int | None = None
-    """None: 4, or as many as the limits of providers together let be."""
+    """None: 4, or the sum of the limits of all providers."""
     per_provider: Mapping[str, int]
     retries: int = 2
     retry_on: frozenset[FailureKind] | None = None
@@ -46,28 +46,28 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str] = {}
     """The source of each default; that of a provider's has the key `provider.NAME.FIELD`."""
     options: Mapping[str, Mapping[str, Json]]
-    """What each provider is given where a job says nothing else."""
+    """Default options for each provider."""
 
     def __post_init__(self) -> None:
         for name, least in {"concurrency": 1, "retries": 0, "max_failures": 1, "limit": 0}.items():
             value = getattr(self, name)
             if value is not None and value < least:
-                raise ValueError(f"{name} is {value}, and must be at least {least}")
+                raise ValueError(f"{name}: expected at least {least}, got {value}")
         if self.on_denied not in ON_DENIED:
-            raise ValueError(f"on_denied is {self.on_denied!r}; it must be 'warn' or 'fail'")
+            raise ValueError(f"on_denied: expected 'warn' or 'fail', got {self.on_denied!r}")
         for provider, at_once in self.per_provider.items():
             if at_once < 1:
-                raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")
+                raise ValueError(f"per_provider[{provider!r}]: expected at least 1, got {at_once}")
 
     @property
     def at_once(self) -> int:
-        """How many jobs may be on."""
+        """Maximum number of concurrent jobs."""
         if self.concurrency is not None:
             return self.concurrency
         return max(AT_ONCE, sum(self.per_provider.values()))
 
     def provider_limit(self, provider: str) -> int:
-        """Return how many of one provider's jobs may be on."""
+        """Return the maximum number of concurrent jobs of a provider."""
         usual = AT_ONCE if self.concurrency is None else self.concurrency
         return self.per_provider.get(provider, usual)
 
@@ -79,35 +79,35 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.sources.get(field, "")
 
     def selects(self, job: str) -> bool:
-        """Say whether a job of that id is to be done this time."""
+        """Return whether `only` and `skip` select a job."""
         if self.only and not any(fnmatchcase(job, glob) for glob in self.only):
             return False
         return not any(fnmatchcase(job, glob) for glob in self.skip)
 
 
 def retry_from(name: str) -> RetryFrom:
-    """Return the policy of that name.
+    """Return the policy of this name.
 
     Raises:
-        ValueError: It does not exist.
+        ValueError: The name is unknown.
     """
     try:
         return RetryFrom(name)
     except ValueError:
         known = ", ".join(RetryFrom)
-        raise ValueError(f"retry_from is {name!r}; it must be one of {known}") from None
+        raise ValueError(f"retry_from: expected one of {known}; got {name!r}") from None
 
 
 def failure_kinds(names: Collection[str]) -> frozenset[FailureKind]:
-    """Return the kinds of failures of these names.
+    """Return the failure kinds of these names.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: A name is unknown.
     """
     known = [kind.value for kind in FailureKind]
     for name in names:
         if name not in known:
             nearest = get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
-            raise ValueError(f"there is no kind of failure {name!r}; {hint}")
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+            raise ValueError(f"retry_on: unknown kind of failure {name!r}; {hint}")
     return frozenset(FailureKind(name) for name in names)

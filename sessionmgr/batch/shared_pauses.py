@@ -19,24 +19,24 @@ log: Final = logging.getLogger("sessionmgr.batch")
 EVERY: Final = 30.0
 """Seconds between two checks for other batches' pauses."""
 PATIENCE: Final = 5.0
-"""Time limit in seconds for a check: a store that hangs must not hold up jobs."""
+"""Time limit in seconds for a check: an unresponsive store must not delay jobs."""
 SLACK: Final = 1.0
-"""Two times that differ by less are the same."""
+"""Difference in seconds below which two times are equal."""
 
 
 class SharedPauses:
-    """Synchronizes the pauses of a batch's board with those in the store."""
+    """Synchronizes the pauses of a batch's scheduler with those in the store."""
 
-    def __init__(self, manager: Manager, board: Scheduler) -> None:
+    def __init__(self, manager: Manager, scheduler: Scheduler) -> None:
         self._manager: Final = manager
-        self._board: Final = board
+        self._scheduler: Final = scheduler
         self._saved: Final[dict[str, float]] = {}
-        """The ends of the pauses in the store, as far as this batch knows."""
+        """Ends of the pauses in the store, as far as this batch knows."""
         self._looked_at = float("-inf")
 
     @property
     def next_check(self) -> float:
-        """When to check the store again."""
+        """Time of the next check of the store."""
         return self._looked_at + EVERY
 
     async def clear(self) -> None:
@@ -57,24 +57,24 @@ class SharedPauses:
                 if is_due:
                     await self._apply(now, wall)
         except StoreError as error:  # the next check tries again; jobs continue
-            log.warning("event=pauses_not_shared why=%s", error)
+            log.warning("Pauses could not be shared through the store. error=%s", error)
 
     async def _save(self, now: float, wall: float) -> None:
-        board, manager = self._board, self._manager
-        for provider, left in board.pauses(now).items():
+        scheduler, manager = self._scheduler, self._manager
+        for provider, left in scheduler.pauses(now).items():
             until = wall + left
             if until > self._saved.get(provider, 0.0) + SLACK:
-                why, hits = board.pause_reason(provider), board.hits(provider)
+                why, hits = scheduler.pause_reason(provider), scheduler.hits(provider)
                 pause = ProviderPause(until=until, why=why, hits=hits)
                 await manager.pause_provider(provider, pause)
                 self._saved[provider] = until
-        for provider in [each for each in self._saved if not board.hits(each)]:
+        for provider in [each for each in self._saved if not scheduler.hits(each)]:
             await manager.pause_provider(provider, None)  # a later run succeeded
             del self._saved[provider]
 
     async def _apply(self, now: float, wall: float) -> None:
         for provider, pause in (await self._manager.provider_pauses()).items():
             if pause.until > self._saved.get(provider, 0.0) + SLACK:
-                self._board.pause(provider, now + pause.until - wall, pause.why)
-                self._board.merge_hits(provider, pause.hits)
+                self._scheduler.pause(provider, now + pause.until - wall, pause.why)
+                self._scheduler.merge_hits(provider, pause.hits)
                 self._saved[provider] = pause.until

@@ -1,7 +1,7 @@
-"""Whether a batch goes on with the store that has its attempts.
+"""Check that a batch continues with the store that has its attempts.
 
-Only the store has the outcomes of attempts that were on when a batch was killed, and the sessions
-to resume. With another store, those attempts would seem never begun, and would be repeated.
+Only this store has the outcomes of attempts that ran when a batch was killed, and the sessions to
+resume. With another store, those attempts would seem never started, and would be repeated.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MARK: Final = "mark"
 STORE_NOTE: Final = "store"
 """The ledger's note with the path of the store."""
 _LOOKED_FOR: Final = 100
-"""Number of sessions to look for if an older version of the batch has left no mark."""
+"""Number of sessions to look up if an older version of the batch has left no mark."""
 
 
 class StoreIdentity:
-    """The store that a batch began with, compared with the one in use."""
+    """Compares the store in use with the one that the batch began with."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class StoreIdentity:
         """Whether the store in use is that of the last run, if there was one."""
 
     async def compare(self) -> None:
-        """Find out whether the store in use is that of the last run; refuse to lose what was on.
+        """Compare the stores; refuse to continue if interrupted attempts would be lost.
 
         Raises:
-            OtherStore: Attempts were on when the batch was killed, and the store is another.
+            StoreMismatch: Attempts ran when the batch was killed, and the store is another.
         """
         sessions, unsettled = await self._executor.run(self._read)
         if self._mark:
@@ -73,7 +73,7 @@ class StoreIdentity:
         """Refuse to resume sessions that the store does not know.
 
         Raises:
-            OtherStore: Selected jobs are to be resumed, and the store does not know the batch.
+            StoreMismatch: Selected jobs are to be resumed, and the store does not know the batch.
         """
         if self.is_in_use:
             return
@@ -90,7 +90,7 @@ class StoreIdentity:
             raise StoreMismatch(self._out, jobs, self._path if is_elsewhere else None)
 
     async def mark(self) -> None:
-        """Mark the store before the first attempt, so that the next run knows it again."""
+        """Mark the store before the first attempt, so that the next run recognizes it."""
         if not self._out or (self._mark and self.is_in_use):
             return
         mark = secrets.token_hex(8)
@@ -104,7 +104,7 @@ class StoreIdentity:
 
 
 def unknown_outcome(job: str, attempt: int, provider: str, session: str) -> AttemptResult:
-    """Return the outcome of an attempt that is in another store: it may have made tool calls."""
+    """Return the result of an attempt recorded in another store: it may have made tool calls."""
     failure = Failure(
         kind=FailureKind.MANAGER_CRASHED,
         message="it was interrupted, and its store is not in use any more",

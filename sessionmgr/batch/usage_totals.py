@@ -1,4 +1,4 @@
-"""The usage of attempts, added up; an attempt that never started costs nothing."""
+"""Total usage of attempts; an attempt that never started costs nothing."""
 
 from __future__ import annotations
 

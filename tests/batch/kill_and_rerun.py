@@ -1,9 +1,9 @@
-"""A batch that is killed at random moments and run again each time, and what is found at the end.
+"""Program that kills a batch at random moments, reruns it each time, and checks the outcome.
 
-`python -m tests.batch.kill_and_rerun --times 50` prints one JSON object of figures, and exits with 1 if a
-law is broken: every job has one line in `results.jsonl`, and it is completed; no job was completed
-twice; no tool call that is on record was made twice; no attempt is left open; each result that is
-there after a kill is there after the next; and the store's own laws hold.
+`python -m tests.batch.kill_and_rerun --times 50` prints one JSON object of figures, and exits with
+1 if a law is broken: every job has one line in `results.jsonl` and has completed; no job completed
+twice; no recorded tool call was repeated; no attempt is left open; a result that exists after a
+kill exists after the next; and the store's own laws hold.
 """
 
 import argparse
@@ -36,7 +36,7 @@ IN_TOOL = b"in its tool\n"
 
 
 def write_jobs(path: Path, number: int, chance: random.Random) -> None:
-    """Write the jobs: each says something, works for a while, calls a tool, and says more.
+    """Write the jobs: each writes text, works for a while, calls a tool, and writes more.
 
     The tool call of `CUT` ends with its process.
     """
@@ -58,7 +58,7 @@ def write_jobs(path: Path, number: int, chance: random.Random) -> None:
 
 
 async def work(place: Path) -> None:
-    """Run the batch, to its end if nobody kills it."""
+    """Run the batch to its end, unless the process is killed."""
     async with open_manager(store=place / "store.db", adapters={"actor": Actor}) as manager:
         defaults = Job(id="-", cwd=str(place))
         batch = run_batch(
@@ -77,24 +77,24 @@ async def work(place: Path) -> None:
 
 
 def write_line(line: bytes) -> None:
-    """Tell something to the killer."""
+    """Write a line to the parent process."""
     sys.stdout.buffer.write(line)
     sys.stdout.flush()
 
 
 async def tell_in_tool(batch: Batch) -> None:
-    """Tell when `CUT` is in its tool call, which is on record then."""
+    """Report when `CUT` is in its recorded tool call."""
     await trio.lowlevel.checkpoint()
-    # There is no event for it.
+    # No event reports this.
     while (CUT, "push") not in {(each.job, each.doing) for each in batch.progress().jobs}:  # noqa: ASYNC110
         await trio.sleep(0.02)
     write_line(IN_TOOL)
 
 
 def run_process(place: Path, chance: random.Random | None, *, in_tool: bool = False) -> bool:
-    """Let one process work for a while, or to its end; return whether it came to be ready.
+    """Run one process for a while, or to its end; return whether it became ready.
 
-    `in_tool`: it is killed while `CUT` is in its tool call.
+    `in_tool`: kill it while `CUT` is in its tool call.
     """
     command = [sys.executable, "-m", "tests.batch.kill_and_rerun", "--work", str(place)]
     root = Path(__file__).resolve().parents[2]
@@ -111,8 +111,8 @@ def run_process(place: Path, chance: random.Random | None, *, in_tool: bool = Fa
             return bool(said)
         was_ready = False
         if in_tool:
-            was_ready = IN_TOOL in process.stdout  # it reads no further
-        elif chance.random() < 0.2:  # before it has done anything, or not even begun
+            was_ready = IN_TOOL in process.stdout  # the process reads no further
+        elif chance.random() < 0.2:  # before it has started anything
             time.sleep(chance.uniform(0.0, 1.0))
         else:
             was_ready = bool(process.stdout.readline())
@@ -123,7 +123,7 @@ def run_process(place: Path, chance: random.Random | None, *, in_tool: bool = Fa
 
 
 async def check_results(place: Path, jobs: int) -> tuple[dict[str, int], list[str]]:
-    """Return figures, and which laws are broken."""
+    """Return the figures, and the broken laws."""
     lines = (place / "out" / "results.jsonl").read_bytes().splitlines()
     results = [json.loads(line) for line in lines]
     names = Counter(result["job"] for result in results)
@@ -165,7 +165,7 @@ async def check_results(place: Path, jobs: int) -> tuple[dict[str, int], list[st
 
 
 def kill_and_rerun(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
-    """Kill a batch so many times, let it end, and return what is found."""
+    """Kill a batch a number of times, let it end, and return figures and broken laws."""
     chance = random.Random(seed)
     jobs = 12 * times
     with tempfile.TemporaryDirectory() as directory:
@@ -191,7 +191,7 @@ def whole_lines(place: Path) -> set[bytes]:
 
 
 def main() -> int:
-    """Do as the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)

@@ -29,11 +29,11 @@ class BatchSetup:
     actor: type[ScriptedProvider]
 
     def prompts(self) -> list[str]:
-        """What the provider was asked, in order."""
+        """Prompts that the provider received, in order."""
         return [entry.text for entry in self.actor.diary if entry.what == "prompt"]
 
     def times(self) -> list[float]:
-        """When it was asked."""
+        """Times of these prompts."""
         return [entry.at for entry in self.actor.diary if entry.what == "prompt"]
 
 

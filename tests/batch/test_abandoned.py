@@ -1,4 +1,4 @@
-"""A batch that is given up, at each step of the scheduler."""
+"""A batch that is cancelled at each step of the scheduler."""
 
 from functools import partial
 
@@ -12,13 +12,13 @@ from tests.batch.open_batch import collect, job, open_batch_setup
 
 
 async def give_up_at(step: int) -> bool:
-    """Give a batch up at a step; return whether it lasted so long."""
-    async with open_batch_setup() as hall:
+    """Cancel a batch at a step; return whether it lasted that long."""
+    async with open_batch_setup() as setup:
         jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
         began = trio.current_time()
         scope = trio.CancelScope()
         instrument = StepTrigger(step, scope.cancel)
-        batch = run_batch(hall.manager, jobs, concurrency=2)
+        batch = run_batch(setup.manager, jobs, concurrency=2)
         with scope:
             trio.lowlevel.add_instrument(instrument)
             await collect(batch)

@@ -1,4 +1,4 @@
-"""What jobs leave beside their results, and what is told of them while they run."""
+"""Files of attempts beside their results, and the activity that is shown while they run."""
 
 import os
 from hashlib import sha256
@@ -38,10 +38,10 @@ IMAGE = Emit(
 )
 
 
-async def test_stderr_images_and_what_runs_on_are_kept(
+async def test_stderr_images_and_running_processes_are_stored(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         steps = (
             Emit(event=OutputReceived(stream="stderr", text="oh ")),
             Emit(event=OutputReceived(stream="stdout", text="not this")),
@@ -50,7 +50,7 @@ async def test_stderr_images_and_what_runs_on_are_kept(
             Emit(event=ImageReceived(media_type="image/png", blob="0" * 64, bytes=8)),
             Emit(event=ProcessExited(exit_code=0, left_running=("daemon (12)",))),
         )
-        await collect(run_batch(hall.manager, [job("a/b", *steps), job("none")], out=tmp_path))
+        await collect(run_batch(setup.manager, [job("a/b", *steps), job("none")], out=tmp_path))
     (attempt_dir,) = (tmp_path / "items").iterdir()
     found = {each.name: each.read_bytes() for each in (attempt_dir / "attempt-1").iterdir()}
     assert found == {
@@ -69,9 +69,9 @@ async def test_nothing_is_kept_by_way_of_a_link(
     place = out / "items" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere / "stderr" if link.endswith("stderr") else elsewhere)
-    async with open_batch_setup() as hall:
-        told = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
-        (result,) = await collect(run_batch(hall.manager, [told], out=out))
+    async with open_batch_setup() as setup:
+        shown = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
+        (result,) = await collect(run_batch(setup.manager, [shown], out=out))
     assert result.status == RunStatus.COMPLETED
     assert list(elsewhere.iterdir()) == []
 
@@ -81,9 +81,9 @@ async def test_a_directory_with_links_in_it_is_no_batchs(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
     _, theirs = link_to_theirs(tmp_path, name)
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(LedgerUnusable, match=f"{name} is a symbolic link to {theirs}"):
-            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+            await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
 
 
@@ -92,8 +92,8 @@ async def test_a_link_in_the_place_of_results_is_replaced(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
     link, theirs = link_to_theirs(tmp_path, name)
-    async with open_batch_setup() as hall:
-        await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    async with open_batch_setup() as setup:
+        await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
     assert link.is_file()
     assert not link.is_symlink()
@@ -103,14 +103,14 @@ async def test_results_are_not_written_by_way_of_a_link(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     _, theirs = link_to_theirs(tmp_path, "results.jsonl.part")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(ResultsUnwritable):
-            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+            await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert theirs.read_text() == "precious"
 
 
 def link_to_theirs(tmp_path: Path, name: str) -> tuple[Path, Path]:
-    """Make a batch's directory that contains a link to a file of the user's."""
+    """Make a batch's directory that contains a link to a file of the user."""
     theirs, link = tmp_path / "theirs", tmp_path / "out" / name
     theirs.write_text("precious")
     link.parent.mkdir()
@@ -122,12 +122,12 @@ async def test_a_place_that_cannot_be_costs_no_job(
     autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "items").write_text("in the way")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         texts = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no")), Say(text="x"))
         shows = job("b", IMAGE)
-        results = await collect(run_batch(hall.manager, [texts, shows], out=tmp_path))
+        results = await collect(run_batch(setup.manager, [texts, shows], out=tmp_path))
     assert {each.status for each in results} == {RunStatus.COMPLETED}
-    assert caplog.text.count("event=item_not_kept") == 2
+    assert caplog.text.count("The files of an attempt are no longer stored.") == 2
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ async def test_a_disk_that_hangs_costs_no_job(
     async with kept:
         for text in ("oh no", "and more"):
             await kept.record_events([OutputReceived(stream="stderr", text=text)])
-    assert caplog.text.count("event=item_not_kept") == 1
-    assert "the disk has not answered for 0.2 s" in caplog.text
-    with (place / "stderr").open("rb") as pipe:  # let the thread go
+    assert caplog.text.count("The files of an attempt are no longer stored.") == 1
+    assert "the disk did not respond for 0.2 s" in caplog.text
+    with (place / "stderr").open("rb") as pipe:  # release the thread
         assert pipe.read() == b"oh no"
 
 
@@ -182,15 +182,15 @@ def test_long_ids_have_names_of_their_own() -> None:
         ("Long", "x" * 200, f"Long: {'x' * 79}…"),
     ],
 )
-def test_a_tool_is_told_with_the_most_telling_of_its_input(
+def test_a_tool_is_shown_with_the_most_informative_part_of_its_input(
     name: str, tool_input: Json, expected: str
 ) -> None:
     assert tool_label(name, tool_input) == expected
 
 
-def test_what_a_job_does_follows_from_its_events() -> None:
+def test_the_activity_of_a_job_follows_from_its_events() -> None:
     doing = ActivityTracker(0.0)
-    told = [(doing.text, doing.since)]
+    shown = [(doing.text, doing.since)]
     events: list[AnyEvent] = [
         RunStarted(),
         ReasoningStreamed(delta="x"),
@@ -204,8 +204,8 @@ def test_what_a_job_does_follows_from_its_events() -> None:
     ]
     for now, event in enumerate(events, 1):
         doing.update([event], now)
-        told.append((doing.text, doing.since))
-    assert told == [
+        shown.append((doing.text, doing.since))
+    assert shown == [
         ("starting", 0),
         ("thinking", 1),
         ("thinking", 1),

@@ -1,4 +1,4 @@
-"""The child program tells whole lines, whatever becomes of who wanted to tell them."""
+"""The child program writes whole lines, even if the writing task is cancelled."""
 
 import os
 from collections.abc import AsyncGenerator, Callable
@@ -28,7 +28,7 @@ from sessionmgr.testing.scripted_provider import Hang, Say
 from sessionmgr.wire import LineDecoder
 from tests.batch.open_batch import job
 
-LONG = BrokenMessage(why="x" * 4_000_000)  # it does not fit into a pipe
+LONG = BrokenMessage(why="x" * 4_000_000)  # larger than a pipe's buffer
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ChildPipes:
     reports: trio.lowlevel.FdStream
 
     async def heard(self) -> list[HostMessage]:
-        """Return what is told, up to a sign of life."""
+        """Return the messages up to a sign of life."""
         lines, heard = LineDecoder(2 * len(LONG.why)), list[HostMessage]()
         while AliveMessage() not in heard:
             data = await self.reports.receive_some()
@@ -47,13 +47,13 @@ class ChildPipes:
 
 @asynccontextmanager
 async def open_pipes() -> AsyncGenerator[ChildPipes, None]:
-    orders, nobody = os.pipe()
-    reports, told = os.pipe()
-    async with trio.lowlevel.FdStream(nobody), trio.lowlevel.FdStream(reports) as listener:
-        yield ChildPipes(ParentPipes(orders, told), listener)
+    orders, unused = os.pipe()
+    reports, reports_fd = os.pipe()
+    async with trio.lowlevel.FdStream(unused), trio.lowlevel.FdStream(reports) as listener:
+        yield ChildPipes(ParentPipes(orders, reports_fd), listener)
 
 
-async def test_a_question_that_is_given_up_halfway_does_not_spoil_the_next_line() -> None:
+async def test_a_question_cancelled_halfway_does_not_corrupt_the_next_line() -> None:
     async with open_pipes() as pipes, trio.open_nursery() as nursery:
         given_up_all = trio.Event()
 
@@ -73,11 +73,11 @@ async def test_a_question_that_is_given_up_halfway_does_not_spoil_the_next_line(
         assert await pipes.heard() == [LONG, AliveMessage()]
 
 
-async def test_what_an_attempt_is_at_is_told_once_for_each_change(
+async def test_the_activity_of_an_attempt_is_sent_once_for_each_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_program, "REPORT_EVERY", 0.01)
-    orders, told = os.pipe()
+    orders, reports_fd = os.pipe()
     reports, listened = os.pipe()
     lines, heard = LineDecoder(1_000_000), list[HostMessage]()
 
@@ -92,7 +92,7 @@ async def test_what_an_attempt_is_at_is_told_once_for_each_change(
         return [each.activity.doing for each in heard if isinstance(each, ActiveMessage)]
 
     async with (
-        trio.lowlevel.FdStream(told) as teller,
+        trio.lowlevel.FdStream(reports_fd) as teller,
         trio.lowlevel.FdStream(reports) as listener,
         trio.open_nursery() as nursery,
     ):

@@ -27,9 +27,9 @@ def playing(plays: dict[str, Attempts]) -> Callable[[str, int], tuple[Step, ...]
 async def outcome(
     plays: dict[str, Attempts], *, out: Path | None = None, budget_usd: float | None = None
 ) -> tuple[dict[str, JobResult], Summary]:
-    async with open_batch_setup(scripts=playing(plays)) as hall:
+    async with open_batch_setup(scripts=playing(plays)) as setup:
         jobs = [job(name, budget_usd=budget_usd) for name in plays]
-        batch = run_batch(hall.manager, jobs, retries=9, out=out)
+        batch = run_batch(setup.manager, jobs, retries=9, out=out)
         results = {result.job: result for result in await collect(batch)}
         return results, batch.summary()
 
@@ -72,8 +72,8 @@ async def test_a_result_has_the_cost_of_all_attempts(
     cost = Cost(usd=0.75, provenance=Provenance.REPORTED)
     assert (results["a"].cost, results["a"].usage.output, results["a"].attempt) == (cost, 11, 2)
     assert (summary.cost, summary.tokens.output) == (cost, 11)
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert told["cost"] == {"usd": 0.75, "provenance": "reported"}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["cost"] == {"usd": 0.75, "provenance": "reported"}
 
 
 async def test_a_cost_is_partial_where_an_attempt_did_not_report_one(
@@ -87,17 +87,17 @@ async def test_a_cost_is_partial_where_an_attempt_did_not_report_one(
     assert results["known"].cost.provenance is Provenance.REPORTED
     assert results["unknown"].cost == Cost()
     assert summary.cost == Cost(usd=0.5, provenance=Provenance.PARTIAL)
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert told["cost"] == {"usd": 0.5, "provenance": "partial"}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["cost"] == {"usd": 0.5, "provenance": "partial"}
 
 
-async def test_the_progress_says_that_the_cost_is_partial(autojump_clock: object) -> None:
+async def test_the_progress_marks_a_partial_cost(autojump_clock: object) -> None:
     plays: dict[str, Attempts] = {
         "known": [(Use(usd=0.5), Say(text="well"))],
         "unknown": [(Use(output=7), Say(text="well"))],
     }
-    async with open_batch_setup(scripts=playing(plays)) as hall:
-        batch = run_batch(hall.manager, [job(name) for name in plays])
+    async with open_batch_setup(scripts=playing(plays)) as setup:
+        batch = run_batch(setup.manager, [job(name) for name in plays])
         async with batch:
             await batch.wait()
             progress = batch.progress()
@@ -109,11 +109,13 @@ async def test_a_job_that_never_started_leaves_a_known_cost_known(
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    async with open_batch_setup(scripts=playing({"a": [(Use(usd=0.5), Say(text="well"))]})) as hall:
+    async with open_batch_setup(
+        scripts=playing({"a": [(Use(usd=0.5), Say(text="well"))]})
+    ) as setup:
         jobs = [job("a"), job("b", cwd=str(gone))]
-        batch = run_batch(hall.manager, jobs, concurrency=1)
+        batch = run_batch(setup.manager, jobs, concurrency=1)
         async with batch as results:
-            gone.rmdir()  # after it was checked, and before it is started
+            gone.rmdir()  # after the check, and before the start
             statuses = {each.job: each.status async for each in results}
     assert statuses == {"a": RunStatus.COMPLETED, "b": RunStatus.FAILED}
     assert batch.summary().cost == Cost(usd=0.5, provenance=Provenance.REPORTED)
@@ -122,7 +124,7 @@ async def test_a_job_that_never_started_leaves_a_known_cost_known(
 # --- the budget of a job -------------------------------------------------------------------------
 
 
-async def test_a_retry_gets_what_is_left_of_the_budget(autojump_clock: object) -> None:
+async def test_a_retry_gets_the_remaining_budget(autojump_clock: object) -> None:
     plays: dict[str, Attempts] = {"a": [(Use(usd=0.75), OVERLOADED), (Use(usd=0.5), Hang())]}
     results, _ = await outcome(plays, budget_usd=1.0)
     result = results["a"]
@@ -149,16 +151,16 @@ async def test_a_rerun_starts_no_job_whose_budget_is_used_up(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     plays: dict[str, Attempts] = {"a": [(Use(usd=1.5), Hang())]}
-    async with open_batch_setup(scripts=playing(plays)) as hall:
+    async with open_batch_setup(scripts=playing(plays)) as setup:
         for _ in range(2):
-            batch = run_batch(hall.manager, [job("a", budget_usd=1.0)], out=tmp_path / "out")
+            batch = run_batch(setup.manager, [job("a", budget_usd=1.0)], out=tmp_path / "out")
             (result,) = await collect(batch)
             assert result.failure is not None
             assert result.failure.kind is FailureKind.BUDGET_EXCEEDED
             assert (result.attempt, result.cost.usd) == (1, 1.5)
             assert batch.summary().statuses == {"failed": 1}
             assert batch.summary().left == 0
-        assert hall.prompts() == ["a"]
+        assert setup.prompts() == ["a"]
 
 
 async def test_a_job_that_waits_for_its_provider_is_stopped_by_its_budget_as_well(

@@ -1,4 +1,4 @@
-"""A batch whose record cannot be kept says so at once, and leaves nothing running behind."""
+"""A batch with an unwritable ledger reports it at once and leaves nothing running."""
 
 import sqlite3
 from contextlib import closing
@@ -24,7 +24,7 @@ END = "update of usage on attempt"
 
 
 def spoil(ledger: Path, statement: str = END) -> None:
-    """Have no such statement be written down any more, as on a disk that is full."""
+    """Make a statement on the ledger fail, as on a full disk."""
     with closing(sqlite3.connect(ledger)) as connection:
         connection.execute(
             f"create trigger full before {statement}"
@@ -33,7 +33,7 @@ def spoil(ledger: Path, statement: str = END) -> None:
 
 
 def mend(ledger: Path) -> None:
-    """Have all be written down again."""
+    """Let all statements succeed again."""
     with closing(sqlite3.connect(ledger)) as connection:
         connection.execute("drop trigger full")
 
@@ -57,24 +57,24 @@ async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
     autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     jobs = [job("a", Wait(seconds=3), Say(text="x")), *(job(f"b{n}", Hang()) for n in range(6))]
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(BatchDown, match=r"ledger\.db .* disk is full"):
-            await iterated(run_batch(hall.manager, jobs, out=tmp_path), tmp_path)
+            await iterated(run_batch(setup.manager, jobs, out=tmp_path), tmp_path)
         assert trio.current_time() < 3 + 10
-        assert "event=batch_down" in caplog.text
-        assert hall.manager.status().running == 0
+        assert "The batch stopped because" in caplog.text
+        assert setup.manager.status().running == 0
 
 
-async def test_what_a_body_raises_while_its_batch_crashes_leaves_beside_the_crash(
+async def test_an_error_of_the_body_leaves_beside_the_crash_of_its_batch(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     def stumble() -> None:
         raise KeyError("mine")
 
     jobs = [job("a", Wait(seconds=3), Say(text="x"))]
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.RaisesGroup(BatchDown, KeyError):
-            async with run_batch(hall.manager, jobs, out=tmp_path):
+            async with run_batch(setup.manager, jobs, out=tmp_path):
                 spoil(tmp_path / "ledger.db")
                 try:
                     await trio.sleep_forever()
@@ -87,24 +87,24 @@ async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_r
 ) -> None:
     jobs = [job(name, Wait(seconds=3)) for name in "abcd"]
     ledger = tmp_path / "ledger.db"
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, jobs, out=tmp_path, concurrency=2)
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, jobs, out=tmp_path, concurrency=2)
         with pytest.raises(BatchDown, match="disk is full"):
-            # c and d begin in one step, once a and b are over.
+            # c and d start in one transaction, once a and b have ended.
             await waited_for(batch, tmp_path, "insert on attempt when new.job = 'd'")
         assert trio.current_time() < 3 + 10
         assert batch.summary().statuses == {"completed": 2, "not_run": 2}
         assert batch.summary().attempts_now == 2
         mend(ledger)
-        again = await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+        again = await results_of(run_batch(setup.manager, jobs, out=tmp_path))
     assert again == dict.fromkeys("cd", "completed")
 
 
-async def test_who_waits_for_the_end_of_a_batch_that_crashes_is_told(
+async def test_a_task_that_waits_for_the_end_gets_the_crash_of_its_batch(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, [job("a", Wait(seconds=3))], out=tmp_path)
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, [job("a", Wait(seconds=3))], out=tmp_path)
         with pytest.raises(BatchDown):
             await waited_for(batch, tmp_path)
 
@@ -121,28 +121,30 @@ class Reluctant(InProcessHost):
         await super().submit(work)
 
 
-async def test_what_no_host_has_heard_of_waits_for_the_next_time(
+async def test_an_unsubmitted_job_waits_for_the_next_run(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     jobs = [job(name, Wait(seconds=30)) for name in "abc"]
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(BatchDown):
             await results_of(
-                run_batch(hall.manager, jobs, out=tmp_path, host=Reluctant(hall.manager))
+                run_batch(setup.manager, jobs, out=tmp_path, host=Reluctant(setup.manager))
             )
         assert trio.current_time() < 10
-        again = await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+        again = await results_of(run_batch(setup.manager, jobs, out=tmp_path))
     assert again == dict.fromkeys("abc", "completed")
 
 
-def test_results_that_cannot_be_written_are_told_by_their_file(tmp_path: Path) -> None:
+def test_the_error_of_unwritable_results_names_their_file(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl.part").mkdir()
-    with pytest.raises(ResultsUnwritable, match=r"results\.jsonl cannot be written: Is a dir"):
+    with pytest.raises(ResultsUnwritable, match=r"cannot write .*results\.jsonl: Is a dir"):
         ResultsFile(tmp_path / "results.jsonl", tuple)
 
 
-async def test_a_ledger_that_is_damaged_says_which(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_batch_setup() as hall:
+async def test_the_error_of_a_damaged_ledger_names_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_batch_setup() as setup:
         (tmp_path / "ledger.db").write_bytes(b"SQLite format 3\0" + bytes(100))
         with pytest.raises(LedgerUnusable, match=r"ledger\.db"):
-            await results_of(run_batch(hall.manager, [], out=tmp_path))
+            await results_of(run_batch(setup.manager, [], out=tmp_path))

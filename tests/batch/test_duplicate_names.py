@@ -19,7 +19,7 @@ from sessionmgr.batch.problems import Problem
         ('{"a": ' + "9" * 5000 + "}", []),
     ],
 )
-def test_a_name_that_stands_twice_is_found(text: str, expected: list[tuple[str, str]]) -> None:
+def test_a_duplicate_name_is_found(text: str, expected: list[tuple[str, str]]) -> None:
     said = [
         (name, what[what.index("(") + 1 : what.index(")")])
         for name, what in find_duplicate_names(text)
@@ -33,7 +33,7 @@ def test_a_name_that_stands_twice_is_found(text: str, expected: list[tuple[str, 
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_nothing_is_found_where_no_name_stands_twice(value: object) -> None:
+def test_nothing_is_found_without_a_duplicate_name(value: object) -> None:
     assert find_duplicate_names(json.dumps(value)) == []
 
 

@@ -20,11 +20,11 @@ from tests.batch.test_identity import statuses
 
 
 class Gates:
-    """An approver that holds jobs at a tool of theirs until the test lets them go on."""
+    """An approver that blocks jobs at a tool until the test opens their gate."""
 
     def __init__(self) -> None:
         self.at: set[str] = set()
-        """The tools at which a job has arrived."""
+        """The tools that a job has reached."""
         self._opened: defaultdict[str, trio.Event] = defaultdict(trio.Event)
 
     def open(self, tool: str) -> None:
@@ -37,7 +37,7 @@ class Gates:
 
 
 def gated(name: str) -> Job:
-    """Return a job that ends when the gate of its name is opened."""
+    """Return a job that ends when the gate of its name opens."""
     return job(name, Ask(tool=name), Say(text="x"))
 
 
@@ -75,7 +75,7 @@ async def pass_bound(clock: MockClock) -> None:
 
 
 def asked(actor: type[ScriptedProvider]) -> int:
-    """Return how many attempts have begun to run."""
+    """Return the number of started attempts."""
     return sum(entry.what == "prompt" for entry in actor.diary)
 
 
@@ -101,7 +101,7 @@ async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -
 async def stay_locked(
     batch: Batch, ledger: Path, gates: Gates, host: InProcessHost, clock: MockClock
 ) -> None:
-    """Lock the ledger while two jobs are on, for longer than its bound before the second ends."""
+    """Lock the ledger while two jobs run, for longer than its bound before the second ends."""
     async with batch:
         await until(lambda: gates.at == {"short", "long"})
         with locked(ledger):
@@ -123,7 +123,7 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
         batch = run_batch(manager, jobs, out=tmp_path, host=host)
         with pytest.raises(BatchDown) as down:
             await stay_locked(batch, ledger, gates, host, real_clock)
-        assert str(down.value).startswith(f"the batch gave up: {ledger} cannot be used")
+        assert str(down.value).startswith(f"the batch stopped: cannot use {ledger} as")
         assert "the ledger is locked by another process, for 60 s now" in str(down.value)
         assert "run the same command again" in str(down.value)
         await results_of(run_batch(manager, jobs, out=tmp_path))
@@ -131,7 +131,7 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
     assert asked(actor) == 2  # no attempt was interrupted or repeated
 
 
-async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path) -> None:
+async def test_a_stop_ends_running_jobs_although_the_ledger_is_locked(tmp_path: Path) -> None:
     actor, gates = scripted("actor"), Gates()
     async with open_manager(adapters={"actor": actor}) as manager:
         jobs = [gated("short"), *jobs_of(Hang(), number=3)]
@@ -146,7 +146,7 @@ async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path
         assert summary.statuses == {"completed": 1, "cancelled": 3}
 
 
-async def test_leaving_the_block_ends_what_is_on_though_the_ledger_is_locked(
+async def test_leaving_the_block_ends_running_jobs_although_the_ledger_is_locked(
     tmp_path: Path,
 ) -> None:
     actor, gates = scripted("actor"), Gates()
@@ -193,26 +193,26 @@ async def test_a_ledger_that_is_locked_at_first_is_left_at_once(tmp_path: Path) 
         assert await results_of(run_batch(manager, [job("a")], out=tmp_path)) == {}
 
 
-async def test_a_disk_that_hangs_is_given_up_after_a_bound(
+async def test_the_wait_for_a_hanging_disk_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(file_executor, "BOUND", 0.3)
     monkeypatch.setattr(file_executor, "GRACE", 0.1)
     thread, answered = FileExecutor("out/ledger.db"), threading.Event()
     try:
-        with pytest.raises(LedgerUnusable, match=r"out/ledger\.db .* does not answer, for 0\.3 s"):
+        with pytest.raises(LedgerUnusable, match=r"out/ledger\.db .* does not respond, for 0\.3 s"):
             await thread.run(answered.wait)
-        with pytest.raises(LedgerUnusable, match="does not answer"):
+        with pytest.raises(LedgerUnusable, match="does not respond"):
             await thread.run(lambda: pytest.fail("nothing is done after what hangs"))
         began = trio.current_time()
-        with pytest.raises(LedgerUnusable, match="does not answer"):
+        with pytest.raises(LedgerUnusable, match="does not respond"):
             await thread.read(lambda: pytest.fail("nor read"))
         assert trio.current_time() - began >= 0.1  # meanwhile the batch ends for that reason
     finally:
         answered.set()
 
 
-async def test_what_hangs_is_waited_for_as_long_as_that_is_extended(
+async def test_the_wait_for_hanging_work_can_be_extended(
     real_clock: MockClock,
 ) -> None:
     thread, answered = FileExecutor("out/ledger.db"), threading.Event()
@@ -269,7 +269,7 @@ async def read_on(batch: Batch, ledger: Path, gates: Gates, give_up: Callable[[]
             pytest.fail("it was over as if all were well")
 
 
-async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
+async def test_a_reader_gets_only_the_error_of_an_abandoned_ledger(
     real_clock: MockClock, tmp_path: Path
 ) -> None:
     gates = Gates()

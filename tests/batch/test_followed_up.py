@@ -1,4 +1,4 @@
-"""Jobs that were followed up by hand while their batch was not running."""
+"""Jobs with manual follow-ups made while their batch was not running."""
 
 from pathlib import Path
 
@@ -19,18 +19,18 @@ PATIENCE = 120
 async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_batch_setup() as hall:
-        session_id = hall.manager.new_id(IdKind.SESSION)
-        session = await hall.manager.open_session("actor", session_id=session_id)
+    async with open_batch_setup() as setup:
+        session_id = setup.manager.new_id(IdKind.SESSION)
+        session = await setup.manager.open_session("actor", session_id=session_id)
         attempt = await (await session.submit(run_scripted(Say(text="x"), Fail()))).result()
-        follow_up = await hall.manager.submit_follow_up(attempt.id, "fix it")
+        follow_up = await setup.manager.submit_follow_up(attempt.id, "fix it")
         assert (await follow_up.result()).status is RunStatus.COMPLETED
-        ended = await recover_attempt(hall.manager, "a", 1, session=session_id, others=())
+        ended = await recover_attempt(setup.manager, "a", 1, session=session_id, others=())
         assert ended is not None
         assert ended.result.id == attempt.id
 
 
-async def test_a_job_that_is_over_is_followed_up_elsewhere_while_its_batch_goes_on(
+async def test_an_ended_job_is_followed_up_while_its_batch_continues(
     tmp_path: Path,
 ) -> None:
     store, adapters = tmp_path / "runs.db", {"actor": scripted("actor")}

@@ -17,7 +17,7 @@ from tests.batch.open_batch import collect, job, open_batch_setup, results_of
 
 
 class Stumbling(MemoryStore):
-    """Fails unexpectedly when it is asked for a session's runs."""
+    """Fails unexpectedly when a caller lists a session's runs."""
 
     async def runs(
         self,
@@ -33,12 +33,12 @@ class Stumbling(MemoryStore):
         return await super().runs(statuses=statuses, provider=provider, limit=limit, cursor=cursor)
 
 
-async def test_an_exception_that_nobody_expects_fails_its_attempt_alone(
+async def test_an_unexpected_exception_fails_its_attempt_alone(
     autojump_clock: object,
 ) -> None:
-    async with open_batch_setup(store=Stumbling(), lawful=False) as hall:
+    async with open_batch_setup(store=Stumbling(), lawful=False) as setup:
         jobs = [job("odd", Tool(name="Bash"), Fail()), job("well", Wait(seconds=50), Say(text="x"))]
-        batch = run_batch(hall.manager, jobs)
+        batch = run_batch(setup.manager, jobs)
         found = {result.job: result for result in await collect(batch)}
     assert found["well"].status is RunStatus.COMPLETED
     odd = found["odd"]
@@ -59,14 +59,14 @@ class Crashing(InProcessHost):
             raise ZeroDivisionError("as planned")
 
 
-async def test_nobody_waits_for_the_reports_of_a_dead_host(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
-        host = Crashing(hall.manager)
+async def test_a_batch_does_not_wait_for_the_reports_of_a_dead_host(autojump_clock: object) -> None:
+    async with open_batch_setup() as setup:
+        host = Crashing(setup.manager)
         with pytest.raises(BatchDown, match="as planned"):
-            await collect(run_batch(hall.manager, [job("a", Hang())], host=host))
+            await collect(run_batch(setup.manager, [job("a", Hang())], host=host))
         assert trio.current_time() < 20
         await trio.sleep(10)
-        assert hall.manager.status().running == 0
+        assert setup.manager.status().running == 0
 
 
 async def test_a_host_that_is_over_takes_nothing_up() -> None:
@@ -81,7 +81,7 @@ async def test_a_host_that_is_over_takes_nothing_up() -> None:
 
 
 class LosingHost(InProcessHost):
-    """Is lost with every attempt before it begins, and is there again when it is restored."""
+    """Fails at every attempt before it starts, and works again after a restart."""
 
     def __init__(self, manager: Manager, losing: Callable[[AttemptSpec], bool]) -> None:
         super().__init__(manager)
@@ -97,18 +97,18 @@ class LosingHost(InProcessHost):
 async def test_a_job_that_never_began_before_a_stop_waits_for_the_next_run(
     tmp_path: Path, autojump_clock: object
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
 
         def lost(_: AttemptSpec) -> bool:
             batch.stop("Ctrl-C")
             return True
 
-        host = LosingHost(hall.manager, lost)
-        batch = run_batch(hall.manager, [job("a")], host=host, out=tmp_path / "out")
+        host = LosingHost(setup.manager, lost)
+        batch = run_batch(setup.manager, [job("a")], host=host, out=tmp_path / "out")
         assert await results_of(batch) == {}
         assert batch.summary().statuses == {"not_run": 1}
         assert batch.summary().left == 1
-        again = run_batch(hall.manager, [job("a")], out=tmp_path / "out")
+        again = run_batch(setup.manager, [job("a")], out=tmp_path / "out")
         assert await results_of(again) == {"a": "completed"}
 
 
@@ -116,14 +116,14 @@ async def test_a_retry_that_never_began_before_a_stop_leaves_the_outcome_of_the_
     autojump_clock: object,
 ) -> None:
     failing = Fail(kind=FailureKind.OVERLOADED, message="too busy", retryable=True)
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
 
         def lost(work: AttemptSpec) -> bool:
             if work.attempt == 2:
                 batch.stop("Ctrl-C")
             return work.attempt == 2
 
-        batch = run_batch(hall.manager, [job("a", failing)], host=LosingHost(hall.manager, lost))
+        batch = run_batch(setup.manager, [job("a", failing)], host=LosingHost(setup.manager, lost))
         (result,) = await collect(batch)
     assert result.failure is not None
     assert (result.attempt, result.failure.kind) == (1, FailureKind.OVERLOADED)
@@ -133,7 +133,7 @@ async def test_a_retry_that_never_began_before_a_stop_leaves_the_outcome_of_the_
 async def test_a_job_that_never_began_begins_once_its_host_is_there_again(
     autojump_clock: object,
 ) -> None:
-    async with open_batch_setup() as hall:
-        host = LosingHost(hall.manager, lambda work: work.attempt <= 2)
-        (result,) = await collect(run_batch(hall.manager, [job("a")], host=host, retries=0))
+    async with open_batch_setup() as setup:
+        host = LosingHost(setup.manager, lambda work: work.attempt <= 2)
+        (result,) = await collect(run_batch(setup.manager, [job("a")], host=host, retries=0))
     assert (result.status, result.attempt) == (RunStatus.COMPLETED, 3)

@@ -1,4 +1,4 @@
-"""What is true of a batch wherever its jobs run: in this process, or in a child that may die."""
+"""Laws of a batch wherever its jobs run: in this process, or in a child that may die."""
 
 import os
 import signal
@@ -66,11 +66,11 @@ async def open_host_setup(
 
 
 async def until(batch: Batch, doing: set[str]) -> None:
-    """Poll the progress, as a display does, until the jobs are at these things."""
+    """Poll the progress, as a display does, until the jobs have these activities."""
     with trio.fail_after(60):
         await trio.lowlevel.checkpoint()
         while {each.doing for each in batch.progress().jobs} != doing:  # noqa: ASYNC110
-            await trio.sleep(0.02)  # there is nothing else to wait for
+            await trio.sleep(0.02)  # no event reports this
 
 
 both = pytest.mark.parametrize("kind", ["here", "child"])
@@ -103,7 +103,7 @@ async def test_a_question_is_answered(tmp_path: Path, kind: str) -> None:
 
 
 @both
-async def test_what_is_on_is_told_and_can_be_stopped(tmp_path: Path, kind: str) -> None:
+async def test_running_jobs_are_shown_and_can_be_stopped(tmp_path: Path, kind: str) -> None:
     async with open_host_setup(tmp_path, kind) as place:
         tool = Tool(name="Bash", input={"command": "npm test"}, takes=60)
         jobs = [job("a", tool), job("b", Hang()), job("c", Hang())]
@@ -117,7 +117,7 @@ async def test_what_is_on_is_told_and_can_be_stopped(tmp_path: Path, kind: str) 
 
 
 @both
-async def test_what_was_cut_goes_on_next_time(tmp_path: Path, kind: str) -> None:
+async def test_an_interrupted_job_continues_in_the_next_run(tmp_path: Path, kind: str) -> None:
     jobs = [job("a", Say(text="x"), Wait(seconds=60))]
     async with open_host_setup(tmp_path, kind) as place:
         first = run_batch(place.manager, jobs, host=place.new_host(), out=place.out)
@@ -156,7 +156,7 @@ async def test_a_refusal_at_the_start_is_a_result(tmp_path: Path, kind: str) -> 
 
 async def test_a_child_that_is_killed_costs_no_job(tmp_path: Path) -> None:
     jobs = [job(f"j{n}", Say(text="hi"), Wait(seconds=0.05 + n % 5 / 10)) for n in range(40)]
-    # One that is on for sure when the child dies, however late that is; it goes on with a word.
+    # This attempt certainly runs when the child dies, however late; a message resumes it.
     jobs[0] = job("j0", Say(text="hi"), Wait(seconds=60))
     found: list[JobResult] = []
     async with open_host_setup(tmp_path, "child") as place:
@@ -180,7 +180,7 @@ async def all_runs(store: Path) -> list[str]:
     return [row.status for row in page.rows]
 
 
-async def test_a_job_whose_host_is_killed_within_a_tool_is_resumed_and_told_so(
+async def test_a_job_whose_host_is_killed_in_a_tool_call_is_resumed_with_a_message(
     tmp_path: Path,
 ) -> None:
     jobs = [job("a", Tool(name="Bash", takes=60))]
@@ -237,7 +237,7 @@ async def test_a_child_that_does_not_come_up_ends_the_batch(tmp_path: Path) -> N
 
 
 class LateHost(InProcessHost):
-    """Tells the end of every attempt again, as that of the attempt before, and once more."""
+    """Reports the end of every attempt again, for the attempt before, and once more."""
 
     async def follow(self, after: int) -> Sequence[Report]:
         reports = await super().follow(after)
@@ -252,7 +252,7 @@ def _before(ended: AttemptResult) -> AttemptResult:
     return AttemptResult(job=ended.job, attempt=ended.attempt - 1, result=ended.result)
 
 
-async def test_what_comes_late_changes_nothing(tmp_path: Path) -> None:
+async def test_a_late_report_changes_nothing(tmp_path: Path) -> None:
     async with open_host_setup(tmp_path, "here") as place:
         failing = Fail(kind=FailureKind.OVERLOADED, retryable=True)
         jobs = [job("good", Say(text="x")), job("bad", failing)]
@@ -263,7 +263,7 @@ async def test_what_comes_late_changes_nothing(tmp_path: Path) -> None:
     assert batch.summary().attempts == 2
 
 
-async def test_a_host_that_hears_nothing_any_more_ends_what_runs(
+async def test_a_host_without_renewals_ends_its_attempts(
     autojump_clock: object,
 ) -> None:
     async with open_manager(adapters={"actor": Actor}) as manager:
@@ -281,7 +281,7 @@ async def test_a_host_that_hears_nothing_any_more_ends_what_runs(
     assert trio.current_time() == pytest.approx(30, abs=1)
 
 
-async def test_a_batch_goes_on_after_its_process_was_stopped_for_long(
+async def test_a_batch_continues_after_its_process_was_suspended_for_long(
     real_clock: MockClock,
 ) -> None:
     async with open_manager(adapters={"actor": Actor}) as manager:

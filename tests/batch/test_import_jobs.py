@@ -1,4 +1,4 @@
-"""Jobs that are wrong: what is told of them, and where."""
+"""Invalid jobs: the text and the place of each message."""
 
 import json
 from pathlib import Path
@@ -31,8 +31,8 @@ WRONG = [
     ("{", "invalid JSON: the object does not end on this line"),
     ("[]", "expected a JSON object, got [] (a list)"),
     ('"text"', 'expected a JSON object, got "text" (a string)'),
-    (line(promt="x"), "promt: there is no such field; did you mean 'prompt'?"),
-    (line(zzz=1), f"zzz: there is no such field; there are: {', '.join(Job.__struct_fields__)}"),
+    (line(promt="x"), "promt: unknown field; did you mean 'prompt'?"),
+    (line(zzz=1), f"zzz: unknown field; known: {', '.join(Job.__struct_fields__)}"),
     ('{"provider": "actor", "prompt": "x"}', 'missing "id": every job needs a unique id'),
     (line(id=""), "id: expected a text that is not empty, got"),
     (line(id=3), "id: expected a text that is not empty, got 3 (a number)"),
@@ -44,7 +44,7 @@ WRONG = [
     (line(cwd="/no/place"), "cwd: no such directory: /no/place"),
     (
         line(permission_mode="fullauto"),
-        "permission_mode: there is no such permission mode 'fullauto'; did you mean 'full_auto'?",
+        "permission_mode: unknown permission mode 'fullauto'; did you mean 'full_auto'?",
     ),
     (
         line(permission_mode=3),
@@ -93,55 +93,55 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "what"), WRONG, ids=range(len(WRONG)))
-async def test_a_wrong_line_is_told_by_file_line_and_field(
+async def test_the_error_of_a_wrong_line_names_file_line_and_field(
     autojump_clock: object, tmp_path: Path, text: str, what: str
 ) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(f"{line(id='good')}\n\n{text}\n")
-    async with open_batch_setup(others={"shy": SHY, "sayer": SAYER}) as hall:
+    async with open_batch_setup(others={"shy": SHY, "sayer": SAYER}) as setup:
         with pytest.raises(JobsInvalid) as refused:
-            await collect(run_batch(hall.manager, path))
+            await collect(run_batch(setup.manager, path))
         (problem,) = refused.value.problems
         where = f"{path}:3:2: " if "does not end" in what else f"{path}:3: "
         assert problem.startswith(f"{where}{what}")
-        assert not hall.actor.diary
+        assert not setup.actor.diary
 
 
-async def test_no_utf8_is_told(autojump_clock: object, tmp_path: Path) -> None:
+async def test_invalid_utf8_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_bytes(b'{"id": "\xff"}\n')
     (tmp_path / "prompt").write_bytes(b"\xff")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid, match="jsonl:1:9: the line is not UTF-8"):
-            await collect(run_batch(hall.manager, path))
+            await collect(run_batch(setup.manager, path))
         wrong = Job(id="a", provider="actor", prompt_file=str(tmp_path / "prompt"))
         with pytest.raises(JobsInvalid, match=r"job 1: prompt_file: .*prompt is not UTF-8 text"):
-            await collect(run_batch(hall.manager, [wrong]))
+            await collect(run_batch(setup.manager, [wrong]))
 
 
-async def test_a_file_that_is_not_there_is_told(autojump_clock: object, tmp_path: Path) -> None:
-    async with open_batch_setup() as hall:
+async def test_a_missing_file_is_reported(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid, match=r"none\.jsonl: No such file or directory"):
-            await collect(run_batch(hall.manager, tmp_path / "none.jsonl"))
+            await collect(run_batch(setup.manager, tmp_path / "none.jsonl"))
 
 
 async def test_a_doubled_id_names_both_lines(autojump_clock: object, tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(f"\ufeff{line()}\n{line()}\n", encoding="utf-8")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid) as refused:
-            await collect(run_batch(hall.manager, path))
+            await collect(run_batch(setup.manager, path))
     assert refused.value.problems == (f"{path}:2: id: 'a' is already used at {path}:1",)
 
 
-async def test_a_doubled_id_is_told_though_something_else_is_wrong_with_both(
+async def test_a_duplicate_id_is_reported_beside_other_mistakes_of_both_jobs(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(f"{line(model='big')}\n{line(model='small')}\n")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid) as refused:
-            await collect(run_batch(hall.manager, path))
+            await collect(run_batch(setup.manager, path))
     model, doubled = refused.value.problems
     assert model.startswith(f"{path}:1: model: actor does not support model_choice")
     assert doubled == f"{path}:2: id: 'a' is already used at {path}:1"
@@ -152,60 +152,66 @@ async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Pa
     path.write_text('{"id": "a"}\n{"id": "b", "prompt": "own"}\n')
     (tmp_path / "prompt").write_text("default")
     defaults = Job(id="-", provider="actor", prompt_file=str(tmp_path / "prompt"))
-    async with open_batch_setup() as hall:
-        await collect(run_batch(hall.manager, path, defaults=defaults))
-        assert sorted(hall.prompts()) == ["default", "own"]
+    async with open_batch_setup() as setup:
+        await collect(run_batch(setup.manager, path, defaults=defaults))
+        assert sorted(setup.prompts()) == ["default", "own"]
         with pytest.raises(JobsInvalid, match="options: options.actor: unknown option 'x'"):
-            await collect(run_batch(hall.manager, path, defaults=defaults, options=GIVEN))
+            await collect(run_batch(setup.manager, path, defaults=defaults, options=GIVEN))
 
 
 async def test_jobs_that_share_a_directory_are_warned_about(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     talker = scripted("talker", capabilities=type(ALL_IT_DOES)(tool_use=UNSUPPORTED))
-    async with open_batch_setup(others={"talker": talker}) as hall:
+    async with open_batch_setup(others={"talker": talker}) as setup:
         jobs = [job(f"j{n}", cwd=str(tmp_path)) for n in range(3)]
         jobs += [job("alone", cwd="/"), job("talks", provider="talker", cwd=str(tmp_path))]
         jobs.append(job("plans", cwd=str(tmp_path), permission_mode=PermissionMode.PLAN))
-        batch = run_batch(hall.manager, jobs)
+        batch = run_batch(setup.manager, jobs)
         await collect(batch)
-        assert batch.warnings == (f"3 jobs may write in {tmp_path} at the same time", NO_RULES)
-        one_by_one = run_batch(hall.manager, jobs, concurrency=1)
+        assert batch.warnings == (
+            (
+                f"3 jobs share the directory {tmp_path}, and up to 3 of them write to it at once;"
+                " give each job its own checkout or worktree"
+            ),
+            NO_RULES,
+        )
+        one_by_one = run_batch(setup.manager, jobs, concurrency=1)
         await collect(one_by_one)
         assert one_by_one.warnings == (NO_RULES,)
 
 
-async def test_words_without_an_effect_are_warned_about(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+async def test_arguments_without_an_effect_are_warned_about(autojump_clock: object) -> None:
+    async with open_batch_setup() as setup:
         jobs = [job("login"), job("parser")]
-        batch = run_batch(hall.manager, jobs, concurrency=1, only=["log*", "lgo*"], skip=["x"])
+        batch = run_batch(setup.manager, jobs, concurrency=1, only=["log*", "lgo*"], skip=["x"])
         assert [each.job for each in await collect(batch)] == ["login"]
         assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'", NO_RULES)
-        nothing = run_batch(hall.manager, [])
+        nothing = run_batch(setup.manager, [])
         await collect(nothing)
-        assert nothing.warnings == ("there are no jobs in it",)
+        assert nothing.warnings == ("it contains no jobs",)
 
 
 async def test_many_shared_directories_make_few_warnings(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs: list[Job] = []
         for n in range(5):
             (tmp_path / str(n)).mkdir()
             jobs += [job(f"{n}{name}", cwd=str(tmp_path / str(n))) for name in "ab"]
-        batch = run_batch(hall.manager, jobs)
+        batch = run_batch(setup.manager, jobs)
         await collect(batch)
-        assert batch.warnings[3:] == ("and so in 2 other directories", NO_RULES)
+        assert batch.warnings[3:] == ("2 other directories are shared, too", NO_RULES)
 
 
-async def test_what_comes_on_a_stream_is_spooled(autojump_clock: object, tmp_path: Path) -> None:
+async def test_jobs_from_a_stream_are_spooled(autojump_clock: object, tmp_path: Path) -> None:
     send, receive = trio.testing.memory_stream_pair()
     await send.send_all(line().encode() + b"\n")
     await send.aclose()
     path = await spool_jobs(receive, tmp_path / "out")
-    async with open_batch_setup() as hall:
-        assert await results_of(run_batch(hall.manager, path, out=tmp_path / "out")) == {
+    async with open_batch_setup() as setup:
+        assert await results_of(run_batch(setup.manager, path, out=tmp_path / "out")) == {
             "a": "completed"
         }
 
@@ -219,14 +225,14 @@ async def test_a_ledger_that_is_none_is_left_alone(
         ledger.write_bytes(content)
     else:
         ledger.mkdir()
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(LedgerUnusable, match="ledger"):
-            await collect(run_batch(hall.manager, [job("a", Say(text="x"))], out=tmp_path))
+            await collect(run_batch(setup.manager, [job("a", Say(text="x"))], out=tmp_path))
     assert not content or ledger.read_bytes() == content
 
 
-async def test_a_place_that_cannot_be_is_told(autojump_clock: object, tmp_path: Path) -> None:
+async def test_an_impossible_directory_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(LedgerUnusable, match="not a directory; choose another one"):
-            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "file" / "out"))
+            await collect(run_batch(setup.manager, [job("a")], out=tmp_path / "file" / "out"))

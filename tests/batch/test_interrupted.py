@@ -35,7 +35,7 @@ GONE = Fail(kind=FailureKind.SESSION_NOT_FOUND)
 def then(first: tuple[Step, ...], *later: tuple[Step, ...]) -> Callable[[str, int], Any]:
     """Play `first` for the job's own prompt, and the others one by one at its resumes.
 
-    After the last of them it says "well".
+    After the last of them it writes "well".
     """
     left = list(later)
 
@@ -54,72 +54,72 @@ def line(out: Path) -> dict[str, Any]:
     return result
 
 
-def batch(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> Batch:
-    return run_batch(hall.manager, [job("a", deadline=50)], out=out, **how)
+def batch(setup: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> Batch:
+    return run_batch(setup.manager, [job("a", deadline=50)], out=out, **how)
 
 
-async def cut(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> None:
+async def cut(setup: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> None:
     """Leave a batch while its job is in a tool."""
-    async with batch(hall, out, **how):
+    async with batch(setup, out, **how):
         await trio.sleep(3)
     assert line(out)["status"] == "cancelled"
     assert line(out)["side_effects"]
 
 
-async def again(hall: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> JobResult:
-    (result,) = await collect(batch(hall, out, **how))
+async def again(setup: BatchSetup, out: Path, **how: Unpack[BatchOptions]) -> JobResult:
+    (result,) = await collect(batch(setup, out, **how))
     return result
 
 
-async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
+async def test_a_job_interrupted_in_a_tool_call_is_resumed_with_a_message(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT)) as hall:
-        await cut(hall, tmp_path)
-        result = await again(hall, tmp_path)
+    async with open_batch_setup(scripts=then(CUT)) as setup:
+        await cut(setup, tmp_path)
+        result = await again(setup, tmp_path)
         assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
         assert result.resumed_from is not None
         assert result.side_effects
-        first, second = hall.prompts()
+        first, second = setup.prompts()
         assert first == "a"
         assert NOTICE in second
 
 
-async def test_what_was_cut_in_a_tool_is_started_over_if_that_is_decided(
+async def test_a_job_interrupted_in_a_tool_call_starts_over_by_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT)) as hall:
-        await cut(hall, tmp_path)
-        result = await again(hall, tmp_path, retry_from="fresh")
+    async with open_batch_setup(scripts=then(CUT)) as setup:
+        await cut(setup, tmp_path)
+        result = await again(setup, tmp_path, retry_from="fresh")
         assert (result.status, result.resumed_from) == (RunStatus.TIMED_OUT, None)
-        assert hall.prompts() == ["a", "a"]
+        assert setup.prompts() == ["a", "a"]
 
 
 async def test_with_ask_it_waits_for_a_decision_however_often_the_batch_is_run(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT)) as hall:
-        await cut(hall, tmp_path)
+    async with open_batch_setup(scripts=then(CUT)) as setup:
+        await cut(setup, tmp_path)
         for _ in range(3):
-            result = await again(hall, tmp_path, retry_from="ask")
+            result = await again(setup, tmp_path, retry_from="ask")
             assert (result.status, result.side_effects) == (RunStatus.CANCELLED, True)
             assert result.detail is not None
             assert result.detail.count("--retry-from session resumes its session") == 1
             assert line(tmp_path)["detail"] == result.detail
-        assert hall.prompts() == ["a"]
-        result = await again(hall, tmp_path, retry_from="session")
+        assert setup.prompts() == ["a"]
+        result = await again(setup, tmp_path, retry_from="session")
         assert result.text == "well"
 
 
 async def test_a_deadline_within_a_tool_ends_the_attempt_and_not_the_session(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT)) as hall:
-        result = await again(hall, tmp_path)
+    async with open_batch_setup(scripts=then(CUT)) as setup:
+        result = await again(setup, tmp_path)
         assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
-        result = await again(hall, tmp_path)
+        result = await again(setup, tmp_path)
         assert result.text == "well"
-        assert NOTICE in hall.prompts()[1]
+        assert NOTICE in setup.prompts()[1]
 
 
 ENDS: dict[str, tuple[Step, ...]] = {
@@ -134,78 +134,78 @@ ENDS: dict[str, tuple[Step, ...]] = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_with_it(
+async def test_after_a_tool_call_the_next_attempt_resumes_whatever_the_end(
     autojump_clock: object, tmp_path: Path, name: str
 ) -> None:
-    async with open_batch_setup(scripts=then(ENDS[name])) as hall:
-        result = await again(hall, tmp_path)
+    async with open_batch_setup(scripts=then(ENDS[name])) as setup:
+        result = await again(setup, tmp_path)
         if result.status is not RunStatus.COMPLETED:
-            result = await again(hall, tmp_path)
+            result = await again(setup, tmp_path)
         assert result.text == "well"
-        assert hall.prompts() == ["a", "continue"]
+        assert setup.prompts() == ["a", "continue"]
 
 
 async def test_a_job_that_waits_for_a_limit_to_pass_is_not_started_over_for_that(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then((Tool(name="Bash"), RateLimited()))) as hall:
-        assert (await again(hall, tmp_path, retry_from="fresh")).text == "well"
-        assert hall.prompts() == ["a", "continue"]
+    async with open_batch_setup(scripts=then((Tool(name="Bash"), RateLimited()))) as setup:
+        assert (await again(setup, tmp_path, retry_from="fresh")).text == "well"
+        assert setup.prompts() == ["a", "continue"]
 
 
 async def test_a_notice_that_never_reached_the_agent_is_given_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT, (Crash(),))) as hall:
-        await cut(hall, tmp_path)
-        assert (await again(hall, tmp_path)).status is RunStatus.FAILED
-        assert (await again(hall, tmp_path)).text == "well"
-        assert [NOTICE in prompt for prompt in hall.prompts()] == [False, True, True]
+    async with open_batch_setup(scripts=then(CUT, (Crash(),))) as setup:
+        await cut(setup, tmp_path)
+        assert (await again(setup, tmp_path)).status is RunStatus.FAILED
+        assert (await again(setup, tmp_path)).text == "well"
+        assert [NOTICE in prompt for prompt in setup.prompts()] == [False, True, True]
 
 
 async def test_a_session_that_is_gone_leaves_the_job_for_a_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT, (GONE,))) as hall:
-        await cut(hall, tmp_path)
+    async with open_batch_setup(scripts=then(CUT, (GONE,))) as setup:
+        await cut(setup, tmp_path)
         for _ in range(2):
-            result = await again(hall, tmp_path)
+            result = await again(setup, tmp_path)
             assert (result.status, result.side_effects) == (RunStatus.FAILED, True)
             assert result.failure is not None
             assert result.failure.kind is FailureKind.SESSION_NOT_FOUND
             assert f"its provider session is gone: {FRESH}" in result.failure.message
             assert line(tmp_path)["failure"]["message"] == result.failure.message
-        assert len(hall.prompts()) == 2  # the second run started nothing
-        assert (await again(hall, tmp_path, retry_from="fresh")).resumed_from is None
-        assert hall.prompts()[2] == "a"
+        assert len(setup.prompts()) == 2  # the second run started nothing
+        assert (await again(setup, tmp_path, retry_from="fresh")).resumed_from is None
+        assert setup.prompts()[2] == "a"
 
 
 async def test_a_session_that_is_gone_costs_nothing_where_nothing_was_done(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     prompts = iter([(Say(text="some"), Hang()), (GONE,), (Say(text="well"),)])
-    async with open_batch_setup(scripts=lambda prompt, attempt: next(prompts)) as hall:
-        async with batch(hall, tmp_path):
+    async with open_batch_setup(scripts=lambda prompt, attempt: next(prompts)) as setup:
+        async with batch(setup, tmp_path):
             await trio.sleep(3)
-        result = await again(hall, tmp_path)
+        result = await again(setup, tmp_path)
         assert (result.text, result.attempt) == ("well", 3)
-        assert hall.prompts() == ["a", "continue", "a"]
+        assert setup.prompts() == ["a", "continue", "a"]
 
 
-async def test_a_session_that_fails_alike_twice_after_it_was_resumed_is_given_up(
+async def test_a_session_that_fails_twice_alike_after_a_resume_is_not_resumed(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     bad = (Fail(retryable=True, resumable=True),)
-    async with open_batch_setup(scripts=then(CUT, bad, bad)) as hall:
-        await cut(hall, tmp_path)
-        result = await again(hall, tmp_path, retries=5)
+    async with open_batch_setup(scripts=then(CUT, bad, bad)) as setup:
+        await cut(setup, tmp_path)
+        result = await again(setup, tmp_path, retries=5)
         assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 3, True)
         assert result.failure is not None
         assert (
             "its session seems unusable (provider_error twice in a row after it was resumed): "
             + FRESH
         ) in result.failure.message
-        assert (await again(hall, tmp_path)).attempt == 3  # the result is only shown again
+        assert (await again(setup, tmp_path)).attempt == 3  # the result is only shown again
 
 
 def unresumable(*steps: Step) -> type[ScriptedProvider]:
@@ -222,19 +222,19 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     actor = unresumable(*CUT)
-    async with open_batch_setup(others={"actor": actor}) as hall:
-        result = await again(hall, tmp_path)
+    async with open_batch_setup(others={"actor": actor}) as setup:
+        result = await again(setup, tmp_path)
         assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
         assert result.failure is not None
         assert f"actor cannot resume a session: {FRESH}" in result.failure.message
-        planned = dry_run(hall.manager, [job("a", deadline=50)], out=tmp_path)
+        planned = dry_run(setup.manager, [job("a", deadline=50)], out=tmp_path)
         async with planned:
             assert [each.action async for each in planned] == ["undecided"]
-        left = batch(hall, tmp_path)
+        left = batch(setup, tmp_path)
         assert [each.status for each in await collect(left)] == [RunStatus.TIMED_OUT]
         assert left.summary().statuses == {"timed_out": 1}
         assert (left.summary().left, left.summary().undecided) == (0, {"a": "fresh"})
-        await collect(batch(hall, tmp_path, retry_from="fresh"))
+        await collect(batch(setup, tmp_path, retry_from="fresh"))
         assert [entry.text for entry in actor.diary if entry.what == "prompt"] == ["a", "a"]
 
 
@@ -248,19 +248,19 @@ async def test_a_longer_deadline_decides_for_a_command_that_was_ended_by_one(
     autojump_clock: object, tmp_path: Path, steps: tuple[Step, ...], asked: int
 ) -> None:
     actor = unresumable(*steps)
-    async with open_batch_setup(others={"actor": actor}) as hall:
-        await again(hall, tmp_path)
-        await collect(run_batch(hall.manager, [job("a", deadline=60)], out=tmp_path))
+    async with open_batch_setup(others={"actor": actor}) as setup:
+        await again(setup, tmp_path)
+        await collect(run_batch(setup.manager, [job("a", deadline=60)], out=tmp_path))
     assert [entry.text for entry in actor.diary if entry.what == "prompt"] == asked * ["a"]
 
 
 async def test_jobs_that_are_not_selected_are_not_shown_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(others={"actor": unresumable(*CUT)}) as hall:
+    async with open_batch_setup(others={"actor": unresumable(*CUT)}) as setup:
         jobs = [job("a", deadline=50), job("b", deadline=50)]
-        await collect(run_batch(hall.manager, jobs, out=tmp_path))
-        shown = await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["b"]))
+        await collect(run_batch(setup.manager, jobs, out=tmp_path))
+        shown = await collect(run_batch(setup.manager, jobs, out=tmp_path, only=["b"]))
         assert [each.job for each in shown] == ["b"]
 
 
@@ -272,22 +272,22 @@ async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_sess
             return Script(steps=CUT)
         return Script(steps=(Say(text="well"),) if attempt else (Crash(),), starts=bool(attempt))
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        await cut(hall, tmp_path)
-        result = await again(hall, tmp_path)
+    async with open_batch_setup(scripts=scripts) as setup:
+        await cut(setup, tmp_path)
+        result = await again(setup, tmp_path)
         assert result.failure is not None
         assert (result.failure.kind, result.side_effects) == (FailureKind.ADAPTER_CRASHED, True)
         assert "--retry-from" not in result.failure.message
-        assert (await again(hall, tmp_path)).text == "well"
+        assert (await again(setup, tmp_path)).text == "well"
 
 
-async def killed(hall: BatchSetup, out: Path) -> Path:
-    """Leave a batch while its job is in a tool; return a directory that knows nothing of the end.
+async def killed(setup: BatchSetup, out: Path) -> Path:
+    """Leave a batch while its job is in a tool; return a directory without a record of the end.
 
-    It is as a batch leaves it that is killed.
+    It is the directory of a killed batch.
     """
     of_the_dead = out / "of the dead"
-    async with batch(hall, out / "left"):
+    async with batch(setup, out / "left"):
         await trio.sleep(3)
         shutil.copytree(out / "left", of_the_dead, ignore=shutil.ignore_patterns("lock"))
     return of_the_dead
@@ -296,35 +296,35 @@ async def killed(hall: BatchSetup, out: Path) -> Path:
 async def test_a_killed_job_in_whose_session_another_run_has_failed_is_not_started_over(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT, (Fail(),))) as hall:
-        out = await killed(hall, tmp_path)
-        [session] = await hall.manager.sessions()
-        by_hand = await (await hall.manager.session(session.id)).submit("by hand")
+    async with open_batch_setup(scripts=then(CUT, (Fail(),))) as setup:
+        out = await killed(setup, tmp_path)
+        [session] = await setup.manager.sessions()
+        by_hand = await (await setup.manager.session(session.id)).submit("by hand")
         assert (await by_hand.result()).status is RunStatus.FAILED
-        result = await again(hall, out)
+        result = await again(setup, out)
         assert (result.id, result.side_effects) == (by_hand.id, True)
         assert result.failure is not None
         assert FRESH in result.failure.message
-        assert hall.prompts() == ["a", "by hand"]
+        assert setup.prompts() == ["a", "by hand"]
 
 
-async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
+async def test_a_killed_job_that_waits_to_be_resumed_stays_undecided_with_ask(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then(CUT)) as hall:
-        out = await killed(hall, tmp_path)
+    async with open_batch_setup(scripts=then(CUT)) as setup:
+        out = await killed(setup, tmp_path)
         other = [job("a", deadline=50), job("b")]
-        [of_b] = await collect(run_batch(hall.manager, other, out=out, only=["b"]))
+        [of_b] = await collect(run_batch(setup.manager, other, out=out, only=["b"]))
         assert of_b.job == "b"
-        result = await again(hall, out, retry_from="ask")
+        result = await again(setup, out, retry_from="ask")
         assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 1, True)
         assert result.failure is not None
         assert result.failure.message.startswith("it was interrupted; it has made tool calls, and")
-        assert hall.prompts() == ["a", "b"]
-        assert (await again(hall, out)).text == "well"
+        assert setup.prompts() == ["a", "b"]
+        assert (await again(setup, out)).text == "well"
 
 
-async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_that_attempt(
+async def test_a_killed_job_that_waits_for_a_limit_does_not_return_to_its_earlier_result(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     """Its earlier result still stands, without a tool call; the attempt after it has made one."""
@@ -334,47 +334,47 @@ async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_tha
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return firsts.pop(0) if prompt == "a" else (Say(text="well"),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        assert (await again(hall, out)).side_effects is False
-        async with batch(hall, out):
+    async with open_batch_setup(scripts=scripts) as setup:
+        assert (await again(setup, out)).side_effects is False
+        async with batch(setup, out):
             await trio.sleep(3)
             shutil.copytree(out, disk, ignore=shutil.ignore_patterns("*-shm"))
-        result = await again(hall, disk)
+        result = await again(setup, disk)
         assert (result.text, result.side_effects) == ("well", True)
-        assert hall.prompts() == ["a", "a", "continue"]
+        assert setup.prompts() == ["a", "a", "continue"]
 
 
 async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    """Codex forgets the prompt of a turn that is interrupted as it begins."""
-    async with open_batch_setup(scripts=then((Hang(),))) as hall:
+    """Codex forgets the prompt of a turn that is interrupted at its start."""
+    async with open_batch_setup(scripts=then((Hang(),))) as setup:
         for _ in range(2):
-            async with batch(hall, tmp_path):
+            async with batch(setup, tmp_path):
                 await trio.sleep(3)
-        assert hall.prompts() == ["a", "a"]
-        assert len(await hall.manager.sessions()) == 1
+        assert setup.prompts() == ["a", "a"]
+        assert len(await setup.manager.sessions()) == 1
 
 
-async def test_a_job_whose_agent_has_answered_is_told_to_continue(
+async def test_a_job_whose_agent_has_answered_gets_the_message_to_continue(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as hall:
+    async with open_batch_setup(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as setup:
         for _ in range(2):
-            async with batch(hall, tmp_path):
+            async with batch(setup, tmp_path):
                 await trio.sleep(3)
-        assert (await again(hall, tmp_path)).text == "well"
-        assert hall.prompts() == ["a", "continue", "continue"]
+        assert (await again(setup, tmp_path)).text == "well"
+        assert setup.prompts() == ["a", "continue", "continue"]
 
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
-        with pytest.raises(ValueError, match="retry_from is 'start'; it must be one of session"):
-            run_batch(hall.manager, [job("a")], retry_from="start")
+    async with open_batch_setup() as setup:
+        with pytest.raises(ValueError, match="retry_from: expected one of session"):
+            run_batch(setup.manager, [job("a")], retry_from="start")
 
 
 async def test_a_job_that_has_completed_wants_no_decision(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, [job("a", Tool(name="Bash"), Say(text="done"))])
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, [job("a", Tool(name="Bash"), Say(text="done"))])
         (result,) = await collect(batch)
     assert (result.status, result.detail) == (RunStatus.COMPLETED, None)

@@ -12,7 +12,7 @@ def print_of(job: Job) -> str:
     return work_fingerprint(job_digests(job))
 
 
-def test_a_default_counts_where_the_job_says_nothing() -> None:
+def test_a_default_replaces_an_omitted_field() -> None:
     job = Job(id="a", prompt="go", model="big").with_defaults(
         Job(id="-", model="small", provider="codex")
     )
@@ -53,7 +53,7 @@ def test_no_defaults_change_nothing() -> None:
         Job(id="a", prompt="go", env={}, images=(), require=()),
     ],
 )
-def test_what_is_spelled_otherwise_means_the_same(other: Job) -> None:
+def test_equivalent_spellings_are_equal_work(other: Job) -> None:
     assert print_of(other) == print_of(Job(id="a", prompt="go"))
 
 
@@ -77,7 +77,7 @@ def test_names_of_tools_mean_the_same_in_any_order() -> None:
         Job(id="a", prompt="go", permission_mode=PermissionMode.PLAN),
     ],
 )
-def test_other_work_is_told_apart(other: Job) -> None:
+def test_different_work_is_distinguished(other: Job) -> None:
     assert print_of(other) != print_of(Job(id="a", prompt="go"))
 
 
@@ -108,7 +108,7 @@ def test_a_prompt_means_the_same_in_a_file(tmp_path: Path) -> None:
     assert print_of(job) == print_of(Job(id="a", prompt="went"))
 
 
-def test_an_image_means_what_is_in_it(tmp_path: Path) -> None:
+def test_an_image_counts_by_its_contents(tmp_path: Path) -> None:
     path = tmp_path / "image.png"
     path.write_bytes(b"one")
     job = Job(id="a", images=(str(path),))

@@ -1,4 +1,4 @@
-"""What other commands read of a job in its batch's directory."""
+"""Record of a job that other commands read from its batch's directory."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ async def test_a_job_is_read_as_its_batch_has_recorded_it(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     jobs = [job("a", cwd=str(tmp_path)), job("b", Fail(), cwd=str(tmp_path))]
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, jobs, out=tmp_path)
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, jobs, out=tmp_path)
         await results_of(batch)
     assert batch_id(tmp_path) == batch.id
     for each, state in zip(jobs, ["completed", "failed"], strict=True):
@@ -25,13 +25,13 @@ async def test_a_job_is_read_as_its_batch_has_recorded_it(
 
 
 @pytest.mark.parametrize("has_directory", [True, False])
-async def test_a_session_says_of_which_batch_it_is_and_where_that_has_its_results(
+async def test_a_session_names_its_batch_and_the_directory_of_the_results(
     autojump_clock: object, tmp_path: Path, has_directory: bool
 ) -> None:
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, [job("a")], out=tmp_path if has_directory else None)
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, [job("a")], out=tmp_path if has_directory else None)
         await results_of(batch)
-        [session] = await hall.manager.sessions()
+        [session] = await setup.manager.sessions()
     out = {"out": str(tmp_path)} if has_directory else {}
     assert session.metadata == {"batch": batch.id, "job": "a", **out}
 
@@ -39,8 +39,8 @@ async def test_a_session_says_of_which_batch_it_is_and_where_that_has_its_result
 async def test_there_is_no_record_of_a_job_that_the_batch_does_not_have(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
-        await results_of(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    async with open_batch_setup() as setup:
+        await results_of(run_batch(setup.manager, [job("a")], out=tmp_path / "out"))
     assert read_job_record(tmp_path / "out", "b") is None
     assert read_job_record(tmp_path / "none", "a") is None
     assert batch_id(tmp_path / "none") is None

@@ -119,13 +119,13 @@ SYNTAX: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("line", SYNTAX)
-def test_a_mistake_in_json_is_told_by_its_column_in_plain_words(line: str) -> None:
+def test_a_json_error_has_a_column_and_a_plain_description(line: str) -> None:
     column, said = SYNTAX[line]
     (problem,) = _wrong(line.encode())
     assert str(problem) == f"jobs.jsonl:1:{column}: invalid JSON: {said}"
 
 
-def test_bytes_that_are_not_utf8_are_told_by_their_column() -> None:
+def test_invalid_utf8_is_reported_with_its_column() -> None:
     (problem,) = _wrong(b'{"id": "\xc3\xa4\xe4"}')
     assert str(problem) == "jobs.jsonl:1:10: the line is not UTF-8"
 
@@ -153,7 +153,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("field", TYPES)
-def test_a_value_of_a_wrong_type_is_shown_with_what_was_expected(field: str) -> None:
+def test_a_value_of_a_wrong_type_is_shown_with_the_expected_type(field: str) -> None:
     rest = "" if field.startswith('"id"') else '"id": "a", '
     (problem,) = _wrong(f"{{{rest}{field}}}".encode())
     assert str(problem) == f"jobs.jsonl:1: {TYPES[field]}"
@@ -168,7 +168,7 @@ def test_a_deadline_may_be_written_with_its_unit(written: str, seconds: float) -
     assert job.deadline == seconds
 
 
-def test_a_missing_id_is_told_as_such() -> None:
+def test_a_missing_id_is_reported_as_missing() -> None:
     (problem,) = _wrong(b'{"prompt": "x"}')
     assert str(problem) == 'jobs.jsonl:1: missing "id": every job needs a unique id'
 
@@ -200,7 +200,7 @@ def test_no_more_than_so_many_are_printed() -> None:
 
 
 @given(st.binary() | st.text().map(str.encode) | JSONISH.map(str.encode))
-def test_whatever_a_line_holds_it_is_a_job_or_told_in_words(line: bytes) -> None:
+def test_any_line_is_a_job_or_has_a_described_problem(line: bytes) -> None:
     found = parse_job(line, "jobs.jsonl:1")
     assert isinstance(found, Job) or [each for each in found if not each.what] == []
     assert found

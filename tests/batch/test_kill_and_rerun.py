@@ -1,4 +1,4 @@
-"""A batch that is killed is none the worse for it."""
+"""Kills at random moments do no harm to a batch."""
 
 from tests.batch.kill_and_rerun import kill_and_rerun
 

@@ -1,4 +1,4 @@
-"""Very many jobs: what is done is in the ledger, and not in memory."""
+"""Very many jobs: the ledger holds the ended ones, not the memory."""
 
 import gc
 import json
@@ -18,14 +18,14 @@ def jobs(number: int) -> Iterator[Job]:
         yield Job(id=f"job-{n}", provider="actor", prompt="hi")
 
 
-async def test_what_is_done_takes_no_memory(tmp_path: Path) -> None:
+async def test_ended_jobs_take_no_memory(tmp_path: Path) -> None:
     actor = scripted("actor")
     async with open_manager(store=tmp_path / "store.db", adapters={"actor": actor}) as manager:
 
         async def held_after(number: int) -> int:
-            """Do so many jobs; return how many objects of ours are there when all is done.
+            """Run some jobs; return the number of remaining objects of the project.
 
-            Trio's own come and go: scopes lie in its heap until there are a thousand of them.
+            Trio's own objects vary: its heap keeps up to a thousand cancel scopes.
             """
             out = tmp_path / str(number)
             async with run_batch(manager, jobs(number), concurrency=32, out=out) as batch:
@@ -37,7 +37,7 @@ async def test_what_is_done_takes_no_memory(tmp_path: Path) -> None:
         await held_after(100)
         few = await held_after(200)
         many = await held_after(700)
-    assert many - few < 250  # one for every second job would be too many
+    assert many - few < 250  # one object for every second job would exceed this
     assert len((tmp_path / "700" / "results.jsonl").read_bytes().splitlines()) == 700
 
 
@@ -81,7 +81,7 @@ async def test_others_have_their_turn_while_jobs_are_read(tmp_path: Path) -> Non
     assert seen == sorted(seen)
 
 
-async def test_so_many_problems_are_told_and_the_others_counted(tmp_path: Path) -> None:
+async def test_some_problems_are_listed_and_the_others_counted(tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(
         "".join(f'{{"id": "{number}", "model": {number}}}\n' for number in range(1_000))

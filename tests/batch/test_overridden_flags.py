@@ -18,25 +18,22 @@ JOBS = [
     job("login", deadline=60.0, budget_usd=0.5, permission_mode=PermissionMode.PLAN),
     job("same", deadline=300.0),
 ]
-DEADLINE = (
-    "--deadline 300s does not replace the deadline of a job:"
-    " 2 jobs keep their own (the first is 'parser': 900s)"
-)
-BUDGET = "--budget-usd 2 does not replace the budget_usd of a job: job 'login' keeps its own (0.5)"
+DEADLINE = "--deadline 300s: 2 jobs keep their own deadline (the first is 'parser': 900s)"
+BUDGET = "--budget-usd 2: job 'login' keeps its own budget_usd (0.5)"
 
 
 async def test_a_flag_that_jobs_override_is_named_with_the_jobs(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    async with open_batch_setup() as hall:
-        planned = dry_run(hall.manager, JOBS, defaults=DEFAULTS, sources=FLAGS)
+    async with open_batch_setup() as setup:
+        planned = dry_run(setup.manager, JOBS, defaults=DEFAULTS, sources=FLAGS)
         async with planned:
             assert len([each async for each in planned]) == 4
             assert planned.warnings == (DEADLINE, BUDGET)
-        batch = run_batch(hall.manager, JOBS, defaults=DEFAULTS, sources=FLAGS, out=tmp_path)
+        batch = run_batch(setup.manager, JOBS, defaults=DEFAULTS, sources=FLAGS, out=tmp_path)
         await collect(batch)
         assert batch.warnings == (DEADLINE, BUDGET)
-        again = run_batch(hall.manager, JOBS, defaults=DEFAULTS, sources=FLAGS, out=tmp_path)
+        again = run_batch(setup.manager, JOBS, defaults=DEFAULTS, sources=FLAGS, out=tmp_path)
         await collect(again)
         assert again.warnings == ()  # no job runs
 
@@ -45,17 +42,15 @@ async def test_a_flag_that_jobs_override_is_named_with_the_jobs(
 async def test_a_default_that_is_no_flag_gives_way_in_silence(
     sources: dict[str, str], autojump_clock: object
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         defaults = Job(id="-", deadline=300.0)
-        batch = run_batch(hall.manager, JOBS, defaults=defaults, sources=sources, concurrency=1)
+        batch = run_batch(setup.manager, JOBS, defaults=defaults, sources=sources, concurrency=1)
         await collect(batch)
     assert batch.warnings == (NO_RULES,)
 
 
 async def test_a_flag_against_a_deadline_is_overridden_too(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, JOBS[:1], defaults=Job(id="-"), sources=FLAGS)
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, JOBS[:1], defaults=Job(id="-"), sources=FLAGS)
         await collect(batch)
-    assert batch.warnings[0] == (
-        "--deadline 0 does not replace the deadline of a job: job 'parser' keeps its own (900s)"
-    )
+    assert batch.warnings[0] == ("--deadline 0: job 'parser' keeps its own deadline (900s)")

@@ -22,9 +22,9 @@ async def test_an_overview_has_the_counts_and_the_process_of_a_running_batch(
         await trio.sleep(1000)
         return Allow()
 
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         batch = run_batch(
-            hall.manager, jobs, out=tmp_path, retries=0, concurrency=3, approve=approve
+            setup.manager, jobs, out=tmp_path, retries=0, concurrency=3, approve=approve
         )
         async with batch:
             results = aiter(batch)
@@ -59,8 +59,8 @@ async def test_to_read_an_overview_writes_nothing_in_the_lock(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with (
-        open_batch_setup() as hall,
-        run_batch(hall.manager, [job("a")], out=tmp_path) as batch,
+        open_batch_setup() as setup,
+        run_batch(setup.manager, [job("a")], out=tmp_path) as batch,
     ):
         await batch.wait()
     before = (tmp_path / "lock").read_text()

@@ -1,4 +1,4 @@
-"""The figures of a batch while it is on: each job is counted once, and the rate is a recent one."""
+"""Progress of a running batch: each job is counted once, and the rate is a recent one."""
 
 import pytest
 import trio
@@ -12,7 +12,7 @@ from tests.batch.open_batch import job, open_batch_setup
 
 
 def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
-    """Play what a prompt says: after how many seconds a job ends, and how."""
+    """Play what a prompt contains: after how many seconds a job ends, and how."""
     seconds, end = prompt.split()
     ends: dict[str, Step] = {
         "well": Say(text="x"),
@@ -40,8 +40,8 @@ async def test_each_job_is_in_one_count_at_each_moment(autojump_clock: MockClock
     ]
     seen: list[dict[str, int]] = []
     async with (
-        open_batch_setup(scripts=scripts) as hall,
-        run_batch(hall.manager, jobs, concurrency=3, retries=1) as batch,
+        open_batch_setup(scripts=scripts) as setup,
+        run_batch(setup.manager, jobs, concurrency=3, retries=1) as batch,
     ):
         for _ in range(9):
             await trio.sleep(4)
@@ -66,8 +66,8 @@ async def test_each_job_is_in_one_count_at_each_moment(autojump_clock: MockClock
 async def test_the_rate_is_that_of_the_last_half_minute(autojump_clock: MockClock) -> None:
     jobs = [job(f"{n}", prompt="1 well") for n in range(20)]
     jobs += [job(name, prompt="100 well") for name in "ab"]
-    async with open_batch_setup(scripts=scripts) as hall:
-        async with run_batch(hall.manager, jobs, concurrency=1) as batch:
+    async with open_batch_setup(scripts=scripts) as setup:
+        async with run_batch(setup.manager, jobs, concurrency=1) as batch:
             assert (batch.progress().rate, batch.progress().eta) == (None, None)
             for now, ended, seconds in [(10.5, 10, 10.5), (25.5, 20, 25.5), (45.5, 5, 30)]:
                 await trio.sleep(now - trio.current_time())
@@ -91,8 +91,8 @@ async def test_the_rate_is_right_when_more_end_than_are_remembered(
     monkeypatch.setattr("sessionmgr.batch.counters.MOST", 20)
     jobs = [job(f"{n}", prompt="0.25 well") for n in range(100)]
     async with (
-        open_batch_setup(scripts=scripts) as hall,
-        run_batch(hall.manager, jobs, concurrency=1) as batch,
+        open_batch_setup(scripts=scripts) as setup,
+        run_batch(setup.manager, jobs, concurrency=1) as batch,
     ):
         await trio.sleep(20)
         assert batch.progress().rate == pytest.approx(4, rel=0.1)

@@ -18,9 +18,9 @@ async def test_a_job_comes_before_its_provider_and_that_before_all(autojump_cloc
         job("own", permission_mode=PermissionMode.FULL_AUTO),
         job("other", provider="second"),
     ]
-    async with open_batch_setup(others={"second": scripted("second")}) as hall:
+    async with open_batch_setup(others={"second": scripted("second")}) as setup:
         batch = run_batch(
-            hall.manager,
+            setup.manager,
             jobs,
             defaults=Job(id="-", provider="actor", permission_mode=EDITS),
             provider_defaults={"actor": Job(id="-", permission_mode=PLAN)},
@@ -32,14 +32,14 @@ async def test_a_job_comes_before_its_provider_and_that_before_all(autojump_cloc
 
 
 async def test_defaults_of_an_unknown_provider_are_refused(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
-        batch = run_batch(hall.manager, [job("a")], provider_defaults={"actr": Job(id="-")})
+    async with open_batch_setup() as setup:
+        batch = run_batch(setup.manager, [job("a")], provider_defaults={"actr": Job(id="-")})
         with pytest.raises(JobsInvalid, match=r"provider_defaults: unknown provider 'actr'"):
             await collect(batch)
 
 
 async def test_defaults_of_a_wrong_type_are_refused(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         wrong: dict[str, object] = {"provider_defaults": ["actor"]}
         with pytest.raises(ArgumentTypeInvalid, match="provider_defaults"):
-            run_batch(hall.manager, [job("a")], **wrong)  # type: ignore[arg-type]
+            run_batch(setup.manager, [job("a")], **wrong)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from sessionmgr.model import (
 K = FailureKind
 
 STARTS = [
-    # resumable, side effects; session, fresh, ask
+    # Columns: resumable, side effects; session, fresh, ask.
     (False, False, StartMode.OVER, StartMode.OVER, StartMode.OVER),
     (True, False, StartMode.RESUME, StartMode.OVER, StartMode.RESUME),
     (False, True, StartMode.UNDECIDED, StartMode.OVER, StartMode.UNDECIDED),
@@ -36,7 +36,7 @@ STARTS = [
 
 
 @pytest.mark.parametrize(("resumable", "effects", "session", "fresh", "ask"), STARTS)
-def test_only_an_explicit_decision_starts_over_what_has_made_tool_calls(
+def test_only_an_explicit_decision_starts_over_a_job_with_tool_calls(
     resumable: bool, effects: bool, session: StartMode, fresh: StartMode, ask: StartMode
 ) -> None:
     basis = Basis(resumable, effects)
@@ -50,7 +50,7 @@ def test_the_ledger_gives_back_the_standing_that_it_was_given(
     assert unpack_basis(Basis(resumable, effects).packed) == Basis(resumable, effects)
 
 
-def test_a_ledger_of_before_says_only_whether_a_job_can_be_resumed() -> None:
+def test_an_older_ledger_has_only_whether_a_job_can_be_resumed() -> None:
     assert (unpack_basis(0), unpack_basis(1)) == (Basis(), Basis(resumable=True))
 
 
@@ -82,7 +82,9 @@ OTHERS = [
     PermissionDenial(tool_name="request_permissions"),
     PermissionDenial(tool_name="mcp__server", tool_call_id="2"),
     PermissionDenial(tool_name="Bash"),
-    PermissionDenial(tool_name="Bash", tool_call_id="1", by="provider"),  # it has withdrawn it
+    PermissionDenial(
+        tool_name="Bash", tool_call_id="1", by="provider"
+    ),  # the provider has withdrawn the question
 ]
 RESUMED = Basis(resumable=True, side_effects=True)
 
@@ -141,7 +143,7 @@ POISONED = [
     (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, K.MANAGER_CRASHED), True),
     (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, None), True),
     (past(K.STALLED, K.STALLED, K.STALLED), True),
-    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR), False),  # it was resumed once
+    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR), False),  # resumed once
     (past(K.PROVIDER_ERROR, K.STALLED, K.PROVIDER_ERROR), False),
     (past(None, None, None), False),
     (past(K.OVERLOADED, K.OVERLOADED, K.OVERLOADED), False),
@@ -158,15 +160,15 @@ def test_a_session_is_unusable_that_fails_in_the_same_way_twice_after_it_was_res
     end = ended(K.PROVIDER_ERROR, resumable=True, calls=MADE)
     conclusion = decide_attempt(end, RESUMED, attempts, resumes=True, is_command=False)
     assert conclusion.basis.resumable == (not poisoned)
-    assert conclusion.told.failure is not None
-    assert ("its session seems unusable" in conclusion.told.failure.message) == poisoned
+    assert conclusion.result.failure is not None
+    assert ("its session seems unusable" in conclusion.result.failure.message) == poisoned
 
 
 def test_a_command_that_ended_by_itself_is_run_again_by_the_user_but_not_by_a_retry() -> None:
     end = ended(K.PROCESS_EXITED, session=None, calls=MADE, exit_code=1)
     conclusion = decide_attempt(end, Basis(), [], resumes=False, is_command=True)
     assert conclusion.basis.start(RetryFrom.SESSION) is StartMode.UNDECIDED
-    assert conclusion.kept.start(RetryFrom.SESSION) is StartMode.OVER
+    assert conclusion.rerun_basis.start(RetryFrom.SESSION) is StartMode.OVER
 
 
 def test_a_command_that_could_not_be_started_has_had_no_side_effects() -> None:
@@ -174,7 +176,7 @@ def test_a_command_that_could_not_be_started_has_had_no_side_effects() -> None:
     end = ended(session=None, calls=MADE)
     end = structs.replace(end, result=structs.replace(end.result, failure=failure))
     conclusion = decide_attempt(end, Basis(), [], resumes=False, is_command=True)
-    assert (conclusion.basis, conclusion.kept) == (Basis(), Basis())
+    assert (conclusion.basis, conclusion.rerun_basis) == (Basis(), Basis())
 
 
 CUT = [
@@ -187,31 +189,31 @@ CUT = [
 
 @pytest.mark.parametrize("end", CUT, ids=lambda end: end.result.failure.kind)
 def test_a_command_that_was_cut_is_not_run_again_without_a_decision(end: AttemptResult) -> None:
-    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=True).kept
+    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=True).rerun_basis
     assert kept.start(RetryFrom.SESSION) is StartMode.UNDECIDED
 
 
 def test_an_agent_that_exits_is_not_taken_for_a_command() -> None:
     end = ended(K.PROCESS_EXITED, calls=MADE, exit_code=1)
-    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=False).kept
+    kept = decide_attempt(end, Basis(), [], resumes=False, is_command=False).rerun_basis
     assert kept.start(RetryFrom.SESSION) is StartMode.UNDECIDED
 
 
 WHY = [
     (ended(calls=MADE), False, "actor cannot resume a session: "),
     (ended(K.SESSION_NOT_FOUND, calls=MADE), True, "its provider session is gone: "),
-    (ended(session=None, calls=MADE), True, "its provider session is not known: "),
-    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot go on: "),
+    (ended(session=None, calls=MADE), True, "its provider session is unknown: "),
+    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot be resumed: "),
 ]
 
 
 @pytest.mark.parametrize(("end", "resumes", "why"), WHY, ids=lambda each: str(each)[:20])
-def test_a_result_says_why_it_is_not_resumed_and_which_flag_decides(
+def test_a_result_names_the_obstacle_and_the_deciding_flag(
     end: AttemptResult, resumes: bool, why: str
 ) -> None:
-    told = decide_attempt(end, Basis(), [], resumes=resumes, is_command=False).told
-    assert told.failure is not None
-    assert told.failure.message == (
+    reported = decide_attempt(end, Basis(), [], resumes=resumes, is_command=False).result
+    assert reported.failure is not None
+    assert reported.failure.message == (
         f"it went wrong; it has made tool calls, and {why}"
         "--retry-from fresh starts it over, and may repeat them"
     )
@@ -226,7 +228,9 @@ def test_a_decision_is_asked_for_once_however_often_it_is_shown() -> None:
     )
     assert with_required_decision(once, RESUMED, why_not="") == once
     cancelled = RunResult(id="r", session_id="s", provider="shell", status=RunStatus.CANCELLED)
-    told = with_required_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
-    assert told.detail is not None
-    assert told.detail.startswith("it has made tool calls, and it is gone: --retry-from fresh")
-    assert with_required_decision(told, Basis(side_effects=True), why_not="it is gone") == told
+    reported = with_required_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
+    assert reported.detail is not None
+    assert reported.detail.startswith("it has made tool calls, and it is gone: --retry-from fresh")
+    assert (
+        with_required_decision(reported, Basis(side_effects=True), why_not="it is gone") == reported
+    )

@@ -55,21 +55,21 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     results = tmp_path / "results.jsonl"
-    async with open_batch_setup() as hall:
-        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+    async with open_batch_setup() as setup:
+        await collect(run_batch(setup.manager, [job("a")], out=tmp_path))
         before = results.read_bytes()
         (tmp_path / "ledger.db").unlink()
         with pytest.raises(
-            OutDirectoryUnusable, match=r"has results .* and there is no ledger\.db"
+            OutDirectoryUnusable, match=r"contains results\.jsonl .* but no ledger\.db"
         ):
-            await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
+            await collect(run_batch(setup.manager, [job("b")], out=tmp_path))
         assert results.read_bytes() == before
         results.rename(tmp_path / "old.jsonl")
-        await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
+        await collect(run_batch(setup.manager, [job("b")], out=tmp_path))
         assert json.loads(results.read_bytes())["job"] == "b"
 
 
-async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_there(
+async def test_a_batch_that_did_not_start_is_removed_while_locked(
     autojump_clock: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vanish, busy = BatchDirectory.discard, list[str]()
@@ -81,9 +81,9 @@ async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_th
         vanish(place)
 
     monkeypatch.setattr(BatchDirectory, "discard", watched)
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         with pytest.raises(JobsInvalid):
-            await collect(run_batch(hall.manager, [job("a"), job("a")], out=tmp_path / "out"))
+            await collect(run_batch(setup.manager, [job("a"), job("a")], out=tmp_path / "out"))
     assert len(busy) == 1
     assert not (tmp_path / "out").exists()
 

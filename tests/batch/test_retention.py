@@ -1,7 +1,7 @@
 """A result stays until its job has rerun, whatever is selected, forced, changed or killed.
 
-A model says of each job whether a command may run it. Between commands and within them, each job
-that has had a line in `results.jsonl` has one, and it is the same unless its own job was run again.
+A model knows of each job whether a command may run it. Between commands and within them, each job
+that has had a line in `results.jsonl` has one, and it is the same unless its own job ran again.
 """
 
 import json
@@ -66,12 +66,12 @@ commands = st.builds(
 class RetentionModel:
     """A directory, and the user's knowledge of it."""
 
-    hall: BatchSetup
+    setup: BatchSetup
     out: Path
     versions: Counter[str] = field(default_factory=Counter[str])
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
     underway: set[str] = field(default_factory=set[str])
-    """Jobs that a killed process may have begun before they had a result."""
+    """Jobs that a killed process may have started before they had a result."""
     is_killed: bool = False
 
     # --- the present state -----------------------------------------------------------------------
@@ -89,7 +89,7 @@ class RetentionModel:
     def prompt_of(self, run_id: str) -> str:
         """Return the first prompt of a run's job."""
         entries: dict[str, ProviderLogEntry] = {
-            each.run_id: each for each in self.hall.actor.diary if each.what == "prompt"
+            each.run_id: each for each in self.setup.actor.diary if each.what == "prompt"
         }
         while entries[run_id].text == "continue":
             run_id = entries[run_id].resumed_from or ""
@@ -106,8 +106,8 @@ class RetentionModel:
         """Return whether a job has completed and its work has changed since."""
         if id not in self.lines:
             return False
-        told = json.loads(self.lines[id])
-        return told["status"] == "completed" and self.prompt_of(told["id"]) != self.prompt(id)
+        result = json.loads(self.lines[id])
+        return result["status"] == "completed" and self.prompt_of(result["id"]) != self.prompt(id)
 
     def may_run(self, command: RerunCommand, id: str) -> bool:
         if not self.selects(command, id):
@@ -125,9 +125,9 @@ class RetentionModel:
         return not selected or (bool(changed) and not command.force)
 
     def is_unsettled(self, command: RerunCommand) -> bool:
-        """Return whether the command first finds out what a killed process has begun.
+        """Return whether the command first resolves attempts of a killed process.
 
-        New work that was begun by force goes on without it, however many commands pass it over.
+        New work that started by `force` continues without it, however many commands skip it.
         """
         begun = [id for id in self.underway if self.selects(command, id) and self.has_changed(id)]
         return self.is_killed or bool(begun)
@@ -170,14 +170,14 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
     allowed = {id for id in IDS if world.may_run(command, id)}
     is_sure = not world.is_unsettled(command)
     is_refused = world.is_refused(command)
-    asked = len(world.hall.actor.diary)
+    asked = len(world.setup.actor.diary)
     jobs = [
         Job(id=id, provider="actor", prompt=world.prompt(id), deadline=command.deadline)
         for id in IDS
         if id not in command.gone
     ]
     batch = run_batch(
-        world.hall.manager,
+        world.setup.manager,
         jobs,
         out=world.out,
         only=command.only,
@@ -197,7 +197,7 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
         was_refused = True
     assert was_refused == is_refused or not is_sure
     world.check(allowed | world.underway)
-    entries = [each for each in world.hall.actor.diary[asked:] if each.what == "prompt"]
+    entries = [each for each in world.setup.actor.diary[asked:] if each.what == "prompt"]
     asked_for = {world.prompt_of(each.run_id) for each in entries}
     begun = {prompt.split()[0] for prompt in asked_for}
     assert begun <= allowed, "a job was run that may not be"
@@ -219,7 +219,7 @@ async def look(world: RetentionModel, allowed: set[str]) -> None:
 
 
 async def use(world: RetentionModel, command: RerunCommand, batch: Batch) -> bool:
-    """Run a batch as the command says; return whether it was killed."""
+    """Run a batch for a command; return whether it was killed."""
     copy = world.out.with_name("copy")
     async with batch:
         if command.ends == "by itself":
@@ -239,16 +239,14 @@ async def use(world: RetentionModel, command: RerunCommand, batch: Batch) -> boo
 
 
 async def play(script: list[RerunCommand], seed: int, directory: Path) -> None:
-    async with open_batch_setup(scripts=partial(scripts, seed), lawful=False) as hall:
-        world = RetentionModel(hall, directory / "out")
+    async with open_batch_setup(scripts=partial(scripts, seed), lawful=False) as setup:
+        world = RetentionModel(setup, directory / "out")
         for command in script:
             await do(world, command)
 
 
 @settings(max_examples=60)
 @given(script=st.lists(commands, min_size=1, max_size=7), seed=st.integers(0, 1000))
-def test_a_result_stands_until_its_own_job_is_run_again(
-    script: list[RerunCommand], seed: int
-) -> None:
+def test_a_result_stays_until_its_own_job_runs_again(script: list[RerunCommand], seed: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run_scheduled(partial(play, script, seed, Path(directory)), seed)

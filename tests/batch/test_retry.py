@@ -1,4 +1,4 @@
-"""When a job is tried again, and when not."""
+"""Retries: which failures are retried, and when."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -28,7 +28,7 @@ OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)
 
 
 def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
-    """Fail that often with the steps given, gone on with or not, then do well."""
+    """Fail a number of times with these steps, resumed or not, then complete."""
     left = [steps] * times
     return lambda prompt, attempt: left.pop() if left else (Say(text="well"),)
 
@@ -36,12 +36,12 @@ def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
 async def one(
     scripts: Callable[[str, int], tuple[Step, ...]], **how: Unpack[BatchOptions]
 ) -> tuple[JobResult, list[float]]:
-    async with open_batch_setup(scripts=scripts) as hall:
-        (result,) = await collect(run_batch(hall.manager, [job("a")], **how))
-        return result, hall.times()
+    async with open_batch_setup(scripts=scripts) as setup:
+        (result,) = await collect(run_batch(setup.manager, [job("a")], **how))
+        return result, setup.times()
 
 
-async def test_what_may_pass_is_tried_again_later_each_time(autojump_clock: object) -> None:
+async def test_transient_failures_are_retried_with_growing_delays(autojump_clock: object) -> None:
     result, times = await one(failing(2, OVERLOADED))
     assert (result.status, result.attempt, result.text) == (RunStatus.COMPLETED, 3, "well")
     assert 1 <= times[1] - times[0] <= 3
@@ -52,16 +52,17 @@ NO_ROOM = Fail(kind=FailureKind.START_FAILED, retryable=True)
 
 
 async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: object) -> None:
-    # A command that never began is reported as a call.
+    # A command that never started is reported as a call.
     fails = failing(6, Tool(name="bash"), NO_ROOM)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return fails(prompt, attempt) if prompt == "a" else (Wait(seconds=500),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
+    async with open_batch_setup(scripts=scripts) as setup:
         jobs = [job("a"), job("b")]
         found = {
-            result.job: result for result in await collect(run_batch(hall.manager, jobs, retries=0))
+            result.job: result
+            for result in await collect(run_batch(setup.manager, jobs, retries=0))
         }
     assert {name: result.status.value for name, result in found.items()} == {
         "a": "completed",
@@ -88,7 +89,7 @@ async def test_retries_come_to_an_end(autojump_clock: object) -> None:
     assert (result.status, result.attempt, len(times)) == (RunStatus.FAILED, 2, 2)
 
 
-async def test_what_will_not_pass_is_not_tried_again(autojump_clock: object) -> None:
+async def test_permanent_failures_are_not_retried(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Fail()))
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
@@ -105,17 +106,17 @@ async def test_an_unknown_kind_is_refused(autojump_clock: object) -> None:
         await one(failing(0), retry_on=["overloded"])
 
 
-async def test_what_had_side_effects_is_not_tried_again(autojump_clock: object) -> None:
+async def test_a_job_with_side_effects_is_not_retried(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Tool(name="Bash"), OVERLOADED))
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
 
-async def test_what_was_denied_is_no_side_effect(autojump_clock: object) -> None:
+async def test_a_denied_call_is_no_side_effect(autojump_clock: object) -> None:
     result, _ = await one(failing(1, Ask(tool="Bash"), OVERLOADED))
     assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
 
 
-async def test_what_can_be_resumed_is(autojump_clock: object) -> None:
+async def test_a_resumable_job_is_resumed(autojump_clock: object) -> None:
     resumable = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
@@ -126,12 +127,12 @@ async def test_what_can_be_resumed_is(autojump_clock: object) -> None:
     assert result.resumed_from is not None
 
 
-async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> None:
+async def test_a_job_that_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" and not attempt else (Say(text="x"),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b"), job("c")], concurrency=1)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b"), job("c")], concurrency=1)
         async with batch as results:
             order: list[str] = []
             async for result in results:
@@ -147,12 +148,12 @@ async def test_a_rate_limit_parks_the_job_until_it_passes(autojump_clock: object
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (RateLimited(resets_at=resets),) if prompt == "a" and not attempt else ()
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1, retries=0)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], concurrency=1, retries=0)
         found = await results_of(batch)
         assert found == {"a": "completed", "b": "completed"}
-        assert hall.prompts()[0] == "a"
-        assert 99 <= min(hall.times()[1:]) <= 111
+        assert setup.prompts()[0] == "a"
+        assert 99 <= min(setup.times()[1:]) <= 111
 
 
 async def test_limits_without_a_hint_pause_for_longer_each_time(autojump_clock: object) -> None:
@@ -166,10 +167,10 @@ async def test_hits_at_the_same_time_are_one(autojump_clock: object) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return () if prompt == "continue" else (Wait(seconds=1), RateLimited())
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        await results_of(run_batch(hall.manager, [job(name) for name in "abcd"]))
+    async with open_batch_setup(scripts=scripts) as setup:
+        await results_of(run_batch(setup.manager, [job(name) for name in "abcd"]))
         assert trio.current_time() < 1000
-        assert len(hall.prompts()) == 8
+        assert len(setup.prompts()) == 8
 
 
 @pytest.mark.parametrize(
@@ -179,9 +180,9 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
     autojump_clock: object, kind: FailureKind
 ) -> None:
     other = scripted("other", scripts=failing(9, Fail(kind=kind, retryable=True)))
-    async with open_batch_setup(others={"other": other}) as hall:
+    async with open_batch_setup(others={"other": other}) as setup:
         jobs = [job(f"{name}{n}", provider=name) for n in range(3) for name in ("other", "actor")]
-        batch = run_batch(hall.manager, jobs, concurrency=1)
+        batch = run_batch(setup.manager, jobs, concurrency=1)
         found = await results_of(batch)
         assert found == {
             "other0": "failed",
@@ -192,21 +193,21 @@ async def test_a_provider_that_does_not_want_us_is_left_alone(
 
 
 async def test_after_so_many_failures_nothing_more_is_started(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs = [job(f"bad{n}", Fail()) for n in range(5)]
-        batch = run_batch(hall.manager, jobs, concurrency=1, max_failures=2)
+        batch = run_batch(setup.manager, jobs, concurrency=1, max_failures=2)
         assert len(await results_of(batch)) == 2
         assert batch.summary().stopped == "2 jobs have failed"
 
 
-async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
+async def test_a_job_that_waits_for_a_retry_keeps_its_result_when_stopped(
     autojump_clock: object,
 ) -> None:
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (OVERLOADED,) if prompt == "a" else (Hang(),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], retries=9)
+    async with open_batch_setup(scripts=scripts) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], retries=9)
         async with batch as results:
             await trio.sleep(0.5)
             assert batch.progress().retrying == 1
@@ -233,10 +234,10 @@ async def test_settings_without_sense_are_refused(
         await one(failing(0), **how)
 
 
-async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> None:
-    async with open_batch_setup() as hall:
+async def test_an_unknown_kind_of_failure_is_refused(autojump_clock: object) -> None:
+    async with open_batch_setup() as setup:
         with pytest.raises(TypeError, match="'retrys'; did you mean 'retries'"):
-            run_batch(hall.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
+            run_batch(setup.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -254,9 +255,9 @@ async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> No
 async def test_so_many_jobs_of_a_provider_are_on(
     autojump_clock: object, how: BatchOptions, at_once: int
 ) -> None:
-    async with open_batch_setup() as hall:
+    async with open_batch_setup() as setup:
         jobs = [job(f"j{n}", Wait(seconds=10)) for n in range(20)]
-        async with run_batch(hall.manager, jobs, **how) as batch:
+        async with run_batch(setup.manager, jobs, **how) as batch:
             await trio.sleep(5)
             assert batch.progress().running == at_once
 
@@ -273,9 +274,9 @@ async def test_a_kind_that_is_named_is_not_started_over_after_tool_calls_unless_
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
 
-async def test_a_provider_that_is_left_alone_is_shown_to_be(autojump_clock: object) -> None:
-    async with open_batch_setup(scripts=failing(1, RateLimited())) as hall:
-        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1)
+async def test_a_paused_provider_is_shown(autojump_clock: object) -> None:
+    async with open_batch_setup(scripts=failing(1, RateLimited())) as setup:
+        batch = run_batch(setup.manager, [job("a"), job("b")], concurrency=1)
         async with batch as results:
             await trio.sleep(60)
             progress = batch.progress()

@@ -1,4 +1,4 @@
-"""Approval rules: which questions they allow, and how they are wrong."""
+"""Approval rules: which requests they allow, and the messages about invalid ones."""
 
 import hashlib
 from pathlib import Path
@@ -107,13 +107,13 @@ async def test_paths_are_seen_from_the_jobs_directory(
     assert await allowed(tmp_path, SRC, asked) is expected
 
 
-async def test_the_first_rule_that_fits_gives_its_reason(tmp_path: Path) -> None:
+async def test_the_first_matching_rule_gives_its_reason(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(SRC)
     decision = await read_rules(tmp_path / "rules.toml")(edit("/x/secret"))
     assert (decision.reason, decision.by) == ("no secrets", "rules")
 
 
-async def test_what_no_rule_fits_is_denied(tmp_path: Path) -> None:
+async def test_a_request_without_a_matching_rule_is_denied(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(GIT)
     decision = await read_rules(tmp_path / "rules.toml")(ApprovalRequest(tool_name="Read"))
     assert (isinstance(decision, Allow), decision.reason) == (False, "no rule allows it")
@@ -130,7 +130,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
     [
         ("rule = 3", "", "no rules"),
         ("[[rule]]\ndecison = 'allow'", ":1", "did you mean 'decision'"),
-        ("[[rule]]\nzzz = 1", ":1", "no such field"),
+        ("[[rule]]\nzzz = 1", ":1", "unknown field .zzz.; known: "),
         ("[[rule]]\ntool = 'x'\ndecision='allow'\n[[rule]]\ntool = 3", ":4", "tool: expected"),
         ("[[rule]]\ndecision = 'maybe'", ":1", "maybe"),
         ("[[rule]]\ndecision = 'allow'", ":1", "allows everything"),
@@ -141,13 +141,13 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("[[rule]]\ncommand = 'npm run *'\ndecision = 'deny'", ":1", "without patterns"),
         ("[[rule]]\ncommand = 'a > b'\ndecision = 'allow'", ":1", "'a > b': use"),
         ("[[rule]]\ncommand = '$X'\ndecision = 'deny'", ":1", r"'\$X' is not one plain command"),
-        ("[rules]", "", "there is no 'rules'"),
+        ("[rules]", "", "unknown table .rules."),
         ("[[rule", "", "invalid TOML"),
         ("", "", "no rules"),
         ("rule = [{tool = 'x', decision = 'allow'}, {tool = 3}]", "", "tool: expected"),
     ],
 )
-def test_wrong_rules_are_told_by_their_place(
+def test_the_error_of_an_invalid_rule_names_its_place(
     tmp_path: Path, text: str, where: str, what: str
 ) -> None:
     path = tmp_path / "rules.toml"

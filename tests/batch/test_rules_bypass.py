@@ -73,7 +73,7 @@ AS_WRITTEN = [
 
 
 @pytest.mark.parametrize("line", AS_WRITTEN, ids=ascii)
-def test_what_is_written_as_a_rule_says_is_allowed(line: str) -> None:
+def test_a_command_written_as_in_a_rule_is_allowed(line: str) -> None:
     assert allows(GIT_STATUS, bash(line))
 
 
@@ -164,7 +164,7 @@ READABLE = [
 
 
 @pytest.mark.parametrize("line", READABLE, ids=ascii)
-def test_what_is_not_denied_and_can_be_read_is_allowed(line: str) -> None:
+def test_an_understood_command_that_is_not_denied_is_allowed(line: str) -> None:
     assert allows(NO_RM, bash(line))
 
 
@@ -190,7 +190,7 @@ ARGVS: list[Json] = [
 
 
 @pytest.mark.parametrize("argv", ARGVS, ids=ascii)
-def test_a_list_or_what_is_no_command_at_all_is_no_way_round(argv: Json) -> None:
+def test_neither_a_list_nor_a_non_command_bypasses_rules(argv: Json) -> None:
     assert not allows(NO_RM, bash(argv))
 
 
@@ -232,13 +232,13 @@ def test_a_line_for_another_shell_fits_every_denial() -> None:
     assert not allows(rules, asked)
 
 
-def test_what_one_command_starts_is_denied_though_the_other_is_allowed() -> None:
+def test_a_started_command_is_denied_although_its_runner_is_allowed() -> None:
     rules = Rules((Rule(decision="allow", command="env"), Rule(decision="deny", command="rm")))
     assert allows(rules, bash("env ls"))
     assert not allows(rules, bash("env rm x"))
 
 
-def test_the_reason_says_what_could_not_be_told() -> None:
+def test_the_reason_names_the_uncertainty() -> None:
     decision = NO_RM.decide(bash("echo $X"))
     assert decision.reason == "rule 1; it contains a $ to expand; put it in single quotes"
     decision = GIT_STATUS.decide(bash("echo $X"))
@@ -329,7 +329,7 @@ RUNNERS = [
 
 @pytest.mark.parametrize("denied", ["rm x", "git push", "/bin/rm x", "git -C . push"])
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_what_a_runner_starts_is_denied_as_if_it_were_started_without(
+def test_a_command_started_by_a_runner_is_denied_as_if_started_directly(
     runner: str, denied: str
 ) -> None:
     assert not allows(NO_RM, bash(runner.format(denied)))
@@ -343,7 +343,7 @@ RUN = [
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_a_runner_may_start_what_is_not_denied(command: str) -> None:
+def test_a_runner_may_start_a_command_that_is_not_denied(command: str) -> None:
     assert allows(NO_RM, bash(command))
 
 
@@ -378,7 +378,7 @@ NO_RM_AT_ALL = Rules((Rule(decision="deny", command="rm"), Rule(decision="allow"
 
 
 @pytest.mark.parametrize("line", CODE, ids=ascii)
-def test_code_in_arguments_may_start_what_is_denied(line: str) -> None:
+def test_code_in_arguments_may_start_a_denied_command(line: str) -> None:
     assert not allows(NO_RM_AT_ALL, bash(line))
     decision = NO_RM_AT_ALL.decide(bash(line))
     assert str(decision.reason).startswith("rule 1")

@@ -1,4 +1,4 @@
-"""Rules judge a request by the directory and the files that it really concerns."""
+"""Rules judge a request by the directory and the files that it affects."""
 
 from pathlib import Path
 from typing import Literal

@@ -65,7 +65,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def starts_it(place: Path, shell: str, line: str) -> bool:
-    """Run a line, and say whether the denied program was started, maybe in the background."""
+    """Run a line, and return whether the denied program started, perhaps in the background."""
     work = place / "work"
     work.mkdir()
     until_all_end, held = os.pipe()
@@ -102,7 +102,7 @@ def test_the_denied_program_is_noticed_where_it_starts(place: Path, shell: str, 
 
 
 @given(begin=st.sampled_from(BEGINNINGS), pieces=PIECES)
-def test_no_line_that_is_let_through_starts_what_is_denied(
+def test_no_allowed_line_starts_a_denied_command(
     place: Path, begin: str, pieces: list[tuple[str, str]]
 ) -> None:
     line = begin + "".join(word + joint for word, joint in pieces)

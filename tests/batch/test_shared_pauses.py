@@ -18,9 +18,9 @@ def limited_at_first(prompt: str, attempt: int) -> tuple[Step, ...]:
     return (RateLimited(),) if prompt == "a" else (Say(text="well"),)
 
 
-async def pause_one(hall: BatchSetup, out: Path | None = None) -> None:
+async def pause_one(setup: BatchSetup, out: Path | None = None) -> None:
     """Make a batch hit the limit, and stop it during the pause."""
-    async with run_batch(hall.manager, [job("a")], out=out) as batch:
+    async with run_batch(setup.manager, [job("a")], out=out) as batch:
         await trio.sleep(5)
         assert "actor" in batch.progress().paused
         batch.stop()
@@ -31,46 +31,46 @@ async def test_a_rerun_heeds_the_pause_of_the_batch_before_it(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     store = MemoryStore()
-    async with open_batch_setup(store=store, scripts=limited_at_first) as hall:
-        await pause_one(hall, tmp_path)
-        (pause,) = (await hall.manager.provider_pauses()).values()
+    async with open_batch_setup(store=store, scripts=limited_at_first) as setup:
+        await pause_one(setup, tmp_path)
+        (pause,) = (await setup.manager.provider_pauses()).values()
     begun = virtual_now()
     assert pause.until - begun > 800
-    async with open_batch_setup(store=store) as hall:
-        async with run_batch(hall.manager, [job("a")], out=tmp_path) as batch:
+    async with open_batch_setup(store=store) as setup:
+        async with run_batch(setup.manager, [job("a")], out=tmp_path) as batch:
             await trio.sleep(60)
             progress = batch.progress()
             assert (progress.running, progress.pauses["actor"].why) == (0, pause.why)
             await batch.wait()
-        assert len(hall.times()) == 1
+        assert len(setup.times()) == 1
         assert abs(virtual_now() - pause.until) < 2
-        assert await hall.manager.provider_pauses() == {}
+        assert await setup.manager.provider_pauses() == {}
 
 
-async def test_a_batch_that_is_on_heeds_what_another_one_finds(autojump_clock: MockClock) -> None:
-    async with open_batch_setup() as hall:
+async def test_a_running_batch_obeys_pauses_of_another_one(autojump_clock: MockClock) -> None:
+    async with open_batch_setup() as setup:
         jobs = [job("first", Wait(seconds=100), Say(text="x")), job("second", Say(text="x"))]
-        async with run_batch(hall.manager, jobs, concurrency=1) as batch:
+        async with run_batch(setup.manager, jobs, concurrency=1) as batch:
             await trio.sleep(1)
-            until = hall.manager.now() + 1000
-            await hall.manager.pause_provider("actor", ProviderPause(until=until, why="429"))
+            until = setup.manager.now() + 1000
+            await setup.manager.pause_provider("actor", ProviderPause(until=until, why="429"))
             await trio.sleep(31)
             assert batch.progress().pauses["actor"].why == "429"
             summary = await batch.wait()
         assert summary.statuses == {"completed": 2}
-        assert 998 < hall.times()[1] - hall.times()[0] < 1003
+        assert 998 < setup.times()[1] - setup.times()[0] < 1003
 
 
 async def test_a_pause_can_be_ignored(autojump_clock: MockClock) -> None:
     store = MemoryStore()
-    async with open_batch_setup(store=store, scripts=limited_at_first) as hall:
-        await pause_one(hall)
+    async with open_batch_setup(store=store, scripts=limited_at_first) as setup:
+        await pause_one(setup)
         begun = trio.current_time()
-        batch = run_batch(hall.manager, [job("b")], ignore_pauses=True)
+        batch = run_batch(setup.manager, [job("b")], ignore_pauses=True)
         found: list[JobResult] = await collect(batch)
         assert [each.status for each in found] == [RunStatus.COMPLETED]
         assert trio.current_time() - begun < 5
-        assert await hall.manager.provider_pauses() == {}
+        assert await setup.manager.provider_pauses() == {}
 
 
 async def test_a_run_that_goes_through_after_a_pause_ends_it_for_all(
@@ -81,18 +81,18 @@ async def test_a_run_that_goes_through_after_a_pause_ends_it_for_all(
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return left.pop() if left else (Say(text="well"),)
 
-    async with open_batch_setup(scripts=scripts) as hall:
-        async with run_batch(hall.manager, [job("a")]) as batch:
+    async with open_batch_setup(scripts=scripts) as setup:
+        async with run_batch(setup.manager, [job("a")]) as batch:
             await trio.sleep(5)
-            assert "actor" in await hall.manager.provider_pauses()
+            assert "actor" in await setup.manager.provider_pauses()
             await batch.wait()
-        assert await hall.store.backoffs() == {}
+        assert await setup.store.backoffs() == {}
 
 
 async def test_a_pause_that_cannot_be_read_is_passed_over(autojump_clock: MockClock) -> None:
-    async with open_batch_setup() as hall:
-        await hall.store.put_backoff("actor", b"{}")
-        assert await hall.manager.provider_pauses() == {}
+    async with open_batch_setup() as setup:
+        await setup.store.put_backoff("actor", b"{}")
+        assert await setup.manager.provider_pauses() == {}
 
 
 async def test_a_store_that_cannot_share_pauses_holds_up_no_job(autojump_clock: MockClock) -> None:
@@ -101,6 +101,6 @@ async def test_a_store_that_cannot_share_pauses_holds_up_no_job(autojump_clock: 
             await trio.lowlevel.checkpoint()
             raise StoreBusy("runs.db")
 
-    async with open_batch_setup(store=Unshared()) as hall:
-        (result,) = await collect(run_batch(hall.manager, [job("a")]))
+    async with open_batch_setup(store=Unshared()) as setup:
+        (result,) = await collect(run_batch(setup.manager, [job("a")]))
     assert result.status is RunStatus.COMPLETED

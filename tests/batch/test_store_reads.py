@@ -1,4 +1,4 @@
-"""A store that cannot be read for a moment: attempts stay what they are, and are not made again."""
+"""A store with transient read failures: attempts keep their state and are not repeated."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -52,12 +52,12 @@ async def test_tools_are_not_called_again_if_the_store_cannot_be_read_when_an_at
 ) -> None:
     store = UnreadableStore()
     first = (Tool(name="Bash", takes=1), OVERLOADED)
-    async with open_batch_setup(store=store, scripts=then(first)) as hall:
+    async with open_batch_setup(store=store, scripts=then(first)) as setup:
         store.refuses = ["runs"]
-        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        (result,) = await collect(run_batch(setup.manager, [job("a")], out=tmp_path))
         assert not store.refuses
         assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
-        assert hall.prompts() == ["a", "continue"]
+        assert setup.prompts() == ["a", "continue"]
 
 
 async def test_tools_are_not_called_again_if_the_store_cannot_be_read_while_an_attempt_is_on(
@@ -65,13 +65,13 @@ async def test_tools_are_not_called_again_if_the_store_cannot_be_read_while_an_a
 ) -> None:
     store = UnreadableStore()
     cut = (Tool(name="Bash", takes=1), Say(text="never said"))
-    async with open_batch_setup(store=store, scripts=then(cut)) as hall:
+    async with open_batch_setup(store=store, scripts=then(cut)) as setup:
         store.raises.append(("message_received", InjectedError("its keeper crashes")))
         store.refuses = ["events"]
-        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        (result,) = await collect(run_batch(setup.manager, [job("a")], out=tmp_path))
         assert not store.refuses
         assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
-        first, second = hall.prompts()
+        first, second = setup.prompts()
         assert first == "a"
         assert NOTICE in second
 
@@ -80,8 +80,8 @@ async def test_a_job_is_done_although_its_images_cannot_be_read(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     store = UnreadableStore()
-    async with open_batch_setup(store=store) as hall:
+    async with open_batch_setup(store=store) as setup:
         store.refuses = ["blob"]
-        (result,) = await collect(run_batch(hall.manager, [job("a", IMAGE)], out=tmp_path))
+        (result,) = await collect(run_batch(setup.manager, [job("a", IMAGE)], out=tmp_path))
         assert not store.refuses
         assert (result.status, result.attempt) == (RunStatus.COMPLETED, 1)

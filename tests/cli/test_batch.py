@@ -118,7 +118,10 @@ def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> Non
     assert run_command(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
     none = run_command(*words, env=env, cwd=tmp_path, stdin="")
     assert (none.returncode, none.stderr) == (
-        *(1, "sessionmgr: error: stdin: it contains no jobs, and out/jobs.jsonl has some\n"),
+        *(
+            1,
+            "sessionmgr: error: stdin: it contains no jobs; the jobs in out/jobs.jsonl are unchanged\n",
+        ),
     )
     fewer = run_command(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
     assert fewer.returncode == 0
@@ -143,7 +146,7 @@ def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None
         jobs = json.dumps({"id": "a", "prompt": "true", "provider": "shell"})
         ran = run_command("batch", "-", "-o", "out", env=env, cwd=tmp_path, stdin=jobs)
         assert ran.returncode == 1
-        assert "is being worked on by process" in ran.stderr
+        assert "is in use by process" in ran.stderr
         assert not (tmp_path / "out/jobs.jsonl").exists()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130

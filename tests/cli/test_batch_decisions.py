@@ -74,7 +74,7 @@ def test_a_command_that_was_killed_is_not_run_again_with_another_store(tmp_path:
     for flags in ([], ["--store", "other.db"]):
         ran = batch(tmp_path, *flags)
         assert ran.returncode == 1, ran.stderr
-        assert "1 job is to be continued" in ran.stderr
+        assert "1 job needs to continue" in ran.stderr
         assert f"Run the batch with {tmp_path}/night.db (--store)" in ran.stderr
         assert pushed(tmp_path) == 1
     assert "--retry-from fresh" in batch(tmp_path, "--store", "night.db").stderr

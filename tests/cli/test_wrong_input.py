@@ -197,7 +197,7 @@ WRONG = {
         "--max-failures: expected a whole number, 1 or more, got 'x'"
     ),
     "batch jobs.jsonl --approve nowhere.toml": "--approve: nowhere.toml: No such file or directory",
-    "batch field.jsonl": ("field.jsonl:2: promt: there is no such field; did you mean 'prompt'?"),
+    "batch field.jsonl": ("field.jsonl:2: promt: unknown field; did you mean 'prompt'?"),
     "batch twice.jsonl": "twice.jsonl:2: id: 'a' is already used at twice.jsonl:1",
     "batch provider.jsonl": (
         "provider.jsonl:1: provider: unknown provider 'shel'; did you mean 'shell'? "

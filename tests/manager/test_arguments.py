@@ -171,7 +171,7 @@ async def test_a_wrong_message_to_a_run_raises_before_it_is_sent(
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        ({"id": "a", "promt": "x"}, "job 1: promt: there is no such field; did you mean 'prompt'"),
+        ({"id": "a", "promt": "x"}, "job 1: promt: unknown field; did you mean 'prompt'"),
         ({"prompt": "x"}, 'job 1: missing "id"'),
         ({"id": "a", 3: "x"}, "job 1: the name of a field must be a str, not 3"),
         ({"id": "a", "prompt": "x", "env": {"A": Job}}, "job 1: env: the value is not JSON"),

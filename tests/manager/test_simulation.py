@@ -28,7 +28,7 @@ def complaint(report: SimulationReport) -> str:
 
 
 @pytest.mark.parametrize("first", range(0, GROUPS * AT_ONCE, AT_ONCE))
-def test_the_laws_hold_in_whatever_a_seed_brings(first: int) -> None:
+def test_the_laws_hold_for_every_seed(first: int) -> None:
     reports = [simulate(seed) for seed in range(first, first + AT_ONCE)]
     broken = [complaint(report) for report in reports if report.broken]
     assert not broken, "\n".join(broken)

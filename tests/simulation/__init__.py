@@ -1,7 +1,7 @@
 """Simulation: sessions of scripted providers in virtual time, with faults, all from one seed.
 
-`python -m tests.simulation --seeds 0:200` runs two hundred of them; a seed that finds
-something prints the command that shows it again.
+`python -m tests.simulation --seeds 0:200` runs two hundred seeds; for a seed with a violation it
+prints the command that repeats it.
 """
 
 from tests.simulation.simulation import SimulationReport as SimulationReport, simulate as simulate

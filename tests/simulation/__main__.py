@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: run simulations, and say which found something."""
+"""`python -m tests.simulation`: run simulations, and print the seeds with violations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,27 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the seeds that are asked for; 1 if any of them breaks a law."""
+    """Run the selected seeds; return 1 if any of them breaks a law."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, help="one seed")
-    parser.add_argument("--seeds", default="0:1", help="several, as A:B; B is left out")
-    parser.add_argument("--sessions", type=int, default=SESSIONS, help="for each seed")
-    parser.add_argument("--first", action="store_true", help="stop at the first that fails")
-    parser.add_argument("--lines", type=int, default=20, help="how much to say of each")
+    parser.add_argument("--seed", type=int, help="run this seed only")
+    parser.add_argument(
+        "--seeds", default="0:1", help="range of seeds A:B, without B (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        default=SESSIONS,
+        help="sessions for each seed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--first", action="store_true", help="stop at the first seed with violations"
+    )
+    parser.add_argument(
+        "--lines",
+        type=int,
+        default=20,
+        help="violations to print for each seed (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     first, _, last = options.seeds.partition(":")
     seeds = range(int(first), int(last)) if options.seed is None else [options.seed]
@@ -40,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 break
     seconds = time.process_time() - began
     sys.stdout.write(
-        f"{len(seeds)} seeds, {failed} with faults; {runs} runs, {events} events, "
+        f"{len(seeds)} seeds, {failed} with violations; {runs} runs, {events} events, "
         f"{virtual:.0f} virtual seconds in {seconds:.1f} s of CPU\n"
     )
     return 1 if failed else 0

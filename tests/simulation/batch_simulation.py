@@ -57,24 +57,24 @@ KINDS: Final = (
 
 
 class BatchSimulation:
-    """One batch, for as many managers as it takes."""
+    """One batch, continued by several managers."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         self._world: Final = world
-        self._dice: Final = SeededRandom(world.seed, "batch")
+        self._rng: Final = SeededRandom(world.seed, "batch")
         self._store: Final = MemoryStore()
         self.record: Final = StoreRecord()
         self._results: Final[dict[str, JobResult]] = {}
         """The last result of each job."""
         policies = [(RetryFrom.SESSION, 3.0), (RetryFrom.ASK, 1.0)]
-        self._policy: Final = self._dice.one_of(policies)
-        self._retry_on: Final = KINDS if self._dice.once_in(2) else None
+        self._policy: Final = self._rng.one_of(policies)
+        self._retry_on: Final = KINDS if self._rng.once_in(2) else None
 
     async def run(self) -> None:
         """Run the batch, kill it several times, and check its work."""
         with tempfile.TemporaryDirectory(prefix="simulation-") as directory:
             place = Path(directory, "0")
-            lives = self._dice.randrange(1, 5)
+            lives = self._rng.randrange(1, 5)
             for number in range(lives):
                 place = await self._run_manager(place, number, is_last=number == lives - 1)
         await self._check()
@@ -82,9 +82,9 @@ class BatchSimulation:
     async def _run_manager(self, place: Path, number: int, *, is_last: bool) -> Path:
         """Run the batch for one manager's lifetime; return the ledger's path afterwards."""
         world = self._world
-        weather = StoreFaults(SeededRandom(world.seed, "batch weather", number))
+        faults = StoreFaults(SeededRandom(world.seed, "batch weather", number))
         manager = open_manager(
-            store=FaultInjectingStore(self._store, weather, self.record),
+            store=FaultInjectingStore(self._store, faults, self.record),
             adapters={AGENT: self._agent(number), COMMAND: self._command(number)},
             clocks=CLOCKS,
             now=world.now,
@@ -98,12 +98,12 @@ class BatchSimulation:
             if is_last:
                 await over.wait()
                 return place
-            with trio.move_on_after(self._dice.random() * SPAN):
+            with trio.move_on_after(self._rng.random() * SPAN):
                 await over.wait()
                 return place
             # Only the files that a killed process has written survive.
             shutil.copytree(place, left, ignore=shutil.ignore_patterns("lock*"))
-            weather.die()
+            faults.die()
             mark_manager_dead(manager)
             nursery.cancel_scope.cancel()
         return left
@@ -122,31 +122,31 @@ class BatchSimulation:
     # --- the jobs ---------------------------------------------------------------------
 
     def _jobs(self) -> list[Job]:
-        dice = SeededRandom(self._world.seed, "jobs")
+        rng = SeededRandom(self._world.seed, "jobs")
         return [
             Job(
                 id=f"job-{number}",
                 prompt=f"job-{number}",
-                provider=COMMAND if dice.once_in(4) else AGENT,
+                provider=COMMAND if rng.once_in(4) else AGENT,
                 cwd="/",
-                deadline=dice.choice([None, 4.0, 30.0]),
+                deadline=rng.choice([None, 4.0, 30.0]),
             )
             for number in range(JOBS)
         ]
 
     def _agent(self, number: int) -> type[ScriptedProvider]:
         def script(prompt: str, attempt: int) -> tuple[Step, ...]:
-            dice = SeededRandom(self._world.seed, "agent", number, prompt, attempt)
+            rng = SeededRandom(self._world.seed, "agent", number, prompt, attempt)
             if prompt.startswith("job-"):
-                return (Wait(seconds=dice.moment(3)), *_push(prompt, dice), *_end(dice))
-            return (Say(text="going on"), Wait(seconds=dice.moment(3)), *_end(dice))
+                return (Wait(seconds=rng.moment(3)), *_push(prompt, rng), *_end(rng))
+            return (Say(text="going on"), Wait(seconds=rng.moment(3)), *_end(rng))
 
         return scripted(AGENT, scripts=script)
 
     def _command(self, number: int) -> type[ScriptedProvider]:
         def script(prompt: str, attempt: int) -> tuple[Step, ...]:
-            dice = SeededRandom(self._world.seed, "command", number, prompt, attempt)
-            return (*_push(prompt, dice), *_end(dice))
+            rng = SeededRandom(self._world.seed, "command", number, prompt, attempt)
+            return (*_push(prompt, rng), *_end(rng))
 
         only = Capabilities(streaming=NATIVE, tool_use=NATIVE, interrupt=NATIVE)
         made = scripted(COMMAND, scripts=script, capabilities=only)
@@ -203,14 +203,14 @@ class _Start(msgspec.Struct, frozen=True):
     resumed_from: str | None = None
 
 
-def _push(job: str, dice: SeededRandom) -> tuple[Step, ...]:
-    if dice.once_in(5):
+def _push(job: str, rng: SeededRandom) -> tuple[Step, ...]:
+    if rng.once_in(5):
         return ()
-    return (Tool(name=PUSH, input=job, takes=dice.moment(8)),)
+    return (Tool(name=PUSH, input=job, takes=rng.moment(8)),)
 
 
-def _end(dice: SeededRandom) -> tuple[Step, ...]:
-    match dice.randrange(8):
+def _end(rng: SeededRandom) -> tuple[Step, ...]:
+    match rng.randrange(8):
         case 0:
             return (Crash(),)
         case 1:
@@ -218,7 +218,7 @@ def _end(dice: SeededRandom) -> tuple[Step, ...]:
         case 2:
             return (RateLimited(),)
         case 3 | 4:
-            yes = dice.once_in(2)
-            return (Fail(kind=dice.choice(KINDS), retryable=dice.once_in(2), resumable=yes),)
+            yes = rng.once_in(2)
+            return (Fail(kind=rng.choice(KINDS), retryable=rng.once_in(2), resumable=yes),)
         case _:
             return (Say(text="done"),)

@@ -1,4 +1,4 @@
-"""A store as one manager finds it: the same as the others', through weather of its own."""
+"""Store wrapper of one manager: the shared store, with the faults of this manager."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class StoreMethod(Protocol[P, T_co]):
 
 
 class FaultInjectingStore:
-    """A way to a store on which calls are held up, refused, or lose their answers."""
+    """Delays calls to a store, refuses them, or loses their answers."""
 
-    def __init__(self, base: Store, weather: StoreFaults, record: StoreRecord) -> None:
+    def __init__(self, base: Store, faults: StoreFaults, record: StoreRecord) -> None:
         self._base: Final = base
-        self._weather: Final = weather
+        self._faults: Final = faults
         self._record: Final = record
         self.wait = self._waiting(base.wait)
         self.wait_request = self._waiting(base.wait_request)
@@ -63,15 +63,15 @@ class FaultInjectingStore:
         self.complete = self._done(base.complete)
 
     async def append(self, append: Append) -> AppendResult:
-        """Store a batch, and note that it is stored."""
+        """Store a batch, and record that it is stored."""
         (outcome,) = await self.append_all([append])
         return append_result(outcome)
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
-        """Store batches, and note those that are stored."""
-        await self._weather.enter()
+        """Store batches, and record those that are stored."""
+        await self._faults.enter()
         hit = {
-            append.batch: self._weather.take_injected_fault(append, "before") for append in appends
+            append.batch: self._faults.take_injected_fault(append, "before") for append in appends
         }
         spared = [append for append in appends if hit[append.batch] is None]
         stored = await self._base.append_all(spared)
@@ -81,36 +81,36 @@ class FaultInjectingStore:
             if isinstance(outcome, AppendResult):
                 if not outcome.duplicate:
                     self._record.note(append)
-                hit[append.batch] = self._weather.take_injected_fault(append, "after")
-        await self._weather.leave()
+                hit[append.batch] = self._faults.take_injected_fault(append, "after")
+        await self._faults.leave()
         return [hit[append.batch] or outcomes[append.batch] for append in appends]
 
     def _heard(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a question through; its answer always comes."""
+        """Wrap a query: it may be delayed, and its answer always arrives."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
-            await self._weather.enter()
+            await self._faults.enter()
             return await call(*args, **kwargs)
 
         return through
 
     def _waiting(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a wait through, which may break."""
+        """Wrap a wait: it may break."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
-            await self._weather.enter()
-            with self._weather.breakable():
+            await self._faults.enter()
+            with self._faults.breakable():
                 return await call(*args, **kwargs)
 
         return through
 
     def _done(self, call: Callable[P, Coroutine[Any, Any, T]]) -> StoreMethod[P, T]:
-        """Let a change through, whose answer may be lost."""
+        """Wrap a change: its answer may be lost."""
 
         async def through(*args: P.args, **kwargs: P.kwargs) -> T:
-            await self._weather.enter()
+            await self._faults.enter()
             found = await call(*args, **kwargs)
-            await self._weather.leave()
+            await self._faults.leave()
             return found
 
         return through

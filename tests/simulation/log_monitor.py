@@ -1,4 +1,4 @@
-"""Listening to the library's log: which of its parts have crashed, and whether they may."""
+"""Log handler that reports unexpected crashes of the library's parts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MEANT: Final = (InjectedFault, ScriptedCrash, StoreError, RestartIntensityExcee
 
 
 class LogMonitor(logging.Handler):
-    """Complains of each crash of a part of the manager that nothing in the simulation meant."""
+    """Reports each crash of a part of the manager that the simulation has not caused."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         super().__init__(logging.ERROR)
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at what was logged."""
+        """Check a log record."""
         if getattr(record, "event", "") not in {"child_crashed", "start_failed"}:
             return
         supervisor = str(getattr(record, "supervisor", ""))
         error = record.exc_info[1] if record.exc_info else None
-        # What stands directly below the root is to take every weather; what it runs is not.
+        # The parts directly below the root must survive all faults; what they run need not.
         if supervisor == "manager" or not all(isinstance(each, _MEANT) for each in _leaves(error)):
             child = getattr(record, "child", "")
             self._world.add_violation(f"{supervisor}/{child} crashed: {error!r}{_where(error)}")
@@ -58,7 +58,7 @@ def _where(error: BaseException | None) -> str:
 
 @contextmanager
 def monitoring_log(world: SimulatedWorld) -> Generator[None, None, None]:
-    """Keep to ourselves what the library logs, and listen to it."""
+    """Capture the library's log records, and check them."""
     log = logging.getLogger("sessionmgr")
     listener = LogMonitor(world)
     before = log.level, log.propagate

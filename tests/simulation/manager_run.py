@@ -1,4 +1,4 @@
-"""A shift: the time of one manager, with its callers, its faults, and one of several ends."""
+"""Lifetime of one manager, with its callers, its faults, and one of several ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 End: TypeAlias = Literal["calm", "hasty", "error", "cancel", "killed", "zombie"]
 LIMIT: Final = 2500.0
-"""Seconds after which callers of a shift that ends calmly are asked what they wait for."""
+"""Seconds after which callers that still wait after a calm end count as stuck."""
 
 
 class ManagerRun:
@@ -31,22 +31,22 @@ class ManagerRun:
 
     def __init__(self, world: SimulatedWorld, number: int, callers: int, *, last: bool) -> None:
         self._world: Final = world
-        self._dice: Final = SeededRandom(world.seed, "shift", number)
+        self._rng: Final = SeededRandom(world.seed, "shift", number)
         self._number: Final = number
         self._callers: Final = callers
-        self._weather: Final = StoreFaults(SeededRandom(world.seed, "weather", number))
-        self._note: Final = ManagerRunNote(number, self._weather)
+        self._faults: Final = StoreFaults(SeededRandom(world.seed, "weather", number))
+        self._note: Final = ManagerRunNote(number, self._faults)
         ends: list[tuple[End, float]] = [("calm", 3), ("hasty", 2), ("error", 1), ("cancel", 1)]
         if not last:
             ends.append(("killed", 2))
             ends.append(("zombie", 1))
-        self._end: Final = self._dice.one_of(ends)
+        self._end: Final = self._rng.one_of(ends)
         self._alive: Final[dict[SimulatedCaller, trio.CancelScope]] = {}
         self._left: Final = RepeatedEvent()
-        world.shifts.append(self._note)
+        world.lifetimes.append(self._note)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be there until the manager is gone; `started` when the next one may come."""
+        """Run the manager to its end; `started` when the next manager may start."""
         async with trio.open_nursery() as crowd:
             await self._run_manager(crowd, task_status.started)
             if self._note.killed_at == float("inf"):
@@ -63,25 +63,27 @@ class ManagerRun:
                     await self._body(manager, outer, make_way)
         except CallerError:
             if self._end != "error":
-                self._world.add_violation("the manager's block raises Oops from nowhere")
+                self._world.add_violation("the manager's block raises Oops without a cause")
         except SessionmgrError as error:
-            if not self._weather.bad:
+            if not self._faults.periods:
                 self._world.add_violation(f"the manager's block raises {error!r}")
         self._note.over_at = trio.current_time()
-        if not self._weather.had_bad(self._note.closing_at - 60, self._note.over_at):
+        if not self._faults.had_bad(self._note.closing_at - 60, self._note.over_at):
             await self._require_ends()
 
     async def _require_ends(self) -> None:
-        """I1: whoever stops a manager finds that all its runs have ended."""
+        """I1: when a manager has stopped, all its runs have ended."""
         open_runs = await self._world.store.runs(statuses=("pending", "running"), limit=1000)
         for run in open_runs.rows:
             known = self._world.runs.get(run.run_id)
-            if known is not None and known.shift is self._note:
-                self._world.add_violation(f"the manager is gone, and {run.run_id} is {run.status}")
+            if known is not None and known.lifetime is self._note:
+                self._world.add_violation(
+                    f"the manager has ended, and {run.run_id} is {run.status}"
+                )
 
     def _manager(self) -> Manager:
         world = self._world
-        store = FaultInjectingStore(world.store, self._weather, world.record)
+        store = FaultInjectingStore(world.store, self._faults, world.record)
         return open_manager(
             store=store,
             adapters=world.adapters,
@@ -101,7 +103,7 @@ class ManagerRun:
         crowd.start_soon(self._inject_faults, callers)
 
     async def _all_gone(self) -> None:
-        """Wait until all callers have gone."""
+        """Wait until all callers have ended."""
         while self._alive:
             await self._left.wait()
         await trio.lowlevel.checkpoint()
@@ -125,7 +127,7 @@ class ManagerRun:
                 self._world.add_violation(f"{caller.name} still does this: {caller.doing}")
             self._close()
             return
-        await trio.sleep(self._dice.random() * 1.5 * SPAN)
+        await trio.sleep(self._rng.random() * 1.5 * SPAN)
         match self._end:
             case "error":
                 self._close()
@@ -143,30 +145,30 @@ class ManagerRun:
         self._note.closing_at = trio.current_time()
 
     async def _die(self, manager: Manager, make_way: Callable[[], None]) -> None:
-        """Be killed as far as others can tell; a zombie was only stopped, and goes on."""
+        """Die as far as others can tell; a zombie was only suspended, and continues."""
         self._note.killed_at = self._note.closing_at = trio.current_time()
-        self._weather.die()
+        self._faults.die()
         for scope in self._alive.values():
             scope.cancel()
         if self._end == "killed":
             mark_manager_dead(manager)
         make_way()
         if self._end == "zombie":
-            await trio.sleep(self._dice.random() * 200)
-            self._weather.revive()
-            await trio.sleep(self._dice.random() * 30)
+            await trio.sleep(self._rng.random() * 200)
+            self._faults.revive()
+            await trio.sleep(self._rng.random() * 30)
         await trio.lowlevel.checkpoint()
 
     async def _inject_faults(self, callers: list[SimulatedCaller]) -> None:
-        """Have some bad weather."""
-        dice = self._dice
-        for _ in range(dice.randrange(4)):
-            await trio.sleep(dice.random() * SPAN / 2)
-            if dice.once_in(3):
+        """Inject some faults."""
+        rng = self._rng
+        for _ in range(rng.randrange(4)):
+            await trio.sleep(rng.random() * SPAN / 2)
+            if rng.once_in(3):
                 doomed = [each.session_id for each in callers if each.session_id]
                 if doomed:
-                    when: Literal["before", "after"] = dice.choice(["before", "after"])
-                    self._weather.fail_next_append(dice.choice(doomed), when)
+                    when: Literal["before", "after"] = rng.choice(["before", "after"])
+                    self._faults.fail_next_append(rng.choice(doomed), when)
                 continue
             kinds: list[tuple[Kind, float]] = [
                 ("slow", 2),
@@ -175,28 +177,28 @@ class ManagerRun:
                 ("busy", 1),
                 ("deaf", 2),
             ]
-            longest = dice.choice([1.0, 5.0, 15.0, 40.0, 200.0, 600.0])
-            await self._weather.during(dice.one_of(kinds), dice.random() * longest)
+            longest = rng.choice([1.0, 5.0, 15.0, 40.0, 200.0, 600.0])
+            await self._faults.during(rng.one_of(kinds), rng.random() * longest)
 
     async def _wait_for_callers(self) -> None:
-        """See that callers whose manager has gone come to an end."""
+        """Check that the callers of a dead manager end."""
         note = self._note
         with trio.move_on_after(LIMIT):
             await self._all_gone()
-        if self._weather.had_bad(note.closing_at, note.over_at):
-            # What could not be stored will be, by the next manager: until then there is no end.
+        if self._faults.had_bad(note.closing_at, note.over_at):
+            # The next manager stores the ends that could not be stored; until then, readers wait.
             for reader in note.readers:
                 reader.cancel()
             with trio.move_on_after(LIMIT):
                 await self._all_gone()
         for caller, scope in self._alive.items():
             self._world.add_violation(
-                f"{caller.name}, whose manager has gone, does: {caller.doing}"
+                f"{caller.name} still acts after its manager has ended: {caller.doing}"
             )
             scope.cancel()
 
 
 def mark_manager_dead(manager: Manager) -> None:
-    """Have others take a manager for dead, although its tasks are still there."""
-    # A process that is killed says nothing, and so a manager has nothing public for this.
-    getattr(manager, "_tables").presence.disappear()  # noqa: B009
+    """Make others consider a manager dead, although its tasks still exist."""
+    # A killed process cannot announce its death, so a manager has no public method for this.
+    getattr(manager, "_tables").presence.unregister()  # noqa: B009

@@ -1,4 +1,4 @@
-"""Where all chance of a simulation comes from: one seed, and a name for each who throws dice."""
+"""Random numbers of a simulation: one seed, and a name for each independent stream."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class SeededRandom(random.Random):
-    """The dice of one who takes part; what others throw makes no difference to them."""
+    """Random stream of one participant, independent of all other streams."""
 
     def __init__(self, seed: int, *names: object) -> None:
         super().__init__(f"{seed}/{'/'.join(map(str, names))}")
 
     def once_in(self, times: float) -> bool:
-        """Say yes once in so many times."""
+        """Return True once in so many calls."""
         return self.random() * times < 1
 
     def one_of(self, weighted: Sequence[tuple[T, float]]) -> T:
@@ -28,7 +28,7 @@ class SeededRandom(random.Random):
         return chosen
 
     def moment(self, longest: float) -> float:
-        """Choose a time span: often none at all, often a short one."""
+        """Choose a time span: often zero, often a short one."""
         if self.once_in(5):
             return 0.0
         return round(longest * self.random() ** 3, 3)

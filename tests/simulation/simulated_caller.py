@@ -1,4 +1,4 @@
-"""Callers: they start runs, meddle with them, read along, and leave when it pleases them."""
+"""Callers: they start runs, control them, read along, and leave at random times."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ if TYPE_CHECKING:
 
 BUDGET: Final = Budget(tokens=1000)
 SPAN: Final = 60.0
-"""Seconds over which callers come."""
+"""Seconds over which callers arrive."""
 
 
 class CallerError(Exception):
-    """What callers raise in the blocks of their runs."""
+    """Raised by callers in the blocks of their runs."""
 
 
 class SimulatedCaller:
-    """One who works with one session."""
+    """One caller, which works with one session."""
 
     def __init__(
-        self, world: SimulatedWorld, shift: ManagerRunNote, manager: Manager, number: int
+        self, world: SimulatedWorld, lifetime: ManagerRunNote, manager: Manager, number: int
     ) -> None:
         self._world: Final = world
-        self._shift: Final = shift
+        self._lifetime: Final = lifetime
         self._manager: Final = manager
-        self.name: Final = f"{shift.number}-{number}"
-        self._dice: Final = SeededRandom(world.seed, "caller", self.name)
-        self._provider: Final = self._dice.choice([*STEADY, *STEADY, FRAIL])
-        self._budget = BUDGET if self._dice.once_in(4) else None
+        self.name: Final = f"{lifetime.number}-{number}"
+        self._rng: Final = SeededRandom(world.seed, "caller", self.name)
+        self._provider: Final = self._rng.choice([*STEADY, *STEADY, FRAIL])
+        self._budget = BUDGET if self._rng.once_in(4) else None
         self._numbers = 0
         self._session: SessionHandle | None = None
         self.doing = "nothing"
 
     @property
     def session_id(self) -> str | None:
-        """The session it works with, once it has one."""
+        """Id of the caller's session, once it has one."""
         return self._session.id if self._session else None
 
-    # --- its life ----------------------------------------------------------------------------
+    # --- lifetime ----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Come at some time, do some things, and go."""
-        dice = self._dice
-        await trio.sleep(dice.random() * SPAN)
+        """Arrive at some time, perform some actions, and leave."""
+        rng = self._rng
+        await trio.sleep(rng.random() * SPAN)
         await self._choose_session()
         session = self._session
         if session is None:
@@ -78,12 +78,12 @@ class SimulatedCaller:
             (self._submit, 4),
             (self._use_block, 4),
             (self._submit_many, 1.5),
-            (self._start_in_haste, 0.7),
+            (self._start_without_waiting, 0.7),
             (self._close, 0.3),
         ]
-        for _ in range(dice.randrange(1, 4)):
-            await dice.one_of(acts)(session)
-            await trio.sleep(dice.moment(12))
+        for _ in range(rng.randrange(1, 4)):
+            await rng.one_of(acts)(session)
+            await trio.sleep(rng.moment(12))
         self.doing = "nothing"
 
     async def _choose_session(self) -> None:
@@ -91,15 +91,15 @@ class SimulatedCaller:
             self._session = await self._open()
 
     async def _open(self) -> SessionHandle:
-        dice, manager = self._dice, self._manager
-        approve = dice.one_of([(self._approve, 4.0), (None, 1.0)])
-        if dice.once_in(4) and self._world.record.sessions:
+        rng, manager = self._rng, self._manager
+        approve = rng.one_of([(self._approve, 4.0), (None, 1.0)])
+        if rng.once_in(4) and self._world.record.sessions:
             self._budget = None
-            id = dice.choice(list(self._world.record.sessions))
+            id = rng.choice(list(self._world.record.sessions))
             return await manager.session(id, approve=approve)
         opened = await manager.open_session(
             self._provider,
-            permission_mode=dice.choice(["default", "default", "full_auto"]),
+            permission_mode=rng.choice(["default", "default", "full_auto"]),
             approve=approve,
             budget=self._budget,
         )
@@ -113,7 +113,7 @@ class SimulatedCaller:
 
     @contextmanager
     def _tolerant(self, doing: str, prompt: str | None = None) -> Generator[None, None, None]:
-        """Do something that may be refused, if there is a reason for that."""
+        """Perform an action that may be refused, if there is a reason for a refusal."""
         self.doing = doing
         try:
             yield
@@ -128,10 +128,10 @@ class SimulatedCaller:
             self._world.add_violation(f"{self.name} {doing}: unexpected {error!r}")
 
     def _may_be(self, error: SessionmgrError) -> bool:
-        weather, now = self._shift.weather, trio.current_time()
+        faults, now = self._lifetime.faults, trio.current_time()
         match error:
             case ManagerClosing():
-                return now >= self._shift.closing_at
+                return now >= self._lifetime.closing_at
             case ProviderDown():
                 return error.provider == FRAIL
             case BudgetExhausted():
@@ -139,16 +139,16 @@ class SimulatedCaller:
             case NotPausable() | NotResumable() | SessionIsClosed():
                 return True
             case SessionBusy() | LeaseHeld():
-                return self._shift.number > 0
+                return self._lifetime.number > 0
             case StoreError():
-                return weather.had_bad(now - 70, now)
+                return faults.had_bad(now - 70, now)
             case _:
                 return False
 
-    # --- what it does ------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------
 
     def _note(self, run: RunHandle, prompt: str) -> RunNote:
-        note = RunNote(run.id, run.session_id, prompt, self._shift)
+        note = RunNote(run.id, run.session_id, prompt, self._lifetime)
         note.budget = self._budget is not None
         self._world.runs[run.id] = note
         return note
@@ -161,7 +161,7 @@ class SimulatedCaller:
 
     async def _submit_many(self, session: SessionHandle) -> None:
         started: list[tuple[RunHandle, RunNote]] = []
-        for _ in range(self._dice.randrange(2, 5)):
+        for _ in range(self._rng.randrange(2, 5)):
             name = self._new_name(session)
             with self._tolerant(f"submit {name}", name):
                 run = await session.submit(name)
@@ -170,11 +170,11 @@ class SimulatedCaller:
             for run, note in started:
                 nursery.start_soon(self._follow_run, run, note)
 
-    async def _start_in_haste(self, session: SessionHandle) -> None:
-        """Start a run and not wait for the start."""
+    async def _start_without_waiting(self, session: SessionHandle) -> None:
+        """Start a run without waiting for the start."""
         name = self._new_name(session)
         self._world.hasty.add(name)
-        with trio.move_on_after(self._dice.moment(0.5)), self._tolerant(f"haste {name}"):
+        with trio.move_on_after(self._rng.moment(0.5)), self._tolerant(f"haste {name}"):
             run = await session.submit(name)
             self._note(run, name)
 
@@ -184,8 +184,8 @@ class SimulatedCaller:
 
     async def _use_block(self, session: SessionHandle) -> None:
         name = self._new_name(session)
-        how = self._dice.choice(["stay", "stay", "break", "raise", "cancel", "both"])
-        patience = self._dice.moment(10) if how in {"cancel", "both"} else float("inf")
+        how = self._rng.choice(["stay", "stay", "break", "raise", "cancel", "both"])
+        patience = self._rng.moment(10) if how in {"cancel", "both"} else float("inf")
         if patience < float("inf"):
             self._world.hasty.add(name)
         run: RunHandle | None = None
@@ -201,7 +201,7 @@ class SimulatedCaller:
                         raise
         except CallerError:
             if how not in {"raise", "both"}:
-                self._world.add_violation(f"{self.name}: Oops from nowhere")
+                self._world.add_violation(f"{self.name}: Oops without a cause")
         if run is None or note is None:
             return
         self._check_left(run, note)
@@ -213,9 +213,9 @@ class SimulatedCaller:
         note.left = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._disturb_run, run, note)
-            left = self._dice.randrange(12)
+            left = self._rng.randrange(12)
             reader = trio.CancelScope()
-            self._shift.readers.append(reader)
+            self._lifetime.readers.append(reader)
             with self._tolerant(f"iterate {note.id}"), reader:
                 async for _ in run:
                     left -= 1
@@ -228,27 +228,27 @@ class SimulatedCaller:
             try:
                 await trio.sleep_forever()
             finally:
-                raise CallerError  # as somebody's clean-up may
+                raise CallerError  # as the clean-up code of a caller may
 
     def _check_left(self, run: RunHandle, note: RunNote) -> None:
-        now, shift = trio.current_time(), self._shift
-        if run.status not in TERMINAL and not shift.weather.had_bad(now - 80, now):
+        now, lifetime = trio.current_time(), self._lifetime
+        if run.status not in TERMINAL and not lifetime.faults.had_bad(now - 80, now):
             self._world.add_violation(f"the block of {note.id} is left, and it is {run.status}")
 
     async def _follow_run(self, run: RunHandle, note: RunNote) -> None:
-        """Stay with a run until it is over, and meddle with it."""
+        """Follow a run to its end, and control it meanwhile."""
         async with trio.open_nursery() as nursery:
-            for _ in range(self._dice.randrange(3)):
+            for _ in range(self._rng.randrange(3)):
                 nursery.start_soon(self._disturb_run, run, note)
             self.doing = f"wait for {note.id} ({note.prompt})"
             note.result = await run.result()
-            self.doing = f"meddle with {note.id} ({note.prompt})"
+            self.doing = f"control {note.id} ({note.prompt})"
 
-    # --- how it meddles ----------------------------------------------------------------------
+    # --- control of a run --------------------------------------------------------------------
 
     async def _disturb_run(self, run: RunHandle, note: RunNote) -> None:
-        dice = self._dice
-        deed = dice.one_of(
+        rng = self._rng
+        deed = rng.one_of(
             [
                 (self._read, 4.0),
                 (self._append, 3.0),
@@ -258,21 +258,21 @@ class SimulatedCaller:
             ]
         )
         if deed != self._read:
-            if dice.once_in(3):
+            if rng.once_in(3):
                 await self._wait_for_the_end(run)
-            await trio.sleep(dice.moment(15))
+            await trio.sleep(rng.moment(15))
         with self._tolerant(f"{deed.__name__} {note.id}"):
             await deed(run, note)
 
     async def _wait_for_the_end(self, run: RunHandle) -> None:
-        """Wait until it is just over, or, if that is too long, no longer."""
+        """Wait until the run has just ended, but not too long."""
         with self._tolerant("listen"), trio.move_on_after(30):
             async for _ in run:
                 pass
 
     async def _read(self, run: RunHandle, note: RunNote) -> None:
-        dice = SeededRandom(self._world.seed, "reader", self.name, note.id)
-        await read_along(self._world, self._manager, self._shift, run, dice)
+        rng = SeededRandom(self._world.seed, "reader", self.name, note.id)
+        await read_along(self._world, self._manager, self._lifetime, run, rng)
 
     async def _append(self, run: RunHandle, note: RunNote) -> None:
         assert self._session is not None
@@ -285,14 +285,14 @@ class SimulatedCaller:
         if follow_up.state == "queued":
             world.follow_ups[name] = follow_up.run.id
             later = self._note(follow_up.run, name)
-            if self._dice.once_in(2):
+            if self._rng.once_in(2):
                 later.result = await follow_up.run.result()
         elif follow_up.state == "accepted" and world.plays.get(name) != ["append"]:
             world.add_violation(f"the follow-up {name} was accepted: {world.plays.get(name)}")
 
     async def _cancel(self, run: RunHandle, note: RunNote) -> None:
         world, now = self._world, trio.current_time()
-        match self._dice.randrange(10):
+        match self._rng.randrange(10):
             case 0:
                 world.all_cancels.append(now)
                 await self._manager.cancel_all(detail="all")
@@ -316,25 +316,25 @@ class SimulatedCaller:
     async def _pause(self, run: RunHandle, note: RunNote) -> None:
         note.paused = True
         assert self._session is not None
-        message = self._new_name(self._session) if self._dice.once_in(2) else None
+        message = self._new_name(self._session) if self._rng.once_in(2) else None
         snapshot = await run.pause(node="n", state={"a": 1}, message=message)
         if run.status != "paused":
             self._world.add_violation(f"{note.id} was paused, and is {run.status}")
-        await trio.sleep(self._dice.moment(20))
+        await trio.sleep(self._rng.moment(20))
         await self._resume(snapshot)
 
     async def _resume(self, snapshot: Snapshot) -> None:
         assert self._session is not None
         name = None if snapshot.message else self._new_name(self._session)
-        which = snapshot if self._dice.once_in(2) else snapshot.id
+        which = snapshot if self._rng.once_in(2) else snapshot.id
         run = await self._manager.submit_resume(which, name, approve=self._approve)
         note = self._note(run, name or snapshot.message or "")
         note.result = await run.result()
 
     async def _request(self, run: RunHandle, note: RunNote) -> None:
-        """Ask for something as another process would: through the store."""
+        """Send a request as another process would: through the store."""
         world, store = self._world, self._world.store
-        kind = self._dice.choice(["cancel", "append", "pause", "approve", "nonsense"])
+        kind = self._rng.choice(["cancel", "append", "pause", "approve", "nonsense"])
         name = f"req-{self._new_name(self._session)}" if self._session else "req"
         body: dict[str, Json] = {"detail": "from elsewhere"}
         match kind:
@@ -346,10 +346,10 @@ class SimulatedCaller:
             case "pause":
                 world.pause_requests.add(note.session_id)
             case "approve":
-                body["allow"] = self._dice.once_in(2)
+                body["allow"] = self._rng.once_in(2)
             case _:
                 pass
-        target = self._dice.choice([note.id, note.session_id])
+        target = self._rng.choice([note.id, note.session_id])
         request_id = new_id(IdKind.BATCH, world.bits)
         await store.submit(
             Request(
@@ -368,9 +368,9 @@ class SimulatedCaller:
         world = self._world
         if request.approval_id not in world.record.questions:
             world.add_violation(f"asked {request.approval_id} before it was stored")
-        dice = SeededRandom(world.seed, "approve", request.approval_id)
-        await trio.sleep(dice.moment(6))
-        match dice.randrange(9):
+        rng = SeededRandom(world.seed, "approve", request.approval_id)
+        await trio.sleep(rng.moment(6))
+        match rng.randrange(9):
             case 0 | 1 | 2:
                 return Allow()
             case 3:
@@ -387,6 +387,14 @@ class SimulatedCaller:
                 raise AssertionError
 
 
+# Floats, as a decoded event has them: a checker compares encoded events.
 CLOCKS: Final = Clocks(
-    start=30, store=20, model=45, idle=45, drain=30, approval=15, close=2, tool_warning=20
+    start=30.0,
+    store=20.0,
+    model=45.0,
+    idle=45.0,
+    drain=30.0,
+    approval=15.0,
+    close=2.0,
+    tool_warning=20.0,
 )

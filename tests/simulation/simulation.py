@@ -1,4 +1,4 @@
-"""One simulation from its seed to its verdict."""
+"""One simulation, from its seed to its report."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     from tests.simulation.store_record import StoreRecord
 
 ONE_IN: Final = 8
-"""How many seeds there are for each that has its store in a file."""
+"""One seed in so many has its store in a file."""
 
 
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a simulation."""
+    """Report of a simulation."""
 
     options: SimulationOptions
     broken: tuple[str, ...]
-    """What was wrong, one sentence each."""
+    """The violations, one sentence each."""
     events: int
     runs: int
     seconds: float
-    """Virtual ones."""
+    """Virtual seconds."""
     log: str
-    """The sha256 of all event logs: the same whenever the seed is."""
+    """The sha256 of all event logs: equal for equal seeds."""
 
     @property
     def command(self) -> str:
-        """What to type to see it again."""
+        """Command that repeats the simulation."""
         options = self.options
         return f"python -m tests.simulation --seed {options.seed} --sessions {options.sessions}"
 
 
 def simulate(seed: int, *, sessions: int = SESSIONS) -> SimulationReport:
-    """Run the simulation that `seed` stands for."""
+    """Run the simulation of a seed."""
     options = SimulationOptions(seed=seed, sessions=sessions)
 
     async def main() -> SimulationReport:
@@ -67,13 +67,13 @@ def simulate(seed: int, *, sessions: int = SESSIONS) -> SimulationReport:
 
 
 async def _simulate(options: SimulationOptions) -> SimulationReport:
-    dice = SeededRandom(options.seed, "world")
-    async with _open_store(dice) as store:
+    rng = SeededRandom(options.seed, "world")
+    async with _open_store(rng) as store:
         world = SimulatedWorld(options, store)
         with monitoring_log(world):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(raise_after_limit)
-                await _run_managers(world, dice)
+                await _run_managers(world, rng)
                 batch = BatchSimulation(world)
                 await batch.run()
                 nursery.cancel_scope.cancel()
@@ -85,34 +85,36 @@ async def _simulate(options: SimulationOptions) -> SimulationReport:
 
 
 async def _clean_up(world: SimulatedWorld) -> None:
-    """Have a last manager end, in good weather, what the others have left open."""
-    calm = FaultInjectingStore(
+    """Let a last manager, without faults, end everything that the others have left open."""
+    faultless = FaultInjectingStore(
         world.store, StoreFaults(SeededRandom(world.seed, "calm")), world.record
     )
     manager = open_manager(
-        store=calm, adapters=world.adapters, now=world.now, bits=world.bits, environ={}
+        store=faultless, adapters=world.adapters, now=world.now, bits=world.bits, environ={}
     )
     async with manager:
         await trio.lowlevel.checkpoint()
     left = await world.store.leases()
-    if left and not any(shift.weather.bad or shift.weather.struck for shift in world.shifts):
+    if left and not any(
+        lifetime.faults.periods or lifetime.faults.injected for lifetime in world.lifetimes
+    ):
         world.add_violation(f"leases are left: {left}")
 
 
-async def _run_managers(world: SimulatedWorld, dice: SeededRandom) -> None:
+async def _run_managers(world: SimulatedWorld, rng: SeededRandom) -> None:
     left = world.options.sessions
-    number = world.options.shifts or dice.randrange(1, 4)
+    number = world.options.lifetimes or rng.randrange(1, 4)
     async with trio.open_nursery() as nursery:
         for n in range(number):
             share = left // (number - n)
             left -= share
-            shift = ManagerRun(world, n, share, last=n == number - 1)
-            await nursery.start(shift.run)
+            lifetime = ManagerRun(world, n, share, last=n == number - 1)
+            await nursery.start(lifetime.run)
 
 
 @contextlib.asynccontextmanager
-async def _open_store(dice: SeededRandom) -> AsyncGenerator[Store, None]:
-    if not dice.once_in(ONE_IN):
+async def _open_store(rng: SeededRandom) -> AsyncGenerator[Store, None]:
+    if not rng.once_in(ONE_IN):
         yield MemoryStore()
         return
     with tempfile.TemporaryDirectory(prefix="simulation-") as directory:
@@ -122,7 +124,7 @@ async def _open_store(dice: SeededRandom) -> AsyncGenerator[Store, None]:
 
 
 def _tasks() -> int:
-    """Count the tasks that there are beside trio's own."""
+    """Count the tasks beside trio's own."""
     main = trio.lowlevel.current_task()
     waiting, count = [main], 0
     while waiting:

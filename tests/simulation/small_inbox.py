@@ -1,4 +1,4 @@
-"""How much may be on its way to the store: less than in earnest, so that it is filled for less."""
+"""Small limit on the bytes queued for the store, so that a simulation reaches it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 ROOM: Final = 16 * 1024
 LARGEST: Final = 3 * ROOM + 16 * 1024
-"""Bytes of the largest batch that room allows: a number and an address come with each event, and
-each who writes may go beyond the room once."""
+"""Maximum bytes of a batch under this limit: each event adds a number and an address, and each
+writer may exceed the limit once.
+"""
 
 
 @contextmanager
 def small_inbox() -> Generator[None, None, None]:
-    """Let adapters wait when so much is on its way."""
+    """Make adapters wait at a small number of queued bytes."""
     before = inbox.ROOM
-    # A constant for everybody else.
+    # The constant is `Final` for all other code.
     setattr(inbox, "ROOM", ROOM)  # noqa: B010
     try:
         yield

@@ -1,4 +1,4 @@
-"""What has reached the store, and when: noted where it is stored, so that nobody can deny it."""
+"""Independent record of what has reached the store, and when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StoredEventNote(NamedTuple):
 
 
 class StoreRecord:
-    """All that was stored, by session, in its order."""
+    """All stored events, by session, in order."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, list[StoredEventNote]] = {}
@@ -28,16 +28,16 @@ class StoreRecord:
         self.first: dict[str, StoredEventNote] = {}
         """The first event of each run."""
         self.largest = 0
-        """Bytes of events in the largest batch that came."""
+        """Bytes of events in the largest batch."""
         self.questions: set[str] = set()
         self.answers: set[str] = set()
         self.sent: set[str] = set()
         """Contents of messages whose state is `sent`."""
         self.queued: set[str] = set()
-        """Contents of messages of which anything is stored."""
+        """Contents of messages of which any event is stored."""
 
     def note(self, append: Append) -> None:
-        """Note a batch that is stored now."""
+        """Record a batch that is stored now."""
         now = trio.current_time()
         self.largest = max(self.largest, sum(len(row.body) for row in append.rows))
         rows = self.sessions.setdefault(append.session_id, [])
@@ -68,7 +68,7 @@ class StoreRecord:
                 pass
 
     def has(self, session_id: str, seq: int, body: bytes) -> bool:
-        """Say whether just this is stored under that number."""
+        """Return whether exactly this event is stored under that number."""
         rows = self.sessions.get(session_id, [])
         return 0 < seq <= len(rows) and rows[seq - 1].row.body == body
 
@@ -84,5 +84,5 @@ _said = msgspec.json.Decoder(_Said)
 
 
 def event_digest(row: EventRow) -> dict[str, str]:
-    """Return some of what an event says."""
+    """Return the main fields of an event."""
     return msgspec.structs.asdict(_said.decode(row.body))

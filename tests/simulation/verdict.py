@@ -1,4 +1,4 @@
-"""The verdict on a simulation: whether all that is stored is lawful, and each end explained."""
+"""Verdict on a simulation: all stored events are lawful, and each end has a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import SimulatedWorld
 
 SLACK: Final = 0.5
-"""Seconds for what takes no time in itself: retries, tasks on their way."""
+"""Tolerance in seconds for steps that take no virtual time of their own."""
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -38,14 +38,14 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 async def find_violations(world: SimulatedWorld) -> list[str]:
-    """Return everything that is wrong, one sentence each."""
+    """Return all violations, one sentence each."""
     found = list(world.complaints)
     found += await broken_laws(world.store)
     found += await _unlike_the_record(world)
     for run in await _runs(world):
         found += _run(world, run)
     if world.record.largest > LARGEST:
-        found.append(f"a batch of {world.record.largest} bytes: nobody has waited for room")
+        found.append(f"a batch of {world.record.largest} bytes: its writer did not wait for room")
     found += _follow_ups(world)
     found += _plays(world)
     found += _approvals(world)
@@ -71,70 +71,70 @@ async def _runs(world: SimulatedWorld) -> list[StoredRun]:
 
 
 async def _unlike_the_record(world: SimulatedWorld) -> list[str]:
-    """Look whether all that was ever stored is still there, and nothing else."""
+    """Check that the store has exactly what was ever stored."""
     found: list[str] = []
     for session_id, noted in world.record.sessions.items():
         page = await world.store.events(session_id, limit=10**6)
         if [each.row for each in noted] != list(page.rows):
-            found.append(f"{session_id}: what was stored is not what is stored now")
+            found.append(f"{session_id}: its stored events have changed")
     return found
 
 
-# --- ends, and what explains them ------------------------------------------------------------
+# --- ends, and their reasons -----------------------------------------------------------------
 
 
 def _run(world: SimulatedWorld, stored: StoredRun) -> Iterator[str]:
     name = stored.run_id
     noted = world.record.ends.get(name)
     if noted is None:
-        return  # the laws have said so
+        return  # reported by the laws
     end = msgspec.json.decode(noted.row.body, type=_End)
     rows = [each for each in world.record.sessions[stored.session_id] if each.row.run_id == name]
     first = msgspec.json.decode(rows[0].row.body, type=_Sent)
-    piece = world.workload(first.content)
-    why = EndReasons(world, stored, first.content, piece, noted)
+    workload = world.workload(first.content)
+    why = EndReasons(world, stored, first.content, workload, noted)
     if not why.explain(stored.status, end):
         yield (
-            f"{name} ({first.content}, {piece.kind}) is {stored.status} "
-            f"({end.reason}, {end.detail}, {end.failure}), and nothing explains it"
+            f"{name} ({first.content}, {workload.kind}) is {stored.status} "
+            f"({end.reason}, {end.detail}, {end.failure}), and this end has no reason"
         )
-    yield from _result(world, stored, piece)
-    yield from _agreed(world, stored, piece)
-    yield from _in_time(world, stored, piece, noted)
+    yield from _result(world, stored, workload)
+    yield from _agreed(world, stored, workload)
+    yield from _in_time(world, stored, workload, noted)
 
 
 class EndReasons:
-    """What may have ended one run."""
+    """Possible reasons for the end of one run."""
 
     def __init__(
         self,
         world: SimulatedWorld,
         stored: StoredRun,
         prompt: str,
-        piece: Workload,
+        workload: Workload,
         noted: StoredEventNote,
     ) -> None:
         self._world = world
         self._stored = stored
-        self._piece = piece
+        self._workload = workload
         self._prompt = prompt
         self._note = world.runs.get(stored.run_id)
         self._end = noted.at
         self._begin = world.record.first[stored.run_id].at
-        self._shifts = [
-            shift
-            for shift in world.shifts
-            if shift.began <= self._end and shift.over_at >= self._begin
+        self._lifetimes = [
+            lifetime
+            for lifetime in world.lifetimes
+            if lifetime.began <= self._end and lifetime.over_at >= self._begin
         ]
 
     def explain(self, status: str, end: _End) -> bool:
-        """Say whether a run may have ended like this."""
+        """Return whether a run may have ended like this."""
         kind = None if end.failure is None else end.failure.get("kind")
         match status, end.reason, kind:
             case "cancelled", "user", _:
                 return self._was_cancelled()
             case "cancelled", "shutdown", _:
-                return any(shift.closing_at <= self._end for shift in self._shifts)
+                return any(lifetime.closing_at <= self._end for lifetime in self._lifetimes)
             case "paused", _, _:
                 paused = self._note is not None and self._note.paused
                 return paused or self._stored.session_id in self._world.pause_requests
@@ -143,11 +143,11 @@ class EndReasons:
             case "failed", _, "store_failed":
                 return self._bad_weather(CLOCKS.of("store"))
             case "failed", _, "adapter_crashed":
-                return self._piece.crashes or self._stored.provider == FRAIL
+                return self._workload.crashes or self._stored.provider == FRAIL
             case "failed", _, "budget_exceeded":
-                return _spends(self._piece) or self._session_has_spent()
+                return _spends(self._workload) or self._session_has_spent()
             case _:
-                return status in self._piece.ends
+                return status in self._workload.ends
 
     def _session_has_spent(self) -> bool:
         """Return whether other runs of the session may have used up its budget."""
@@ -159,54 +159,58 @@ class EndReasons:
         world, note = self._world, self._note
         if self._prompt in world.hasty or self._stored.run_id in world.stops:
             return True
-        if world.follow_ups.get(self._prompt) == "lost":  # whoever appended it did not wait
+        if world.follow_ups.get(self._prompt) == "lost":  # the caller that appended it did not wait
             return True
         if any(at <= self._end for at in world.all_cancels):
             return True
         if any(at <= self._end for at in world.session_cancels.get(self._stored.session_id, [])):
             return True
-        if note is None:  # nobody has waited for it to be admitted
-            return any(shift.closing_at <= self._end for shift in self._shifts) or (
+        if note is None:  # the start was not awaited
+            return any(lifetime.closing_at <= self._end for lifetime in self._lifetimes) or (
                 self._bad_weather(0)
             )
         return note.left or any(at <= self._end for at in note.cancels)
 
     def _manager_crashed(self) -> bool:
         session = self._stored.session_id
-        for shift in self._shifts:
-            struck = shift.weather.struck.get(session, [])
-            if any(at <= self._end for at in struck) or shift.killed_at <= self._end:
+        for lifetime in self._lifetimes:
+            injected = lifetime.faults.injected.get(session, [])
+            if any(at <= self._end for at in injected) or lifetime.killed_at <= self._end:
                 return True
         return self._bad_weather(CLOCKS.of("store"))
 
     def _bad_weather(self, seconds: float) -> bool:
         return any(
-            shift.weather.was_bad(self._begin - 60, self._end) >= seconds > 0
-            or (not seconds and shift.weather.was_bad(self._begin - 60, self._end) > 0)
-            for shift in self._shifts
+            lifetime.faults.was_bad(self._begin - 60, self._end) >= seconds > 0
+            or (not seconds and lifetime.faults.was_bad(self._begin - 60, self._end) > 0)
+            for lifetime in self._lifetimes
         )
 
 
-def _spends(piece: Workload) -> bool:
-    return piece.kind == "costly" or piece.tokens > 0
+def _spends(workload: Workload) -> bool:
+    return workload.kind == "costly" or workload.tokens > 0
 
 
-def _result(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterator[str]:
+def _result(world: SimulatedWorld, stored: StoredRun, workload: Workload) -> Iterator[str]:
     record = decode_run(stored.body)
     note = world.runs.get(stored.run_id)
-    told = None if note is None else note.result
-    if told is not None and told.status not in TERMINAL:
-        yield f"the result of {stored.run_id} was that it is {told.status}"
-    elif told is not None and not _was_never_stored(world, told) and _facts(told) != _facts(record):
-        yield f"the result of {stored.run_id} was {told}, and stored is {record}"
-    if stored.status == "completed" and piece.says is not None:
+    result = None if note is None else note.result
+    if result is not None and result.status not in TERMINAL:
+        yield f"the result of {stored.run_id} has the status {result.status}"
+    elif (
+        result is not None
+        and not _was_never_stored(world, result)
+        and _facts(result) != _facts(record)
+    ):
+        yield f"the result of {stored.run_id} was {result}, and stored is {record}"
+    if stored.status == "completed" and workload.says is not None:
         tokens = record.usage.input + record.usage.output
-        if record.text != piece.says or tokens != piece.tokens:
-            yield f"{stored.run_id} says {record.text!r} and used {tokens}: {piece}"
+        if record.text != workload.says or tokens != workload.tokens:
+            yield f"{stored.run_id} says {record.text!r} and used {tokens}: {workload}"
 
 
-def _agreed(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterator[str]:
-    """Look whether what was promised to callers has come."""
+def _agreed(world: SimulatedWorld, stored: StoredRun, workload: Workload) -> Iterator[str]:
+    """Check that callers received what was promised."""
     note = world.runs.get(stored.run_id)
     if note is None:
         return
@@ -215,12 +219,12 @@ def _agreed(world: SimulatedWorld, stored: StoredRun, piece: Workload) -> Iterat
         FailureKind.MANAGER_CRASHED,
         FailureKind.STORE_FAILED,
     }
-    # Where the store was slow, its end may have come together with what it had used.
+    # If the store was slow, the end may have come together with the usage.
     begun = world.record.first[stored.run_id].at
-    held_up = any(shift.weather.was_bad(begun, float("inf")) for shift in world.shifts)
+    held_up = any(lifetime.faults.was_bad(begun, float("inf")) for lifetime in world.lifetimes)
     if note.cancels and stored.status != "cancelled" and not lost:
-        yield f"{note.id} was cancelled, and it has been agreed to, and it is {stored.status}"
-    if note.budget and piece.kind == "costly" and stored.status == "completed" and not held_up:
+        yield f"{note.id} was cancelled, the cancel was accepted, and it is {stored.status}"
+    if note.budget and workload.kind == "costly" and stored.status == "completed" and not held_up:
         yield f"{note.id} went beyond its budget, and is {stored.status}"
 
 
@@ -228,34 +232,34 @@ def _facts(result: RunResult) -> tuple[object, ...]:
     return result.status, result.reason, result.text, result.usage, result.failure
 
 
-def _was_never_stored(world: SimulatedWorld, told: RunResult) -> bool:
-    """Say whether a result is one that the store could not take: it has another end there."""
-    if told.failure is not None and told.failure.kind is FailureKind.STORE_FAILED:
+def _was_never_stored(world: SimulatedWorld, result: RunResult) -> bool:
+    """Return whether a result could not be stored: the run has another end in the store."""
+    if result.failure is not None and result.failure.kind is FailureKind.STORE_FAILED:
         return True
-    shift = world.runs[told.id].shift
-    return shift.weather.had_bad(shift.closing_at, shift.over_at)
+    lifetime = world.runs[result.id].lifetime
+    return lifetime.faults.had_bad(lifetime.closing_at, lifetime.over_at)
 
 
 def _in_time(
-    world: SimulatedWorld, stored: StoredRun, piece: Workload, noted: StoredEventNote
+    world: SimulatedWorld, stored: StoredRun, workload: Workload, noted: StoredEventNote
 ) -> Iterator[str]:
-    """L6: each cancel came to its end within its grace, the store's weather apart."""
+    """L6: each cancelled run ended within its grace, store faults aside."""
     note = world.runs.get(stored.run_id)
     if note is None or not note.cancels or stored.status != "cancelled":
         return
     at = note.cancels[0]
     over = world.overs.get(note.id, at)
-    grace = CLOCKS.of("close") + piece.deaf_for + SLACK
+    grace = CLOCKS.of("close") + workload.deaf_for + SLACK
     if over - at > grace and note.prompt in world.plays:
-        yield f"{note.id} ({piece.kind}) was cancelled at {at}, and its work went on till {over}"
-    bad = sum(shift.weather.was_bad(at - 10, noted.at) for shift in world.shifts)
-    if bad or note.shift.killed_at < noted.at:
+        yield f"{note.id} ({workload.kind}) was cancelled at {at}, but worked until {over}"
+    faulty = sum(lifetime.faults.was_bad(at - 10, noted.at) for lifetime in world.lifetimes)
+    if faulty or note.lifetime.killed_at < noted.at:
         return
     if noted.at - at > CLOCKS.of("close") + SLACK:
-        yield f"{stored.run_id} ({piece.kind}) was cancelled at {at}, and ended at {noted.at}"
+        yield f"{stored.run_id} ({workload.kind}) was cancelled at {at}, and ended at {noted.at}"
 
 
-# --- messages and questions -------------------------------------------------------------------
+# --- messages and approvals -------------------------------------------------------------------
 
 
 def _plays(world: SimulatedWorld) -> Iterator[str]:
@@ -265,16 +269,16 @@ def _plays(world: SimulatedWorld) -> Iterator[str]:
 
 
 def _follow_ups(world: SimulatedWorld) -> Iterator[str]:
-    for content, fate in world.follow_ups.items():
+    for content, outcome in world.follow_ups.items():
         plays = world.plays.get(content, [])
-        if fate == "accepted" and plays != ["append"]:
-            yield f"the follow-up {content} was accepted, and reached {plays or 'nobody'}"
-        if fate not in {"accepted", "unknown", "lost"} and "append" in plays:
-            yield f"the follow-up {content} was queued as {fate}, and also taken into the turn"
+        if outcome == "accepted" and plays != ["append"]:
+            yield f"the follow-up {content} was accepted, and reached {plays or 'no provider'}"
+        if outcome not in {"accepted", "unknown", "lost"} and "append" in plays:
+            yield f"the follow-up {content} was queued as {outcome}, and also taken into the turn"
 
 
 def _approvals(world: SimulatedWorld) -> Iterator[str]:
-    """Look whether a tool was used before the answer to its question was stored."""
+    """Check that no tool was used before the answer to its request was stored."""
     for session_id, rows in world.record.sessions.items():
         asked: dict[tuple[str | None, object], int] = {}
         for noted in rows:
@@ -288,4 +292,4 @@ def _approvals(world: SimulatedWorld) -> Iterator[str]:
             elif row.type in {"tool_approval_granted", "tool_approval_denied"}:
                 asked.pop(key, None)
             elif row.type == "tool_call_started" and key in asked:
-                yield f"{session_id}: number {row.seq} uses a tool before that was answered"
+                yield f"{session_id}: number {row.seq} uses a tool before its request was answered"

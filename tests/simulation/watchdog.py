@@ -1,4 +1,4 @@
-"""How long a simulation may take by its own clock, and who is to blame if it takes longer."""
+"""Limit on the virtual time of a simulation, and a report of the waiting tasks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PATIENCE: Final = 50_000.0
 
 
 class SimulationStuck(Exception):
-    """Nothing goes on any more; the text says who waits for what."""
+    """The simulation makes no progress; the text names each task and its wait."""
 
 
 async def raise_after_limit() -> None:
-    """Raise when the time is over, past every shield: there is no other way out of the run.
+    """Raise at the limit, past every shield: a stuck simulation has no other way out.
 
     Raises:
-        Stuck: Always, some time.
+        SimulationStuck: At the limit.
     """
     await trio.sleep(PATIENCE)
     raise SimulationStuck("\n".join(describe_waits()))
 
 
 def describe_waits() -> Iterator[str]:
-    """Describe each task that has no children: its name, and where it waits."""
+    """Describe each task without children: its name, and where it waits."""
     root = trio.lowlevel.current_root_task()
     tasks = [] if root is None else [root]
     while tasks:

@@ -1,4 +1,4 @@
-"""What a simulation has in common: its seed, store and providers, and what was seen of them."""
+"""Shared state of a simulation: its seed, store and providers, and observations of them."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ SESSIONS: Final = 14
 EPOCH: Final = 1_800_000_000
 STEADY: Final = ("steady", "solid")
 FRAIL: Final = "frail"
-"""The one provider that pieces may bring down."""
+"""The one provider that scripts may crash."""
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a simulation is; all else is its seed's."""
+    """Size of a simulation; everything else follows from its seed."""
 
     seed: int
     sessions: int = SESSIONS
-    shifts: int | None = None
-    """How many managers there are, one after the other."""
+    lifetimes: int | None = None
+    """Number of managers, one after the other."""
 
 
 class RunNote:
-    """What callers know of one of their runs."""
+    """Observations of one run by its caller."""
 
-    def __init__(self, run_id: str, session_id: str, prompt: str, shift: ManagerRunNote) -> None:
+    def __init__(self, run_id: str, session_id: str, prompt: str, lifetime: ManagerRunNote) -> None:
         self.id: Final = run_id
         self.session_id: Final = session_id
         self.prompt: Final = prompt
-        self.shift: Final = shift
+        self.lifetime: Final = lifetime
         self.cancels: Final[list[float]] = []
-        """When it was cancelled, and the answer was that this is what ends it."""
+        """Times of the cancels that were accepted as the reason for the end."""
         self.left = False
-        """Whether its block was left early, or its start was not waited for."""
+        """Whether the block was left early, or the start was not awaited."""
         self.paused = False
         self.budget = False
         self.result: RunResult | None = None
 
 
 class ManagerRunNote:
-    """What is known of one manager's time."""
+    """Observations of one manager's lifetime."""
 
-    def __init__(self, number: int, weather: StoreFaults) -> None:
+    def __init__(self, number: int, faults: StoreFaults) -> None:
         self.number: Final = number
-        self.weather: Final = weather
+        self.faults: Final = faults
         self.began: Final = trio.current_time()
         self.closing_at = float("inf")
         self.killed_at = float("inf")
         self.over_at = float("inf")
         self.readers: Final[list[trio.CancelScope]] = []
-        """Those who read a run until its end is stored."""
+        """Readers that wait until the end of a run is stored."""
 
 
 class SimulatedWorld:
-    """Everything around the managers."""
+    """Shared state of all managers."""
 
     def __init__(self, options: SimulationOptions, store: Store) -> None:
         self.options: Final = options
@@ -77,25 +77,25 @@ class SimulatedWorld:
         self.record: Final = StoreRecord()
         self.complaints: Final[list[str]] = []
         self.runs: Final[dict[str, RunNote]] = {}
-        self.shifts: Final[list[ManagerRunNote]] = []
+        self.lifetimes: Final[list[ManagerRunNote]] = []
         self.session_cancels: Final[dict[str, list[float]]] = {}
         self.pause_requests: Final[set[str]] = set()
-        """Sessions of which another process wants some run paused."""
+        """Sessions with a run that another process has asked to pause."""
         self.all_cancels: Final[list[float]] = []
         self.limited: Final[set[str]] = set()
         """Sessions with a budget, regardless of their manager."""
         self.stops: Final[set[str]] = set()
-        """Runs of which a question was denied with a stop."""
+        """Runs with a request that was denied with a stop."""
         self.refused: Final[set[str]] = set()
         """Prompts whose start was refused."""
         self.hasty: Final[set[str]] = set()
-        """Prompts of runs whose start nobody may have waited for."""
+        """Prompts of runs whose start may not have been awaited."""
         self.follow_ups: Final[dict[str, str]] = {}
-        """Contents of messages that were appended, and what became of them."""
+        """Contents of appended messages, and their outcome."""
         self.plays: Final[dict[str, list[str]]] = {}
-        """What providers were given, by content: as `prompt` or `append`."""
+        """What providers received, by content: as `prompt` or `append`."""
         self.overs: Final[dict[str, float]] = {}
-        """When the provider was rid of each run."""
+        """End of each run on the provider's side."""
         self.ids: Final = SeededRandom(options.seed, "ids")
         self._pieces: Final[dict[str, Workload]] = {}
         self.adapters: Final = {name: self._provider(name) for name in (*STEADY, FRAIL)}
@@ -109,11 +109,11 @@ class SimulatedWorld:
         return self.ids.getrandbits(number)
 
     def add_violation(self, what: str) -> None:
-        """Note that something must not be so."""
+        """Record a violation."""
         self.complaints.append(f"at {trio.current_time():.3f}: {what}")
 
     def workload(self, name: str) -> Workload:
-        """Return the piece that a prompt stands for: always the same one."""
+        """Return the workload of a prompt: always the same one."""
         if name not in self._pieces:
             frail = name.startswith(FRAIL)
             self._pieces[name] = make_workload(
@@ -133,7 +133,7 @@ class SimulatedWorld:
 
 
 class _CheckedRunContext(RunContext):
-    """A run, as its adapter sees it; each answer is looked at when it reaches the provider."""
+    """Context of a run for its adapter; each answer is checked when it reaches the provider."""
 
     __slots__ = ("_world",)
 
@@ -164,7 +164,7 @@ def _watched(played: type[ScriptedProvider], world: SimulatedWorld) -> type[Scri
 
 
 class _CheckedLog(list[ProviderLogEntry]):
-    """What a provider gets to see, held against the record while it does."""
+    """Log of a provider, compared with the record as it grows."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ async def test_managers_that_use_the_spool_at_once_lose_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each waits until all the others have had their turns, on a disk that may be slow.
-    monkeypatch.setattr("sessionmgr.manager.end_spool.PATIENCE", 240.0)
+    monkeypatch.setattr("sessionmgr.manager.end_spool.LOCK_TIMEOUT", 240.0)
     path = tmp_path / "runs.db-spool"
 
     async def manager(name: str) -> None:

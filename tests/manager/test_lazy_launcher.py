@@ -127,4 +127,4 @@ def test_children_can_be_started_where_the_package_is_in_a_zip(tmp_path: Path) -
         check=False,
         text=True,
     )
-    assert (done.stdout, done.returncode) == ("WardedLauncher NO_CHILD\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("SpawnerLauncher NO_CHILD\n", 0), done.stderr

@@ -15,34 +15,36 @@ import pytest
 LOOPS = {
     "sessionmgr.manager.committer:Committer.run": ["self._commit()", "self._wait()"],
     "sessionmgr.manager.committer:Committer._wait": [
-        "self._park()",
-        "self._park()",
+        "self._wait_for_mark()",
+        "self._wait_for_mark()",
         "trio.lowlevel.checkpoint()",
         "trio.lowlevel.checkpoint()",
         "trio.sleep(RETRY)",
     ],
-    "sessionmgr.manager.committer:Committer._park": ["wait_task_rescheduled(abort)"],
+    "sessionmgr.manager.committer:Committer._wait_for_mark": ["wait_task_rescheduled(abort)"],
     "sessionmgr.manager.committer:Committer._commit": [
-        "self._outcome(append)",
+        "self._append_result(append)",
         "self._tables.store.append_all(appends)",
     ],
-    "sessionmgr.manager.committer:Committer._outcome": ["self._tables.store.append_all([append])"],
-    "sessionmgr.process.pump:_Reader.run": [
-        "self._hand_on(await self._receive())",
-        "self._receive()",
-        "self._take_what_is_there()",
+    "sessionmgr.manager.committer:Committer._append_result": [
+        "self._tables.store.append_all([append])"
     ],
-    "sessionmgr.process.pump:_Reader._take_what_is_there": [
+    "sessionmgr.process.pump:_PipeReader.run": [
+        "self._deliver(await self._receive())",
+        "self._read_buffered()",
+        "self._receive()",
+    ],
+    "sessionmgr.process.pump:_PipeReader._read_buffered": [
         "async with trio.open_nursery() as nursery",
-        "self._hand_on(found[0])",
+        "self._deliver(found[0])",
         "self._read()",
     ],
-    "sessionmgr.process.pump:_Reader._read_descriptor": [
+    "sessionmgr.process.pump:_PipeReader._read_descriptor": [
         "trio.lowlevel.checkpoint()",
         "trio.lowlevel.wait_readable(descriptor)",
         "trio.lowlevel.wait_readable(descriptor)",
     ],
-    "sessionmgr.process.pump:_Reader._hand_on": ["self._room()"],
+    "sessionmgr.process.pump:_PipeReader._deliver": ["self._room()"],
     "sessionmgr.adapter.kit.stdio_connection:StdioConnection._wait_for_room": [
         "self._driver.room()",
         "self._is_opened.wait()",
@@ -63,7 +65,7 @@ LOOPS = {
     ],
     # Not the agent's output, but the file that it keeps itself.
     "sessionmgr_adapters.claude.driver:ClaudeDriver._watch_file": [
-        "file.news()",
+        "file.read_new()",
         "self.room()",
         "trio.lowlevel.checkpoint()",
         "trio.sleep(SILENCE)",
@@ -182,4 +184,4 @@ def test_a_recorder_waits_for_nothing() -> None:
     module = ast.parse(inspect.getsource(import_module("sessionmgr.manager.recorder")))
     (recorder,) = (each for each in module.body if isinstance(each, ast.ClassDef))
     waiting = {each.name for each in recorder.body if isinstance(each, ast.AsyncFunctionDef)}
-    assert waiting == {"_run", "_steer"}  # the tasks beside it
+    assert waiting == {"_run", "_deliver_message"}  # the tasks beside it

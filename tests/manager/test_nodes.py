@@ -80,7 +80,7 @@ NODES: Final[dict[str, tuple[Callable[[ChildTask], bool], Fate | None, frozenset
     "gate": (child_named("manager/gate"), None, frozenset()),
     "committer": (child_named("manager/sessions/committer"), None, frozenset()),
     "recorder": (task_of_a_recorder, MANAGER, frozenset({"talk"})),
-    "branch": (child_named("manager/providers/live-1"), ADAPTER, frozenset({"talk", "silent"})),
+    "branch": (child_named("manager/providers/run-1"), ADAPTER, frozenset({"talk", "silent"})),
     "adapter": (child_named("actor/adapter"), ADAPTER, frozenset({"talk", "silent"})),
     "run": (run_of("actor"), ADAPTER, frozenset({"talk", "silent"})),
 }

@@ -55,7 +55,7 @@ async def test_a_manager_is_stopped_in_the_reverse_of_what_depends_on_what(
     trio.lowlevel.remove_instrument(order)
     assert run.status is RunStatus.CANCELLED
     expected = [
-        "play-1",
+        "run_adapter-1",
         "run_cancelled",
         "gate",
         "runs",

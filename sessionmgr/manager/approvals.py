@@ -13,6 +13,7 @@ import trio
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.manager.errors import InboxFull
 from sessionmgr.manager.inbox import MOST_QUESTIONS
+from sessionmgr.manager.pending_approval import PendingApproval
 from sessionmgr.manager.validate_events import round_trip
 from sessionmgr.model import (
     ErrorOccurred,
@@ -35,30 +36,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 
-class PendingApproval:
-    """A provider's question that waits for its answer."""
-
-    __slots__ = ("answered", "decision", "request", "ruled", "scope", "timeout")
-
-    def __init__(
-        self,
-        request: ApprovalRequest,
-        ruled: Decision | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> None:
-        self.request = request
-        self.ruled = ruled
-        """The answer of the permission mode, if it has one."""
-        self.timeout = timeout
-        """Seconds that an approver has for its answer; None if there is none, or no limit."""
-        self.answered = trio.Event()
-        self.decision: Decision | None = None
-        self.scope = trio.CancelScope()
-        """The scope of the task that finds the answer."""
-
-
-async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
+async def request_approval(run: RunState, /, request: ApprovalRequest) -> Decision:
     """Have a provider's question stored and decided, and wait for the answer, which is stored.
 
     One that is cancelled here needs no answer any more.
@@ -82,7 +60,8 @@ async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
     directories = (run.spec.cwd, *run.spec.directories)
     ruled = decision_by_mode(run.spec.permission.asked, request, directories)
     is_awaited = ruled is None and run.plan.wish.approve is not None
-    timeout = run.plan.clocks.of("approval") or None if is_awaited else None
+    limit = run.plan.clocks.of("approval") if is_awaited else 0
+    timeout = float(limit) if limit else None  # an int would be encoded other than it is read back
     question = PendingApproval(request, ruled, timeout=timeout)
     run.note_activity()
     run.session_state.commands.request_approval(run, question)

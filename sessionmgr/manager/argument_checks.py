@@ -20,7 +20,8 @@ import msgspec
 from sessionmgr.adapter import Budget
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.errors import ArgumentTypeInvalid, ArgumentValueInvalid
-from sessionmgr.manager.run_plan import RunRequest, permission_mode_hint
+from sessionmgr.manager.run_plan import RunRequest
+from sessionmgr.manager.run_planner import permission_mode_hint
 from sessionmgr.model import PermissionMode, Snapshot
 
 if TYPE_CHECKING:

@@ -13,9 +13,6 @@ from sessionmgr.adapter import UNLIMITED_BUDGET, Budget
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.manager.run_plan import RunRequest
-    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run, Usage
     from sessionmgr.store import CostTotals
 
@@ -60,19 +57,6 @@ class UsageAccount:
         if left.tokens == 0:
             return f"the {whose}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
         return None
-
-
-def spent_budget_reason(tables: ManagerState, live: SessionState, wish: RunRequest) -> str | None:
-    """Return which budget of the session or the manager is used up, if any."""
-    return live.account.spent_reason(wish.session_budget, "session") or tables.account.spent_reason(
-        wish.manager_budget, "manager"
-    )
-
-
-def remaining_budget(tables: ManagerState, live: SessionState, wish: RunRequest) -> Budget:
-    """Return the budget of a run that starts now: its own, limited by the others' remainders."""
-    session = live.account.remaining(wish.session_budget)
-    return minimum_budget((wish.budget, session, tables.account.remaining(wish.manager_budget)))
 
 
 def counted_tokens(usage: Usage) -> int:

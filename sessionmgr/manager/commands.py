@@ -6,9 +6,7 @@ when it takes the command.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.manager.inbox import CommitUrgency
 from sessionmgr.manager.terminal_events import PROVIDER_CAUSES
@@ -18,15 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import LazyEvent
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
     from sessionmgr.model import Event, Negotiation
-
-
-MessageFate: TypeAlias = Literal["sent", "dropped", "unknown"]
-"""What can become of a message to a running turn."""
 
 
 class RecorderCommand(NamedTuple):
@@ -38,19 +32,6 @@ class RecorderCommand(NamedTuple):
 
 SLEEP_IF_IDLE: Final = RecorderCommand(RecordTransitions.session_idle)
 """That there has been no work for a while."""
-
-
-class TurnMessage(msgspec.Struct):
-    """A message to the running turn, which is given to it once it is stored."""
-
-    entry: RunState
-    message_id: str
-    content: str
-    written: LazyEvent
-    is_begun: bool = False
-    """Whether the provider may have it."""
-    fate: MessageFate | None = None
-    """What became of it; None for good, if its recorder died meanwhile."""
 
 
 class RecorderCommands:

@@ -23,6 +23,7 @@ from sessionmgr.manager.argument_checks import (
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.end_spool import EndSpool
 from sessionmgr.manager.errors import NotResumable
+from sessionmgr.manager.handles import RunBlock, SessionHandle
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
 from sessionmgr.manager.owner import ManagerOwner
@@ -36,11 +37,11 @@ from sessionmgr.manager.resume import (
     resume_request,
 )
 from sessionmgr.manager.resume_spec import session_budget, session_clocks, set_fields
-from sessionmgr.manager.run_plan import RunArguments, absolute_path, parse_permission_mode
-from sessionmgr.manager.session_handle import RunBlock, SessionHandle
+from sessionmgr.manager.run_plan import RunArguments
+from sessionmgr.manager.run_planner import absolute_path, parse_permission_mode
+from sessionmgr.manager.run_records import fold_run
 from sessionmgr.manager.session_supervisor import SessionSupervisor
-from sessionmgr.manager.status import ManagerStatus, manager_status
-from sessionmgr.manager.store_queries import StoreQueries, decode_session, fold_run
+from sessionmgr.manager.store_queries import StoreQueries, decode_session
 from sessionmgr.manager.supervision_tree import StoreChild, SupervisionTree
 from sessionmgr.model import (
     EndCause,
@@ -60,7 +61,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve, ProviderAdapter
-    from sessionmgr.manager.run_handle import RunHandle
+    from sessionmgr.manager.handles import RunHandle
+    from sessionmgr.manager.status import ManagerStatus
     from sessionmgr.model import Json, PermissionModeName
     from sessionmgr.process import Launcher
     from sessionmgr.store import Store
@@ -442,7 +444,7 @@ class Manager(ProviderQueries, StoreQueries):
     def status(self) -> ManagerStatus:
         """Say how the manager stands now."""
         self._tables.require_own_trio_run()
-        return manager_status(self._tables)
+        return self._tables.status()
 
     def tree(self) -> str:
         """Draw the tree as it is now."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from contextlib import contextmanager
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -16,6 +18,7 @@ from sessionmgr.manager.clocks import DEFAULT_CLOCKS, Clocks
 from sessionmgr.manager.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.shutdown import ManagerLifetime
+from sessionmgr.manager.status import InboxStatus, ManagerStatus, StoreStatus
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import IdKind, format_timestamp, new_id
 from sessionmgr.trio_util_types import RepeatedEvent
@@ -25,11 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter import Approve, Budget, ProviderAdapter
-    from sessionmgr.manager.commands import MessageFate
     from sessionmgr.manager.lazy_launcher import LazyLauncher
     from sessionmgr.manager.owner import ManagerOwner
     from sessionmgr.manager.provider_branch import ProviderBranch
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.run_state import MessageFate, RunState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Json, Session
     from sessionmgr.store import Store
@@ -271,3 +273,44 @@ class ManagerState:
             tell("dropped")
         else:
             await branch.deliver_message(entry, content, message_id, tell)
+
+    def status(self) -> ManagerStatus:
+        """Look at a manager's tables, and say how it stands."""
+        entries = [entry for entry in self.runs.values() if not entry.is_over]
+        running = Counter(entry.run.provider for entry in entries if entry.has_turn)
+        queued = Counter(entry.run.provider for entry in entries if not entry.has_turn)
+        now = trio.current_time()
+        since = [
+            (live.committing_since, live.commit_error)
+            for live in self.live_sessions.values()
+            if live.committing_since is not None
+        ]
+        since += [(begun, live.commit_error) for live, begun in self.sessions_in_transition.items()]
+        since += [(begun, None) for begun in self.store_calls.values()]
+        slowest, error = min(since, key=itemgetter(0), default=(now, None))
+        return ManagerStatus(
+            open=self.open,
+            sessions=len(self.live_sessions),
+            running=running.total(),
+            queued=queued.total(),
+            providers={
+                name: tree.status(running=running[name], queued=queued[name])
+                for name, tree in self.providers.items()
+            },
+            inboxes=self._inbox_status(),
+            store=StoreStatus(
+                state="open" if self.has_store else "closed",
+                waiting=now - slowest,
+                why=None if error is None else str(error),
+            ),
+        )
+
+    def _inbox_status(self) -> InboxStatus:
+        inboxes = [live.inbox for live in self.live_sessions.values()]
+        channels = [inbox.statistics() for inbox in inboxes]
+        return InboxStatus(
+            items=sum(each.current_buffer_used for each in channels),
+            size=sum(inbox.pending for inbox in inboxes),
+            fullest=max((each.current_buffer_used for each in channels), default=0),
+            peak=max((each.peak_buffer_used for each in channels), default=0),
+        )

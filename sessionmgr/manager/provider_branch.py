@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sessionmgr.adapter import Health, Options
-    from sessionmgr.manager.commands import MessageFate
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.run_state import MessageFate, RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
     from sessionmgr.process import Launcher

@@ -19,13 +19,8 @@ from sessionmgr.manager.argument_checks import (
     require_arguments as require_kinds,
 )
 from sessionmgr.manager.errors import ManagerClosing, ProviderDown
-from sessionmgr.manager.run_plan import (
-    RunGrant,
-    RunRequest,
-    absolute_path,
-    run_grant,
-    run_readiness,
-)
+from sessionmgr.manager.run_plan import RunGrant, RunRequest
+from sessionmgr.manager.run_planner import absolute_path, run_grant, run_readiness
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 from sessionmgr.otp import CallTimeout, OtpError
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import trio
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sessionmgr.adapter import StopReason
 from sessionmgr.manager.end_spool import redacted_end
 from sessionmgr.manager.owner import is_owner_alive, is_owner_gone
-from sessionmgr.manager.store_queries import KEY_REDACTOR, fold_run, read_run, read_session_runs
+from sessionmgr.manager.run_records import KEY_REDACTOR, fold_run, read_run, read_session_runs
 from sessionmgr.manager.terminal_events import interrupted_event, terminal_event
 from sessionmgr.model import (
     TERMINAL,
@@ -247,7 +247,8 @@ class Reconciler:
     def release_waiters(self, why: str) -> None:
         """Release all waiters for runs that are still open: the manager is down."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
-        left = {entry.session_state for entry in self._tables.runs.values()}
+        # A run knows its session by a protocol alone, which `SessionState` implements.
+        left = {cast("SessionState", entry.session_state) for entry in self._tables.runs.values()}
         for live in left.union(self._tables.sessions_in_transition, self._tables.orphans.drain()):
             self._release(live, failure)
         for session_id in list(self._tables.reconciling):

@@ -9,7 +9,7 @@ back through the inbox.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 from msgspec.structs import replace
@@ -17,27 +17,25 @@ from msgspec.structs import replace
 from sessionmgr.adapter import Deny, StopReason
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approvals import decide_approval
-from sessionmgr.manager.budget import remaining_budget, spent_budget_reason
 from sessionmgr.manager.clocks import silence_explanation
 from sessionmgr.manager.commands import SLEEP_IF_IDLE, RecorderCommand
 from sessionmgr.manager.inbox import CommitUrgency, EventBatch
 from sessionmgr.manager.pause_snapshot import make_snapshot
+from sessionmgr.manager.run_plan import remaining_budget, spent_budget_reason
 from sessionmgr.manager.shutdown import limit_task_end
 from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import EndCause, encode_json
-from sessionmgr.otp import TaskHandle as Task
+from sessionmgr.otp import TaskHandle as Task, TaskSupervisor
 from sessionmgr.store import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.manager.approvals import PendingApproval
-    from sessionmgr.manager.commands import MessageFate, TurnMessage
-    from sessionmgr.manager.committer import Committer
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run
     from sessionmgr.store import Lease
@@ -50,6 +48,16 @@ FLOOD: Final = 4
 """So many reads in one batch are a flood, which gains from a window even alone."""
 
 
+class RecorderDriver(Protocol):
+    """The committer, as the recorders that it drives see it."""
+
+    @property
+    def tasks(self) -> TaskSupervisor: ...  # noqa: D102
+    def mark_pending(self, recorder: Recorder, urgency: CommitUrgency) -> None: ...  # noqa: D102
+    def retire_recorder(self, recorder: Recorder) -> None: ...  # noqa: D102
+    def crash_recorder(self, recorder: Recorder, error: Exception) -> None: ...  # noqa: D102
+
+
 class Recorder:
     """Writes one session's record."""
 
@@ -59,7 +67,7 @@ class Recorder:
     )
 
     def __init__(
-        self, live: SessionState, tables: ManagerState, committer: Committer, lease: Lease
+        self, live: SessionState, tables: ManagerState, committer: RecorderDriver, lease: Lease
     ) -> None:
         self.session_state: Final = live
         self.lease: Final = lease
@@ -187,7 +195,14 @@ class Recorder:
             blobs=draft.blobs,
             snapshots=tuple(
                 [
-                    make_snapshot(entry, draft.fold(entry), draft.at, at)
+                    make_snapshot(
+                        entry.pause,
+                        draft.fold(entry),
+                        cwd=entry.spec.cwd,
+                        redactor=live.redactor,
+                        created_at=draft.at,
+                        at=at,
+                    )
                     for entry in draft.folds
                     if entry.pause is not None and draft.has_ended(entry)
                 ]
@@ -362,11 +377,12 @@ class Recorder:
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
-        spent = spent_budget_reason(self._tables, self.session_state, entry.plan.wish)
+        wish, session, manager = entry.plan.wish, self.session_state.account, self._tables.account
+        spent = spent_budget_reason(wish, session, manager)
         if spent is not None:
             entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
             return False
-        budget = remaining_budget(self._tables, self.session_state, entry.plan.wish)
+        budget = remaining_budget(wish, session, manager)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True

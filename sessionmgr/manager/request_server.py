@@ -14,16 +14,16 @@ import trio
 
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.errors import SessionmgrError
-from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.handles import RunHandle
 from sessionmgr.model import Json, encode_json
 from sessionmgr.store import StoreClosed, StoreError, StoreUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sessionmgr.manager.handles import SessionHandle
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
-    from sessionmgr.manager.session_handle import SessionHandle
     from sessionmgr.store import Request, StoredRequest
 
 log: Final = logging.getLogger("sessionmgr.manager")

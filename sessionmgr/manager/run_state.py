@@ -8,53 +8,104 @@ ahead of it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
 from sessionmgr.adapter import StopReason
-from sessionmgr.manager import approvals, shutdown
 from sessionmgr.manager.delta_redaction import RunStreams
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
-from sessionmgr.model import TERMINAL, EndCause, IllegalTransition, Run, StallSuspected, reduce_all
+from sessionmgr.model import TERMINAL, EndCause, IllegalTransition, Run, reduce_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter import ProviderAdapter, RunContext
-    from sessionmgr.manager.approvals import PendingApproval
+    from sessionmgr.adapter import ApprovalRequest, Decision, ProviderAdapter, RunContext
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.pause_snapshot import PauseOrder
+    from sessionmgr.manager.pending_approval import PendingApproval
     from sessionmgr.manager.run_plan import RunPlan
-    from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.manager.timeouts import TimeoutScheduler
-    from sessionmgr.model import AnyEvent, Json
+    from sessionmgr.model import AnyEvent, Event, Negotiation, Session
     from sessionmgr.otp import TaskHandle as Task, TaskSupervisor
+    from sessionmgr.store import Redactor
 
 COUNTED_TOGETHER: Final = 64
 """So many previews are counted by the record at once."""
 
 
-class RunState:
+MessageFate: TypeAlias = Literal["sent", "dropped", "unknown"]
+"""What can become of a message to a running turn."""
+
+
+class TurnMessage(msgspec.Struct):
+    """A message to the running turn, which is given to it once it is stored."""
+
+    entry: RunState
+    message_id: str
+    content: str
+    written: LazyEvent
+    is_begun: bool = False
+    """Whether the provider may have it."""
+    fate: MessageFate | None = None
+    """What became of it; None for good, if its recorder died meanwhile."""
+
+
+class RunTimer(Protocol):
+    """The timer that enforces the timeouts of runs."""
+
+    def watch_run(self, run: RunState) -> None:
+        """Compute anew when a run has to be examined next."""
+
+
+class RunCommands(Protocol):
+    """The commands about a run that its session's recorder accepts; `RecorderCommands` has them."""
+
+    def stop(self, run: RunState) -> None: ...  # noqa: D102
+    def task_ended(self, run: RunState, error: BaseException | None) -> None: ...  # noqa: D102
+    def task_not_started(self, run: RunState, why: str) -> None: ...  # noqa: D102
+    def task_abandoned(self, run: RunState) -> None: ...  # noqa: D102
+    def request_approval(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def withdraw_approval(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def decide_approval(  # noqa: D102
+        self, run: RunState, question: PendingApproval, decision: Decision
+    ) -> None: ...
+    def append_message(self, message: TurnMessage) -> None: ...  # noqa: D102
+    def record_events(self, run: RunState, *events: Event) -> None: ...  # noqa: D102
+    def narrow_negotiation(self, run: RunState, negotiation: Negotiation) -> None: ...  # noqa: D102
+
+
+class RunSession(Protocol):
+    """The session of a run, as the run and its supervision see it; `SessionState` has it all."""
+
+    session: Session
+    provider_session_id: str | None
+    redactor: Redactor
+    last_seq: int
+    committing_since: float | None
+
+    @property
+    def inbox(self) -> Inbox: ...  # noqa: D102
+    @property
+    def commands(self) -> RunCommands: ...  # noqa: D102
+    @property
+    def active(self) -> RunState | None: ...  # noqa: D102
+    def add_waiter(self, event: LazyEvent) -> LazyEvent: ...  # noqa: D102
+
+
+class RunState(ABC):
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
         *("_previews", "_recall", "_record", "_timeouts", "abandon_at", "admitted", "context"),
-        *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *(
-            "in_turn",
-            "inbox",
-            "interruption",
-            "last_sign",
-            "session_state",
-            "message_id",
-            "negotiation",
-        ),
-        *("pause", "phase", "plan", "played", "provider", "questions", "run_id", "seen"),
-        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
+        *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace", "in_turn"),
+        *("inbox", "interruption", "last_sign", "message_id", "negotiation", "pause", "phase"),
+        *("plan", "played", "provider", "questions", "run_id", "seen", "session_id"),
+        *("session_state", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
         *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "watched_until"),
     )
 
@@ -62,8 +113,8 @@ class RunState:
         self,
         plan: RunPlan,
         *,
-        live: SessionState,
-        timeouts: TimeoutScheduler,
+        live: RunSession,
+        timeouts: RunTimer,
         run_id: str,
         message_id: str,
         follow_up: bool = False,
@@ -193,9 +244,29 @@ class RunState:
         """Whether it is over, and its task is still there."""
         return self.phase is RunPhase.OVER and not self.gone.is_set()
 
-    run_adapter = shutdown.run_adapter
-    interrupt = shutdown.interrupt_task
-    ask = approvals.request_approval
+    # --- of its supervision, which `SupervisedRun` adds ------------------------------------------
+
+    @abstractmethod
+    async def run_adapter(
+        self, /, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    ) -> None:
+        """Call the adapter's `run` and report its end. This is the body of the run's task."""
+
+    @abstractmethod
+    def interrupt(self, /) -> None:
+        """Start the task that asks the provider to end the run."""
+
+    @abstractmethod
+    async def ask(self, /, request: ApprovalRequest) -> Decision:
+        """Store an approval request of the provider and return the stored decision."""
+
+    @abstractmethod
+    def begin_task_end(self, /) -> None:
+        """Begin to end the task: interrupt it, or cancel it."""
+
+    @abstractmethod
+    def cut_task(self, /) -> None:
+        """Cancel the task."""
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -253,7 +324,7 @@ class RunState:
             self.session_state.commands.task_not_started(self, "")
         else:
             self.session_state.commands.stop(self)
-            shutdown.begin_task_end(self)
+            self.begin_task_end()
             self._timeouts.watch_run(self)
         return True
 
@@ -293,7 +364,7 @@ class RunState:
     def abandon_task(self) -> None:
         """End its task at once: its recorder has died, and another writes its end."""
         self.claim(StopReason(cause=EndCause.MANAGER_CRASH))
-        shutdown.cut_task(self)
+        self.cut_task()
 
     # --- what the others note --------------------------------------------------------------------
 
@@ -346,21 +417,3 @@ class RunState:
         sign, self.last_sign = self.last_sign, min(now, self.last_sign + seconds)
         if self.warned_at == sign:
             self.warned_at = self.last_sign
-
-    def note_stall(self, clock: str, limit: float, **more: Json) -> None:
-        """Have the record say that a clock warns or acts, with the evidence."""
-        now, run = trio.current_time(), self.run
-        begun = now if self.dispatched_at is None else self.dispatched_at
-        evidence: dict[str, Json] = {
-            "clock": clock,
-            "limit": limit,
-            "running_for": round(now - begun, 3),
-            "open_tools": list(run.open_tools.values()),
-            "open_approvals": list(run.open_approvals),
-            "open_tasks": run.open_tasks,
-            "turns": run.turns,
-            **more,
-        }
-        silent = round(now - self.last_sign, 3)
-        stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.session_state.commands.record_events(self, stalled)

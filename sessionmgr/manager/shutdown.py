@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from sessionmgr.adapter import InterruptRun, StopReason
-from sessionmgr.model import EndCause
+from sessionmgr.model import EndCause, StallSuspected
 from sessionmgr.otp import MailboxFull, OtpError, TaskCancelled, TaskCrashed, TaskHandle
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import ProviderAdapter, RunContext
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.run_state import RunState
+    from sessionmgr.model import Json
     from sessionmgr.otp import TaskSupervisor
 
 
@@ -45,7 +46,7 @@ UNWINDING: Final = 0.25
 
 
 async def run_adapter(
-    run: RunState, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    run: RunState, /, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
 ) -> None:
     """Be the run's task: call the adapter's `run`, and report the end. Its errors propagate.
 
@@ -98,7 +99,7 @@ def _crash_of(run: RunState, error: BaseException) -> BaseException | None:
 # --- its end, step by step -------------------------------------------------------------------
 
 
-def begin_task_end(run: RunState) -> None:
+def begin_task_end(run: RunState, /) -> None:
     """End the task of a run that another than its provider has ended."""
     run.due = run.stopped_at + run.grace
     run.abandon_at = run.due + UNWINDING
@@ -124,7 +125,7 @@ def _interrupt_or_cut(run: RunState) -> None:
         cut_task(run)
 
 
-def interrupt_task(run: RunState) -> None:
+def interrupt_task(run: RunState, /) -> None:
     """Start the task that asks the provider to end the run, if the run is still on."""
     if run.played is None or run.context is None:
         return
@@ -151,14 +152,14 @@ def end_phase(run: RunState) -> None:
     if not run.grace_expired():
         return
     if not was_late and run.stop is not None:  # the record says it once
-        run.note_stall("close", run.grace, ending=run.stop.cause.value)
+        note_stall(run, "close", run.grace, ending=run.stop.cause.value)
     if run.is_late:
         _cancel(run)
     elif run.is_abandoned:
         run.session_state.commands.task_abandoned(run)
 
 
-def cut_task(run: RunState) -> None:
+def cut_task(run: RunState, /) -> None:
     """Cancel the task now, unless that was done."""
     if run.cut():
         _cancel(run)
@@ -171,6 +172,25 @@ def _cancel(run: RunState) -> None:
     if run.interruption is not None:
         run.interruption.cancel()
     run.due = run.abandon_at
+
+
+def note_stall(run: RunState, clock: str, limit: float, **more: Json) -> None:
+    """Have the record say that a clock warns or acts, with the evidence."""
+    now, record = trio.current_time(), run.run
+    begun = now if run.dispatched_at is None else run.dispatched_at
+    evidence: dict[str, Json] = {
+        "clock": clock,
+        "limit": limit,
+        "running_for": round(now - begun, 3),
+        "open_tools": list(record.open_tools.values()),
+        "open_approvals": list(record.open_approvals),
+        "open_tasks": record.open_tasks,
+        "turns": record.turns,
+        **more,
+    }
+    silent = round(now - run.last_sign, 3)
+    stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
+    run.session_state.commands.record_events(run, stalled)
 
 
 async def wait_until_gone(run: RunState) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-import trio
 
 from sessionmgr.manager.inbox import MOST_ITEMS
 from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store import CostTotals
 
 _NANO: Final = 10**9
@@ -93,47 +89,4 @@ def usage_and_cost(costs: CostTotals) -> UsageAndCost:
             reasoning=costs.reasoning,
         ),
         cost=Cost(usd=costs.nano_usd / _NANO, provenance=provenance) if priced else Cost(),
-    )
-
-
-def _inbox_status(tables: ManagerState) -> InboxStatus:
-    inboxes = [live.inbox for live in tables.live_sessions.values()]
-    channels = [inbox.statistics() for inbox in inboxes]
-    return InboxStatus(
-        items=sum(each.current_buffer_used for each in channels),
-        size=sum(inbox.pending for inbox in inboxes),
-        fullest=max((each.current_buffer_used for each in channels), default=0),
-        peak=max((each.peak_buffer_used for each in channels), default=0),
-    )
-
-
-def manager_status(tables: ManagerState) -> ManagerStatus:
-    """Look at a manager's tables, and say how it stands."""
-    entries = [entry for entry in tables.runs.values() if not entry.is_over]
-    running = Counter(entry.run.provider for entry in entries if entry.has_turn)
-    queued = Counter(entry.run.provider for entry in entries if not entry.has_turn)
-    now = trio.current_time()
-    since = [
-        (live.committing_since, live.commit_error)
-        for live in tables.live_sessions.values()
-        if live.committing_since is not None
-    ]
-    since += [(begun, live.commit_error) for live, begun in tables.sessions_in_transition.items()]
-    since += [(begun, None) for begun in tables.store_calls.values()]
-    slowest, error = min(since, key=itemgetter(0), default=(now, None))
-    return ManagerStatus(
-        open=tables.open,
-        sessions=len(tables.live_sessions),
-        running=running.total(),
-        queued=queued.total(),
-        providers={
-            name: tree.status(running=running[name], queued=queued[name])
-            for name, tree in tables.providers.items()
-        },
-        inboxes=_inbox_status(tables),
-        store=StoreStatus(
-            state="open" if tables.has_store else "closed",
-            waiting=now - slowest,
-            why=None if error is None else str(error),
-        ),
     )

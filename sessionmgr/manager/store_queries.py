@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
-from msgspec.structs import replace
 
 from sessionmgr.manager.argument_checks import RECORDS, require_arguments
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.run_records import fold_run, read_session_runs
 from sessionmgr.manager.status import UsageAndCost, usage_and_cost
 from sessionmgr.model import (
-    MessageSent,
     Run,
     RunResult,
     RunStatus,
     Session,
-    decode_event,
     decode_run,
-    reduce_all,
     without_unknown,
 )
-from sessionmgr.store import Redactor, StoreBusy, UnknownId
+from sessionmgr.store import StoreBusy, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.store import Store, StoredRun, StoredSession
+    from sessionmgr.store import Store, StoredSession
 
 
 RETRY: Final = 0.1
@@ -284,45 +281,3 @@ async def write_provider_pause(store: Store, provider: str, pause: ProviderPause
 
 
 _decoder: Final = msgspec.json.Decoder(ProviderPause)
-
-
-KEY_REDACTOR: Final = Redactor()
-"""Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
-
-
-async def read_session_runs(
-    store: Store, session_id: str, *, statuses: Collection[str] | None = None
-) -> list[StoredRun]:
-    """Return the runs of a session, oldest first."""
-    found: list[StoredRun] = []
-    cursor: int | None = None
-    while True:
-        page = await store.runs(session_id=session_id, statuses=statuses, cursor=cursor)
-        found += page.rows
-        cursor = page.cursor
-        if cursor is None:
-            return found[::-1]
-
-
-async def fold_run(store: Store, stored: StoredRun) -> Run:
-    """Build a run's record from its stored events.
-
-    Its text may consist of pieces that an older version stored unredacted.
-    """
-    run, _ = await read_run(store, stored)
-    return replace(run, text=KEY_REDACTOR.text.redact(run.text))
-
-
-async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-    """Return a run's record, and the messages sent to it, by id."""
-    run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
-    said: dict[str, MessageSent] = {}
-    after = (stored.first_seq or 1) - 1
-    while True:
-        page = await store.events(stored.session_id, after=after, run_id=stored.run_id)
-        events = [decode_event(row.body) for row in page.rows]
-        run = reduce_all(run, events)
-        said.update((event.message_id, event) for event in events if isinstance(event, MessageSent))
-        after = page.last
-        if not page.more:
-            return run, said

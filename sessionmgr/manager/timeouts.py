@@ -147,7 +147,7 @@ class TimeoutScheduler:
         if not limit:
             return inf
         if acts and now >= begun + limit:
-            run.note_stall("deadline", limit)
+            shutdown.note_stall(run, "deadline", limit)
             detail = f"it was to be done in {limit:g} s"
             run.end(StopReason(cause=EndCause.DEADLINE, detail=detail))
             return None  # its shutdown has it watched anew
@@ -155,7 +155,7 @@ class TimeoutScheduler:
             if not acts or now < begun + limit / 2:
                 return begun + limit / 2
             run.warned_of_deadline = True
-            run.note_stall("deadline", limit)
+            shutdown.note_stall(run, "deadline", limit)
         return begun + limit
 
     def _check_silence(self, run: RunState, now: float, acts: bool) -> float:
@@ -178,7 +178,7 @@ class TimeoutScheduler:
         if not is_end and (not is_late or run.warned_at == run.last_sign):
             return False
         run.warned_at = run.last_sign
-        run.note_stall(watched.clock, watched.act)
+        shutdown.note_stall(run, watched.clock, watched.act)
         if is_end:
             detail = f"{watched.clock} clock: silent for {silent:g} s"
             failure = Failure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -32,16 +32,15 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sessionmgr.adapter import Decision
     from sessionmgr.manager.append_batch import AppendBatch
-    from sessionmgr.manager.approvals import PendingApproval
-    from sessionmgr.manager.commands import MessageFate, TurnMessage
     from sessionmgr.manager.inbox import EventBatch
     from sessionmgr.manager.lazy_event import LazyEvent
-    from sessionmgr.manager.recorder import Recorder
-    from sessionmgr.manager.run_state import RunState
-    from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.model import Event, Negotiation
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
+    from sessionmgr.model import Event, Negotiation, Session
 
 
 RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")
@@ -54,12 +53,39 @@ _CONSEQUENTIAL: Final = frozenset(
 )
 
 
+class CommitEffects(Protocol):
+    """What the recorder does once a batch is stored; `Recorder` has these methods."""
+
+    def notify_waiter(self, waiter: LazyEvent) -> None: ...  # noqa: D102
+    def launch(self, run: RunState) -> None: ...  # noqa: D102
+    def start_next_run(self, left: RunState) -> None: ...  # noqa: D102
+    def limit_task_end(self, run: RunState) -> None: ...  # noqa: D102
+    def end(self, run: RunState, stop: StopReason) -> None: ...  # noqa: D102
+    def start_deciding(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def resolve_approval(  # noqa: D102
+        self, run: RunState, question: PendingApproval, decision: Decision
+    ) -> None: ...
+    def deliver(self, message: TurnMessage) -> None: ...  # noqa: D102
+
+
+class RecordedSession(Protocol):
+    """The session whose record changes; `SessionState` has these attributes."""
+
+    session: Session
+    closing: bool
+
+    @property
+    def runs(self) -> Mapping[str, RunState]: ...  # noqa: D102
+    @property
+    def is_busy(self) -> bool: ...  # noqa: D102
+
+
 class RecordTransitions:
     """What each command, and each batch of events, adds to the record of one session."""
 
     __slots__ = ("_live", "_recorder")
 
-    def __init__(self, live: SessionState, recorder: Recorder) -> None:
+    def __init__(self, live: RecordedSession, recorder: CommitEffects) -> None:
         self._live: Final = live
         self._recorder: Final = recorder
         """Its methods are what follows once a batch is stored."""

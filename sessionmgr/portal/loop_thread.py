@@ -63,7 +63,7 @@ class LoopThread:
         """
         self._thread.start()
         try:
-            exit_watch.add(self)
+            exit_watch.add(self._thread, self.request_stop)
             self._opened.wait()
         except BaseException:  # KeyboardInterrupt
             self.close()
@@ -93,7 +93,7 @@ class LoopThread:
                     raise
                 interrupt = error
         self._thread.join()
-        exit_watch.remove(self)
+        exit_watch.remove(self._thread)
         failure, self._failure = self._failure, None
         if interrupt is not None:
             raise interrupt
@@ -105,10 +105,6 @@ class LoopThread:
         with self._lock:
             self.is_closed = True
         self.soon(self._stop.set)
-
-    def is_of(self, thread: threading.Thread) -> bool:
-        """Say whether this is that thread."""
-        return thread is self._thread
 
     def require_other_thread(self, call: str) -> None:
         """Make sure that a blocking call does not wait for itself.

@@ -15,11 +15,12 @@ import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, StopReason
 from sessionmgr.manager import Clocks, shutdown
 from sessionmgr.manager.commands import RecorderCommand
-from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.handles import RunHandle
 from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
 from sessionmgr.manager.run_plan import RunPlan, RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.supervised_run import SupervisedRun
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import (
@@ -83,7 +84,7 @@ def made() -> RunState:
     permission = Permission(
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
-    return RunState(
+    return SupervisedRun(
         RunPlan(
             spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
             negotiation=Negotiation(),

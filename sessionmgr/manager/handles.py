@@ -1,0 +1,466 @@
+"""The handles of sessions and runs: what callers hold. A session's runs follow each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, Unpack
+
+import msgspec
+import trio
+
+from sessionmgr.adapter import StopReason
+from sessionmgr.manager.admission import admit_run
+from sessionmgr.manager.argument_checks import MESSAGES, request_of_arguments, require_arguments
+from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.errors import ManagerClosing, NotPausable, ProviderNotReady
+from sessionmgr.manager.lazy_event import LazyEvent
+from sessionmgr.manager.pause_snapshot import PauseOrder
+from sessionmgr.manager.resume_spec import storable_options
+from sessionmgr.manager.run_planner import plan_run, run_grant, run_readiness
+from sessionmgr.manager.run_state import TurnMessage
+from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
+from sessionmgr.manager.text_cursor import TextCursor
+from sessionmgr.model import (
+    UNSUPPORTED,
+    EndCause,
+    IdKind,
+    RunResult,
+    RunStatus,
+    Snapshot,
+    encode_json,
+)
+from sessionmgr.store import StoreTimeout
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sessionmgr.adapter import Approve, Budget
+    from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
+    from sessionmgr.manager.run_plan import RunArguments, RunGrant, RunPlan, RunRequest
+    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.session_supervisor import SessionSupervisor
+    from sessionmgr.model import Json, Session
+
+
+class FollowUp(msgspec.Struct, frozen=True):
+    """What became of a message to a run: taken into its turn, or queued as the run `run`.
+
+    Or the provider did not answer: then it may have it, and it is not sent again.
+    """
+
+    state: Literal["accepted", "queued", "unknown"]
+    run: RunHandle
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the turn that was on has taken it."""
+        return self.state == "accepted"
+
+
+class RunHandle:
+    """One run. It goes on whether or not anybody holds or reads this."""
+
+    __slots__ = ("_entry", "_session", "_tables")
+
+    def __init__(self, tables: ManagerState, entry: RunState, session: SessionHandle) -> None:
+        self._tables: Final = tables
+        self._entry: Final = entry
+        self._session: Final = session
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}: {self.status}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._entry.id
+
+    @property
+    def session_id(self) -> str:
+        """Its session's id."""
+        return self._entry.run.session_id
+
+    @property
+    def session(self) -> SessionHandle:
+        """Its session."""
+        return self._session
+
+    @property
+    def status(self) -> RunStatus:
+        """How it stands in the store."""
+        return self._entry.run.status
+
+    def __aiter__(self) -> Cursor:
+        """Read its events from the first to the terminal one; each time anew."""
+        return self.events()
+
+    def events(self, *, after: int = 0) -> Cursor:
+        """Read its events that have a number above `after`, to the terminal one."""
+        first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
+        return Cursor(
+            self._tables,
+            self.session_id,
+            after=max(first - 1, after),
+            run_id=self.id,
+            ended=self._entry.ended,
+        )
+
+    def text(self) -> TextCursor:
+        """Read the agent's text from its beginning, in pieces, as it arrives; each time anew.
+
+        Each character comes once, whether the provider streams its messages or sends them whole.
+
+        Example:
+            ```python
+            async def show(run: RunHandle) -> None:
+                async for piece in run.text():
+                    print(piece, end="", flush=True)
+            ```
+        """
+        return TextCursor(aiter(self))
+
+    async def result(self) -> RunResult:
+        """Wait for the end and return what became of it. That it failed is no exception."""
+        self._tables.require_own_trio_run()
+        entry = self._entry
+        await entry.ended.wait()
+        # Its own process may still be ending, and has something to add.
+        await wait_until_gone(entry)
+        return entry.run.result()
+
+    def cancel(self, detail: str | None = None) -> bool:
+        """Have it end; False if that is settled already.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
+        self._tables.require_own_trio_run()
+        return self._entry.end(StopReason.worded(EndCause.CALLER, detail))
+
+    def supersede(self, detail: str | None = None) -> bool:
+        """Have it end because a newer attempt at the same has taken over.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
+        self._tables.require_own_trio_run()
+        return self._entry.end(StopReason(cause=EndCause.NEWER_ATTEMPT, detail=detail))
+
+    async def append(self, content: str) -> FollowUp:
+        """Give it another message: into the turn that is on, or else as the session's next run.
+
+        Args:
+            content: The message, which must not be empty.
+        """
+        require_arguments("append", MESSAGES, {"content": content})
+        self._tables.require_own_trio_run()
+        entry = self._entry
+        tree = self._tables.providers.get(entry.run.provider)
+        steers = tree is not None and tree.can_append()
+        if steers and entry.is_active:
+            message_id = self._tables.new_id(IdKind.MESSAGE)
+            sent = TurnMessage(entry, message_id, content, LazyEvent())
+            entry.session_state.commands.append_message(sent)
+            entry.session_state.add_waiter(sent.written)
+            await sent.written.wait()
+            if sent.fate == "sent":
+                return FollowUp("accepted", self)
+            if sent.is_begun and sent.fate != "dropped":
+                return FollowUp("unknown", self)
+        return FollowUp("queued", await self._session.follow_up(entry, content))
+
+    async def pause(
+        self, *, node: str | None = None, state: Json = None, message: str | None = None
+    ) -> Snapshot:
+        """Interrupt it so that it can go on later; `node` and `state` are the caller's own.
+
+        Args:
+            node: The caller's own name for the step that the run was in.
+            state: JSON of the caller's own, stored in the snapshot.
+            message: The prompt with which the run resumes; by default a request to continue.
+
+        Raises:
+            NotPausable: It could not be resumed, or has ended.
+            StoreSilent: The manager went down, and its store did not answer.
+        """
+        require_arguments("pause", MESSAGES, {"message": message})
+        self._tables.require_own_trio_run()
+        entry = self._entry
+        encode_json(state)  # what is no JSON is the caller's mistake, here and now
+        self._require_pausable()
+        snapshot_id = self._tables.new_id(IdKind.SNAPSHOT)
+        order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
+        if not entry.end(StopReason(cause=EndCause.PAUSE), order):
+            raise NotPausable(self.id, "it is ending already")
+        await entry.ended.wait()
+        if entry.run.status is not RunStatus.PAUSED:
+            raise NotPausable(self.id, f"it is {entry.run.status}")
+        if entry.plan.wish.approve is not None:
+            self._tables.approvers[self.session_id] = entry.plan.wish.approve
+        if order.asked.get("withheld"):
+            self._tables.secret_options[snapshot_id] = storable_options(entry.plan.wish)
+        with self._tables.lifetime.cancel_after_end(entry.plan.clocks.of("close")):
+            stored = await self._tables.store.snapshot(snapshot_id)
+            return msgspec.json.decode(stored.body, type=Snapshot)
+        raise StoreTimeout("the store")
+
+    def _require_pausable(self) -> None:
+        entry = self._entry
+        if entry.is_over:
+            raise NotPausable(self.id, f"it is {entry.run.status}")
+        if entry.pause is not None:
+            raise NotPausable(self.id, "it is being paused already")
+        tree = self._tables.providers[entry.run.provider]
+        if tree.capabilities_for(entry.spec.options).resume is UNSUPPORTED:
+            raise NotPausable(self.id, f"{tree.name} cannot resume")
+        if entry.run.provider_session_id is None:
+            raise NotPausable(self.id, "the provider has not named its session yet")
+
+    async def leave(self, *, early: bool) -> None:
+        """Leave the block of the run: what is not over is cancelled, and its end waited for.
+
+        Args:
+            early: Whether an exception leaves the block.
+        """
+        entry = self._entry
+        if not entry.is_over:
+            detail = "its block was left by an exception" if early else "its block was left"
+            entry.end(StopReason(cause=EndCause.CALLER, detail=detail))
+        if not entry.ended.is_set():  # as it usually is
+            await wait_until_ended(entry)
+        if not early:  # else what leaves the block goes on its way, and no cancel takes its place
+            await trio.lowlevel.checkpoint_if_cancelled()
+
+
+class SessionHandle:
+    """One conversation with one provider."""
+
+    __slots__ = (
+        "_approve",
+        "_budget",
+        "_clocks",
+        "_keeping",
+        "_reopens",
+        "_session",
+        "_tables",
+        "_unstored",
+    )
+
+    def __init__(
+        self,
+        tables: ManagerState,
+        keeping: SessionSupervisor,
+        session: Session,
+        *,
+        clocks: Clocks,
+        budget: Budget,
+        approve: Approve | None,
+        reopens: bool = False,
+        unstored: UnstoredSession | None = None,
+    ) -> None:
+        self._unstored: Final = unstored
+        self._reopens: Final = reopens
+        self._tables: Final = tables
+        self._keeping: Final = keeping
+        self._session: Final = session
+        self._clocks: Final = clocks
+        self._budget: Final = budget
+        self._approve: Final = approve
+
+    def __repr__(self) -> str:
+        return f"<session {self.id} with {self.provider}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._session.id
+
+    @property
+    def provider(self) -> str:
+        """Whose session it is."""
+        return self._session.provider
+
+    def start(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunBlock:
+        """Start a run for the length of a block; `Wishes` says what else may be asked.
+
+        `async with session.start("…") as run:` ends the run if the block is left before it is
+        done. Refusals are raised when the block is entered, and leave nothing behind.
+
+        Args:
+            prompt: The prompt, which must not be empty.
+            wishes: Any of the fields of `Wishes`: `system_prompt`, `images`, `model`,
+                `permission_mode`, `options`, `require`, `prefer`, `require_native`, `schema`,
+                `max_turns`, `effort`, `tools_allowed`, `tools_denied`, `directories`, `budget`,
+                `clocks`, `env`, `approve`, `metadata`. What is omitted is as in the session.
+
+        Raises:
+            TypeError: An argument has a wrong type or an unknown name.
+            ValueError: An argument has an invalid value.
+
+        Example:
+            ```python
+            async def count(manager: Manager) -> int:
+                session = await manager.open_session("claude", permission_mode="plan")
+                async with session.start("Count", clocks=Clocks(deadline=600)) as run:
+                    return (await run.result()).turns
+            ```
+        """
+        return RunBlock(self, request_of_arguments("start", prompt, wishes))
+
+    async def submit(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunHandle:
+        """Start a run that the manager owns: it goes on until it is done, or is cancelled.
+
+        Args:
+            prompt: The prompt, which must not be empty.
+            wishes: The same as those of `start`.
+
+        Raises:
+            StartRefused: Nothing was started.
+            InboxFull: Thousands of runs of this session wait already.
+        """
+        return await self.admit(request_of_arguments("submit", prompt, wishes))
+
+    def check(self, wish: RunRequest) -> RunGrant:
+        """Return the grant of a run, without starting or storing anything.
+
+        Args:
+            wish: The request of the run.
+
+        Raises:
+            StartRefused: The run would be refused, could never succeed, or its provider is not
+            installed or not logged in.
+            VariableRefused: A child may not get a variable.
+        """
+        self._tables.require_own_trio_run()
+        wish = msgspec.structs.replace(wish, session_budget=self._budget)
+        grant = run_grant(self._tables, self._session, wish)
+        health = run_readiness(self._tables, self._session, wish)
+        if health.state != "ok":
+            raise ProviderNotReady(self.provider, health.detail)
+        return grant
+
+    async def admit(self, wish: RunRequest) -> RunHandle:
+        """Check a wish and let the run in; it has its turn when those before it are done.
+
+        Args:
+            wish: The request of the run.
+
+        Raises:
+            StartRefused: Nothing was started.
+        """
+        self._tables.require_own_trio_run()
+        wish = msgspec.structs.replace(
+            wish,
+            clocks=wish.clocks.over(self._clocks),
+            approve=wish.approve or self._approve,
+            session_budget=self._budget,
+        )
+        plan = plan_run(self._tables, self._session, wish)
+        await self._keeping.start_branch(self.provider)
+        return await self._admit(plan)
+
+    async def follow_up(self, after: RunState, content: str) -> RunHandle:
+        """Queue a message as a run of its own, with what the run before it was allowed.
+
+        Args:
+            after: The state of the run before.
+            content: The message.
+
+        Raises:
+            StartRefused: The manager or the provider is not there any more.
+        """
+        if not self._tables.open:
+            raise ManagerClosing
+        await self._keeping.start_branch(self.provider)
+        spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
+        plan = msgspec.structs.replace(after.plan, spec=spec, negotiation=after.negotiation)
+        return await self._admit(plan, follow_up=True)
+
+    async def _admit(self, plan: RunPlan, *, follow_up: bool = False) -> RunHandle:
+        entry = await admit_run(
+            self._tables,
+            lambda: self._keeping.live_session(self._session),
+            plan,
+            session_id=self.id,
+            reopens=self._reopens,
+            follow_up=follow_up,
+        )
+        return RunHandle(self._tables, entry, self)
+
+    def unended(self) -> list[RunHandle]:
+        """Return its runs that are on or wait, in their order."""
+        live = self._tables.live_sessions.get(self.id)
+        entries = list(live.runs.values()) if live else []
+        return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
+
+    async def cancel(self, detail: str | None = None) -> None:
+        """End what runs, and what waits.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
+        self._tables.require_own_trio_run()
+        stop = StopReason.worded(EndCause.CALLER, detail)
+        await trio.lowlevel.checkpoint()
+        live = self._tables.live_sessions.get(self.id)
+        for entry in list(live.runs.values()) if live else []:
+            entry.end(stop)
+
+    def release(self) -> None:
+        """Release what its provider keeps for its next run: none is expected soon.
+
+        It stays open. A later run starts what it needs, and another manager may take the session
+        over.
+        """
+        self._tables.require_own_trio_run()
+        live = self._tables.live_sessions.get(self.id)
+        if live is None:
+            self._tables.release_asleep(self._session)
+            return
+        live.sleeps_when_idle = True
+        live.commands.sleep_if_idle()
+
+    async def close(self) -> None:
+        """Have it take no more runs; it is closed when those that are on or wait are over."""
+        self._tables.require_own_trio_run()
+        live = await self._keeping.live_session(self._session)
+        live.closing = True
+        if not live.stored and not live.is_busy:
+            if self._unstored is not None:  # no other task knows of it
+                self._unstored.closed = True
+                self._unstored.known.set()
+            live.wake_waiters()
+            return
+        written = LazyEvent()
+        live.commands.close_session(written)
+        live.add_waiter(written)
+        await written.wait()
+
+
+class RunBlock:
+    """A run for the length of a block."""
+
+    def __init__(self, session: SessionHandle, wish: RunRequest) -> None:
+        self._session: Final = session
+        self._wish: Final = wish
+        self._run: RunHandle | None = None
+
+    async def __aenter__(self) -> RunHandle:
+        """Start the run.
+
+        Raises:
+            StartRefused: Nothing was started.
+        """
+        self._run = await self._session.admit(self._wish)
+        return self._run
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the run if it is not over, and wait for that."""
+        assert self._run is not None
+        # Shielded and bounded in there.
+        await self._run.leave(early=exc is not None)  # noqa: ASYNC102

@@ -1,4 +1,4 @@
-"""The pause of a run: its order, and the snapshot that is stored with the run's end."""
+"""The pause of a run: the order, and the snapshot that is stored with the run's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PauseOrder(msgspec.Struct, frozen=True):
-    """The order to pause a run, and what its snapshot is to hold."""
+    """The order to pause a run, with the contents of its snapshot."""
 
     snapshot_id: str
     node: str | None
@@ -27,7 +27,7 @@ class PauseOrder(msgspec.Struct, frozen=True):
 def make_snapshot(
     order: PauseOrder, run: Run, *, cwd: str, redactor: Redactor, created_at: str, at: int
 ) -> SnapshotRow:
-    """Make the snapshot of a paused run, whose record is `run`."""
+    """Make the snapshot of a paused run from its order and its record."""
     value = SnapshotValue(
         id=order.snapshot_id,
         run_id=run.id,

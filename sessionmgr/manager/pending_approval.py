@@ -1,4 +1,4 @@
-"""A provider's approval request that waits for its decision."""
+"""An approval request of a provider that waits for its decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PendingApproval:
-    """A provider's question that waits for its answer."""
+    """An approval request that waits for its decision."""
 
     __slots__ = ("answered", "decision", "request", "ruled", "scope", "timeout")
 
@@ -24,10 +24,10 @@ class PendingApproval:
     ) -> None:
         self.request = request
         self.ruled = ruled
-        """The answer of the permission mode, if it has one."""
+        """The decision of the permission mode, if the mode decides."""
         self.timeout = timeout
-        """Seconds that an approver has for its answer; None if there is none, or no limit."""
+        """Seconds that an approver has to decide; None without an approver or a limit."""
         self.answered = trio.Event()
         self.decision: Decision | None = None
         self.scope = trio.CancelScope()
-        """The scope of the task that finds the answer."""
+        """The scope of the task that finds the decision."""

@@ -1,9 +1,9 @@
 """The recorder of a session: its single writer.
 
-It is an object and no task: the committer drives it. `draft` turns the items of the session's inbox
-into an append; after the commit, `adopt` takes over the fold, tells the subscribers, and starts the
-effects. Nothing in here waits. Whatever takes time is done by tasks beside it, whose outcomes come
-back through the inbox.
+It is an object, not a task; the committer drives it. `draft_append` turns the items of the
+session's inbox into an append. After the commit, `apply_stored` adopts the new records, wakes the
+subscribers and calls the effects. Nothing here waits: separate tasks do what takes time, and their
+outcomes return through the inbox.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease
 
 LINGER: Final = 5.0
-"""Seconds for which a session without work is kept: its next run may come soon."""
+"""Seconds for which a session without work stays live: its next run may come soon."""
 MOST_AT_ONCE: Final = 1 << 20
-"""Bytes of events after which a batch is closed, so that no session holds up the others."""
+"""Bytes of events after which a batch is closed, so that one session does not delay the others."""
 FLOOD: Final = 4
-"""So many reads in one batch are a flood, which gains from a window even alone."""
+"""The number of reads in one batch that make a flood, which gains from a window even alone."""
 
 
 class RecorderDriver(Protocol):
-    """The committer, as the recorders that it drives see it."""
+    """The committer, as its recorders use it."""
 
     @property
     def tasks(self) -> TaskSupervisor: ...  # noqa: D102
@@ -59,7 +59,7 @@ class RecorderDriver(Protocol):
 
 
 class Recorder:
-    """Writes one session's record."""
+    """The recorder of one session."""
 
     __slots__ = (
         *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
@@ -83,27 +83,27 @@ class Recorder:
         )
         self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
-        """Whether the session was closed under this recorder."""
+        """Whether this recorder has closed the session."""
         self._is_quiet = False
-        """Whether the session had no work for a while."""
+        """Whether the session had no work for `LINGER` seconds."""
         self.append: Append | None = None
-        """The append that is on its way to the store: one at a time."""
+        """The append on its way to the store: one at a time."""
         self.is_gone = False
         """Whether it has left its session, asleep or crashed."""
         self.is_marked = False
-        """Whether the committer is to take what is in its inbox."""
+        """Whether the committer will drain its inbox."""
         self.is_flooded = False
         """Whether its last batch had the text of many reads."""
         self.epoch = 0
-        """When it last had something to commit, in the committer's epochs."""
+        """The committer's epoch in which it last had something to commit."""
 
     @property
     def drafted_bytes(self) -> int:
-        """How many bytes of events it has drafted."""
+        """The size of the drafted events in bytes."""
         return self._draft.size
 
     def start(self) -> None:
-        """Take the items of the inbox from now on."""
+        """Begin to process the inbox."""
         inbox = self.session_state.inbox
         inbox.notify = self._mark
         if len(inbox):
@@ -115,7 +115,7 @@ class Recorder:
         self._committer.mark_pending(self, urgency)
 
     def draft_append(self, at: str, milliseconds: int) -> bool:
-        """Take what has come in; return whether it makes an append."""
+        """Process the inbox; return whether there is something to append."""
         live = self.session_state
         draft = self._draft
         draft.begin(live.last_seq, at, live.redactor, closed=live.session.state == "closed")
@@ -162,9 +162,9 @@ class Recorder:
         return True
 
     def _write_text(self, draft: AppendBatch, batches: list[EventBatch]) -> None:
-        """Add the pieces of text that one run has emitted, one batch after the other."""
+        """Add the text that one run has emitted in these batches."""
         entry = self.session_state.runs.get(batches[0].run.run_id)
-        if entry is None:  # its record is closed
+        if entry is None:  # the record of the run is closed
             return
         entry.in_turn = True
         self.is_flooded = len(batches) >= FLOOD
@@ -212,7 +212,7 @@ class Recorder:
     def _records(
         self, draft: AppendBatch, at: int
     ) -> tuple[tuple[RunRow, ...], bytes | None, NewSession | None]:
-        """Return the records that change: the runs', and the session's if it does or is new."""
+        """Return the changed records: of the runs, and of the session if it changed or is new."""
         live, runs = self.session_state, draft.changed_runs()
         is_changed = self._change_session(draft)
         session, records = live.session, list(map(encode_json, runs))
@@ -228,7 +228,7 @@ class Recorder:
         return tuple(rows), bodies[-1] if is_changed else None, new_session
 
     def _change_session(self, draft: AppendBatch) -> bool:
-        """Change the session's record as the draft wants it; return whether it does."""
+        """Apply the batch to the session's record; return whether the record changed."""
         live, named = self.session_state, self.session_state.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
@@ -239,7 +239,7 @@ class Recorder:
         return True
 
     def apply_stored(self) -> None:
-        """Take over what is stored now, let it have effect, and go to sleep without work."""
+        """Adopt what is stored now, call the effects, and go to sleep without work."""
         draft, live = self._draft, self.session_state
         if self.append is not None:
             self.append = live.committing_since = live.commit_error = None
@@ -254,20 +254,20 @@ class Recorder:
             self._wait_for_work()
 
     def _wait_for_work(self) -> None:
-        """Wait for work, and sleep if none has come for a while."""
+        """Wait for work; go to sleep if the session was idle for long enough."""
         if self._is_quiet or self._closed or self.session_state.sleeps_when_idle:
             self._committer.retire_recorder(self)
         else:
             self._tables.timeouts.arm_idle(self.session_state, LINGER)
 
     def release_idle(self) -> None:
-        """Release the adapter's idle resources, or remember that the session sleeps."""
+        """Release the provider's idle resources, or remember that the session sleeps."""
         if self._closed or self.session_state.sleeps_when_idle:
             self._tables.release(self.session_state)
         else:
             self._tables.note_asleep(self.session_state)
 
-    # --- tasks beside it, as long as the session is live ----------------------------------------
+    # --- tasks of the session, which end with the recorder ---------------------------------------
 
     def _start_task(self, body: Callable[[], Awaitable[None]]) -> None:
         task: Task[None] = Task(self._run, (body,), None, lambda: self._forget(task))
@@ -287,7 +287,7 @@ class Recorder:
             self._tasks.pop(task, None)
 
     def stop(self) -> None:
-        """Stop the tasks beside it, and take no more items."""
+        """Cancel its tasks and close the inbox."""
         self.is_gone = True
         self.append = None
         self.session_state.inbox.close()
@@ -299,9 +299,9 @@ class Recorder:
         live.inbox.release_bytes(draft.size)
         for entry, run in draft.folds.items():
             before, ended = entry.run, False
-            if entry in draft.touched:  # else previews have come, which change nothing else
+            if entry in draft.touched:  # else it had previews, which change only the text
                 ended = draft.has_ended(entry)
-                if ended:  # joined deltas; no secret is whole in it
+                if ended:  # deltas are joined here: none contained a whole secret
                     run = replace(run, text=live.redactor.text.redact(run.text))
                 if run.usage != before.usage or run.cost != before.cost:
                     self._count_usage(before, run)
@@ -318,7 +318,7 @@ class Recorder:
             live.append_events(draft.written)
 
     def _update_timeout(self, entry: RunState) -> None:
-        """Have the clocks of a run that was sent follow from what it does now."""
+        """Compute the timeouts of a started run again if its activity has changed."""
         if entry.dispatched_at is not None:
             explained = silence_explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
             if explained != entry.explained:
@@ -326,7 +326,7 @@ class Recorder:
                 self._tables.timeouts.watch_run(entry)
 
     def _count_usage(self, before: Run, after: Run) -> None:
-        """Count a run's usage; when the manager's budget is used up, end all its runs."""
+        """Add a run's usage to the accounts; end all runs if the manager's budget is used up."""
         self.session_state.account.add(before, after)
         tables = self._tables
         tables.account.add(before, after)
@@ -336,23 +336,23 @@ class Recorder:
                 if not entry.is_over:
                     entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
 
-    # --- effects: what follows from what is stored ----------------------------------------------
+    # --- effects: called after the commit --------------------------------------------------------
 
     def notify_waiter(self, waiter: LazyEvent) -> None:
-        """Wake the task that waits for it to be stored."""
+        """Wake the task that waits for the commit."""
         self.session_state.notify_waiter(waiter)
 
     def start_deciding(self, run: RunState, question: PendingApproval) -> None:
-        """Start the task that finds the answer to a question."""
+        """Start the task that finds the decision of an approval request."""
         self._start_task(partial(decide_approval, run, question))
 
     def resolve_approval(
         self, run: RunState, question: PendingApproval, decision: Decision
     ) -> None:
-        """Give an answer to the provider."""
+        """Give a decision to the provider."""
         question.decision = decision
         question.answered.set()
-        run.note_activity()  # it was our silence until now
+        run.note_activity()  # the silence until now was ours
         if isinstance(decision, Deny) and decision.stop:
             run.end(StopReason(cause=EndCause.CALLER, detail=decision.reason))
 
@@ -365,18 +365,18 @@ class Recorder:
         run.end(stop)
 
     def limit_task_end(self, run: RunState) -> None:
-        """Limit the time that the task of a run has left which its provider has ended."""
+        """Limit the remaining time of the task of a run that its provider has ended."""
         if not run.gone.is_set():
             limit_task_end(run)
             self._tables.timeouts.watch_run(run)
 
     def launch(self, run: RunState) -> None:
-        """Have a run's task started."""
+        """Start a run's task."""
         if self._is_within_budgets(run):
             self._tables.launch(run)
 
     def _is_within_budgets(self, entry: RunState) -> bool:
-        """Give a starting run the remainder of its outer budgets; end the run if none is left."""
+        """Limit a starting run to the rest of its outer budgets; end it if nothing remains."""
         wish, session, manager = entry.plan.wish, self.session_state.account, self._tables.account
         spent = spent_budget_reason(wish, session, manager)
         if spent is not None:
@@ -388,13 +388,13 @@ class Recorder:
         return True
 
     def start_next_run(self, left: RunState) -> None:
-        """Give the session's next run its turn, if `left` has none any more."""
+        """Make the session's next run the active one, unless `left` is still active."""
         live = self.session_state
         if live.active is left and left.is_over:
             live.active = None
         while live.queue and not live.queue[0].can_wait:
             del live.queue[0]
-        # A task that is deaf to its end may still have something to say.
+        # A task that ignores its cancellation may still report events.
         if left.is_finished:
             live.runs.pop(left.id, None)
             self._tables.runs.pop(left.id, None)

@@ -1,7 +1,7 @@
-"""A run with its supervision: what starts, interrupts, approves and ends its task.
+"""A run with its supervision: the functions that start, interrupt, approve and end its task.
 
-`RunState` declares these methods and the modules that implement them take a `RunState`: this class
-joins them, so that no module imports one that imports it.
+`RunState` declares these methods, and the modules that implement them import `RunState`. This class
+joins the two without a cycle of imports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sessionmgr.manager.run_state import RunState
 
 
 class SupervisedRun(RunState):
-    """The state of one run, as the manager makes it."""
+    """The state of a run with its supervision. The manager makes only these."""
 
     __slots__ = ()
 

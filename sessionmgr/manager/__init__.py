@@ -1,4 +1,4 @@
-"""The session manager: sessions with agents, run, recorded, ended and gone on with."""
+"""The session manager: it starts, records, supervises and resumes sessions with agents."""
 
 from sessionmgr.manager.argument_checks import (
     BATCH_ARGUMENTS as BATCH_ARGUMENTS,

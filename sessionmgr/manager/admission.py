@@ -42,16 +42,16 @@ async def admit_run(
 
     Args:
         tables: The state of the manager.
-        wake: Returns the live session, and wakes it before that if it sleeps.
+        wake: Returns the live session, and wakes it first if it sleeps.
         plan: The plan of the run.
         session_id: The id of the session.
         reopens: Whether the run reopens a closed session.
-        follow_up: Whether the run is a message that was sent to the run before it.
+        follow_up: Whether the prompt is a message to the run before it.
 
     Raises:
         ManagerClosing: The manager is closing.
         SessionIsClosed: The session is closed.
-        InboxFull: Too many runs wait already.
+        InboxFull: Too many runs are queued.
         BudgetExhausted: A budget of the session or the manager is used up.
         RecorderUnavailable: No recorder could store the admission.
     """

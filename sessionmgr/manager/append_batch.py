@@ -171,7 +171,9 @@ class AppendBatch:
         """Add events, unless the session is closed."""
         if self.is_over:
             types = ",".join(event.type for event in events)
-            log.warning("event=too_late_to_be_stored session=%s types=%s", self.session_id, types)
+            log.warning(
+                "Events arrived too late to be stored. session=%s types=%s", self.session_id, types
+            )
             return
         kinds = set(map(type, events))  # usually one kind
         if entry is not None:

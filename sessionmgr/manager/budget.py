@@ -39,7 +39,7 @@ class UsageAccount:
         self._tokens += counted_tokens(after.usage) - counted_tokens(before.usage)
 
     def remaining(self, budget: Budget) -> Budget:
-        """Return the remainder of a budget; 0 for what is used up."""
+        """Return the remainder of a budget; 0 if it is used up."""
         if budget.usd is None and budget.tokens is None:
             return UNLIMITED_BUDGET
         return Budget(

@@ -206,8 +206,12 @@ class Committer:
         except (StoreClosed, StoreUnusable) as error:
             outcomes = [error] * len(group)
         except Exception as error:  # noqa: BLE001  # see below
-            # Our stores never raise others. If a caller's store does, only the append at fault fails.
-            log.warning("event=group_not_stored appends=%d why=%r", len(group), error)
+            # Our stores never raise others. If a caller's store does, only that append fails.
+            log.warning(
+                "A group of appends failed; each is stored alone. appends=%d error=%r",
+                len(group),
+                error,
+            )
             outcomes = [await self._append_result(append) for append in appends]
         for recorder, outcome in zip(group, outcomes, strict=True):
             if recorder in self._group:  # else it has crashed meanwhile
@@ -251,7 +255,11 @@ class Committer:
         """Drop a crashed recorder; the Reconciler ends the session's runs."""
         if self._drop(recorder):
             session_id = recorder.session_state.session.id
-            log.error("event=recorder_crashed session=%s", session_id, exc_info=error)
+            log.error(
+                "A recorder crashed; the runs of its session will be ended. session=%s",
+                session_id,
+                exc_info=error,
+            )
             self._tables.reconciling[session_id] = trio.Event()
             self._tables.orphans.put(recorder.session_state)
             self._gone(recorder)

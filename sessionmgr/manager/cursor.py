@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from sessionmgr.store import EventPage
 
 PAGE: Final = 256
-# An event of one of these types may be the last.
+# The types of events that can be the last of a run or session.
 _LAST: Final = frozenset({SessionClosed, UnknownEvent, *RunEnded.__subclasses__()})
 
 
 class Cursor:
     """An async iterator over the events of a session, or of one run in it.
 
-    When its manager is gone, it ends with what is stored.
+    When its manager has closed, it ends with the stored events.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Cursor:
     ) -> None:
         """Read a session's events.
 
-        `ended` says that the run is over: there it stops, though its end could not be stored.
+        `ended` is set when the run is over. Then iteration stops, even if the end is not stored.
         """
         self._tables: Final = tables
         self._session_id = session_id
@@ -65,12 +65,12 @@ class Cursor:
         self._wants_all: Final = until is None and run_id is None and types is None
         self._events: Iterator[AnyEvent] = iter(())
         self._done = False
-        """Whether what is at hand is all there is to come."""
+        """Whether no more events will come."""
         self._more_stored = False
         """Whether the store had more events than the last read returned."""
 
     def __aiter__(self) -> Cursor:
-        """Iterate over what is left."""
+        """Iterate over the remaining events."""
         return self
 
     async def __anext__(self) -> AnyEvent:
@@ -84,7 +84,7 @@ class Cursor:
         return next(self._events)
 
     async def batch(self) -> Sequence[AnyEvent]:
-        """Wait for events, and return all that are at hand; none: there are no more to come.
+        """Wait for events, and return all that are available; an empty result is the end.
 
         This is the cheaper way for a close follower.
         """
@@ -104,7 +104,7 @@ class Cursor:
         self._events = iter(())
 
     def _until_last(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
-        """Cut off what comes after the last event that is to be read, if that is among these."""
+        """Return the events up to the last one to read, if that is among these."""
         if _LAST.isdisjoint(map(type, events)):
             return events
         for place, event in enumerate(events, 1):
@@ -118,10 +118,10 @@ class Cursor:
         return events
 
     async def _fetch(self) -> Sequence[AnyEvent]:
-        """Return what there is; where there is nothing, wait for something.
+        """Return the available events; without any, wait for some.
 
         Raises:
-            StoreSilent: The manager is gone, and the store does not answer.
+            StoreTimeout: The manager has closed, and the store does not answer.
         """
         lifetime = self._tables.lifetime
         was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
@@ -155,7 +155,7 @@ class Cursor:
         return ()
 
     def _select(self, live: SessionState, recent: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
-        """Return the wanted ones of the events at hand."""
+        """Return the matching events among those in memory."""
         self._after = live.last_seq
         self._more_stored = False
         if self._wants_all:
@@ -170,7 +170,7 @@ class Cursor:
         ]
 
     async def _wait_for_more(self) -> None:
-        """Wait until the store has more, or it is certain that there will be none."""
+        """Wait until the store has more events, or no more can come."""
         store = self._tables.store
         if self._ended is None:
             await store.wait(self._session_id, after=self._after)
@@ -179,7 +179,7 @@ class Cursor:
         async with move_on_when(self._ended.wait):
             try:
                 await store.wait(self._session_id, after=self._after)
-            except StoreError as error:  # raised bare, not in a group
+            except StoreError as error:  # raised alone, not in a group
                 failure = error
         if failure is not None:
             raise failure
@@ -198,9 +198,9 @@ class Cursor:
 
 
 class RunCursor(Cursor):
-    """The events of one run, as many as are stored when the first of them is asked for.
+    """The events of one run that are stored when the first one is read.
 
-    To await it is to look the run up before that.
+    To await it looks the run up first.
     """
 
     def __init__(self, tables: ManagerState, run_id: str) -> None:
@@ -211,7 +211,7 @@ class RunCursor(Cursor):
         """Look the run up.
 
         Raises:
-            UnknownId: There is no such run.
+            UnknownId: The run does not exist.
         """
         return self._find_session().__await__()
 

@@ -1,4 +1,4 @@
-"""The handles of sessions and runs: what callers hold. A session's runs follow each other."""
+"""The handles of sessions and runs, which callers hold. Runs of a session follow each other."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 
 class FollowUp(msgspec.Struct, frozen=True):
-    """What became of a message to a run: taken into its turn, or queued as the run `run`.
+    """The result of `append`: the current turn has accepted the message, or it is the run `run`.
 
-    Or the provider did not answer: then it may have it, and it is not sent again.
+    With the state "unknown" the provider did not answer. It may have the message, which is not sent
+    again.
     """
 
     state: Literal["accepted", "queued", "unknown"]
@@ -53,12 +54,12 @@ class FollowUp(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> bool:
-        """Whether the turn that was on has taken it."""
+        """Whether the current turn has accepted the message."""
         return self.state == "accepted"
 
 
 class RunHandle:
-    """One run. It goes on whether or not anybody holds or reads this."""
+    """The handle of one run. The run continues whether or not a handle exists."""
 
     __slots__ = ("_entry", "_session", "_tables")
 
@@ -72,30 +73,30 @@ class RunHandle:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the run."""
         return self._entry.id
 
     @property
     def session_id(self) -> str:
-        """Its session's id."""
+        """The id of the run's session."""
         return self._entry.run.session_id
 
     @property
     def session(self) -> SessionHandle:
-        """Its session."""
+        """The handle of the run's session."""
         return self._session
 
     @property
     def status(self) -> RunStatus:
-        """How it stands in the store."""
+        """The stored status of the run."""
         return self._entry.run.status
 
     def __aiter__(self) -> Cursor:
-        """Read its events from the first to the terminal one; each time anew."""
+        """Iterate over all events of the run, from the first to the terminal one."""
         return self.events()
 
     def events(self, *, after: int = 0) -> Cursor:
-        """Read its events that have a number above `after`, to the terminal one."""
+        """Iterate over the events with a number above `after`, to the terminal one."""
         first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
         return Cursor(
             self._tables,
@@ -106,7 +107,7 @@ class RunHandle:
         )
 
     def text(self) -> TextCursor:
-        """Read the agent's text from its beginning, in pieces, as it arrives; each time anew.
+        """Iterate over the agent's text in pieces as it arrives; each time from the beginning.
 
         Each character comes once, whether the provider streams its messages or sends them whole.
 
@@ -120,16 +121,16 @@ class RunHandle:
         return TextCursor(aiter(self))
 
     async def result(self) -> RunResult:
-        """Wait for the end and return what became of it. That it failed is no exception."""
+        """Wait for the end of the run, and return its result. A failed run raises nothing."""
         self._tables.require_own_trio_run()
         entry = self._entry
         await entry.ended.wait()
-        # Its own process may still be ending, and has something to add.
+        # Its process may still be ending, and may report more events.
         await wait_until_gone(entry)
         return entry.run.result()
 
     def cancel(self, detail: str | None = None) -> bool:
-        """Have it end; False if that is settled already.
+        """Begin to end the run, without waiting for it; False if it is ending already.
 
         Args:
             detail: The reason, for the record; by default none.
@@ -138,7 +139,7 @@ class RunHandle:
         return self._entry.end(StopReason.worded(EndCause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
-        """Have it end because a newer attempt at the same has taken over.
+        """Begin to end the run because a newer attempt at the same job replaces it.
 
         Args:
             detail: The reason, for the record; by default none.
@@ -147,7 +148,7 @@ class RunHandle:
         return self._entry.end(StopReason(cause=EndCause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
-        """Give it another message: into the turn that is on, or else as the session's next run.
+        """Send another message: into the current turn, or else as the session's next run.
 
         Args:
             content: The message, which must not be empty.
@@ -172,7 +173,7 @@ class RunHandle:
     async def pause(
         self, *, node: str | None = None, state: Json = None, message: str | None = None
     ) -> Snapshot:
-        """Interrupt it so that it can go on later; `node` and `state` are the caller's own.
+        """Interrupt the run so that it can be resumed later.
 
         Args:
             node: The caller's own name for the step that the run was in.
@@ -180,13 +181,13 @@ class RunHandle:
             message: The prompt with which the run resumes; by default a request to continue.
 
         Raises:
-            NotPausable: It could not be resumed, or has ended.
-            StoreSilent: The manager went down, and its store did not answer.
+            NotPausable: The run cannot be resumed, or has ended.
+            StoreTimeout: The manager has closed, and its store did not answer.
         """
         require_arguments("pause", MESSAGES, {"message": message})
         self._tables.require_own_trio_run()
         entry = self._entry
-        encode_json(state)  # what is no JSON is the caller's mistake, here and now
+        encode_json(state)  # raises here: what is not JSON is the caller's mistake
         self._require_pausable()
         snapshot_id = self._tables.new_id(IdKind.SNAPSHOT)
         order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
@@ -217,7 +218,7 @@ class RunHandle:
             raise NotPausable(self.id, "the provider has not named its session yet")
 
     async def leave(self, *, early: bool) -> None:
-        """Leave the block of the run: what is not over is cancelled, and its end waited for.
+        """Leave the block of the run: cancel the run if it is not over, and wait for its end.
 
         Args:
             early: Whether an exception leaves the block.
@@ -226,14 +227,14 @@ class RunHandle:
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
             entry.end(StopReason(cause=EndCause.CALLER, detail=detail))
-        if not entry.ended.is_set():  # as it usually is
+        if not entry.ended.is_set():  # usually it is
             await wait_until_ended(entry)
-        if not early:  # else what leaves the block goes on its way, and no cancel takes its place
+        if not early:  # else the exception of the block propagates, and no cancellation replaces it
             await trio.lowlevel.checkpoint_if_cancelled()
 
 
 class SessionHandle:
-    """One conversation with one provider."""
+    """The handle of one session: a conversation with one provider."""
 
     __slots__ = (
         "_approve",
@@ -272,26 +273,26 @@ class SessionHandle:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the session."""
         return self._session.id
 
     @property
     def provider(self) -> str:
-        """Whose session it is."""
+        """The name of the session's provider."""
         return self._session.provider
 
     def start(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunBlock:
-        """Start a run for the length of a block; `Wishes` says what else may be asked.
+        """Start a run that ends with a block; see `RunArguments` for the arguments.
 
-        `async with session.start("…") as run:` ends the run if the block is left before it is
-        done. Refusals are raised when the block is entered, and leave nothing behind.
+        `async with session.start("…") as run:` ends the run if the block is left before the run is
+        over. Refusals are raised when the block is entered; then nothing was started or stored.
 
         Args:
             prompt: The prompt, which must not be empty.
-            wishes: Any of the fields of `Wishes`: `system_prompt`, `images`, `model`,
+            wishes: Any of the fields of `RunArguments`: `system_prompt`, `images`, `model`,
                 `permission_mode`, `options`, `require`, `prefer`, `require_native`, `schema`,
                 `max_turns`, `effort`, `tools_allowed`, `tools_denied`, `directories`, `budget`,
-                `clocks`, `env`, `approve`, `metadata`. What is omitted is as in the session.
+                `clocks`, `env`, `approve`, `metadata`. The session supplies what is omitted.
 
         Raises:
             TypeError: An argument has a wrong type or an unknown name.
@@ -308,7 +309,7 @@ class SessionHandle:
         return RunBlock(self, request_of_arguments("start", prompt, wishes))
 
     async def submit(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunHandle:
-        """Start a run that the manager owns: it goes on until it is done, or is cancelled.
+        """Start a run that the manager owns: it continues until it is over or cancelled.
 
         Args:
             prompt: The prompt, which must not be empty.
@@ -316,7 +317,7 @@ class SessionHandle:
 
         Raises:
             StartRefused: Nothing was started.
-            InboxFull: Thousands of runs of this session wait already.
+            InboxFull: Thousands of runs of this session are queued.
         """
         return await self.admit(request_of_arguments("submit", prompt, wishes))
 
@@ -340,7 +341,7 @@ class SessionHandle:
         return grant
 
     async def admit(self, wish: RunRequest) -> RunHandle:
-        """Check a wish and let the run in; it has its turn when those before it are done.
+        """Check a request and admit the run; it starts when the runs before it are over.
 
         Args:
             wish: The request of the run.
@@ -360,14 +361,14 @@ class SessionHandle:
         return await self._admit(plan)
 
     async def follow_up(self, after: RunState, content: str) -> RunHandle:
-        """Queue a message as a run of its own, with what the run before it was allowed.
+        """Queue a message as a run of its own, with the permissions of the run before it.
 
         Args:
             after: The state of the run before.
             content: The message.
 
         Raises:
-            StartRefused: The manager or the provider is not there any more.
+            StartRefused: The manager or the provider is not available any more.
         """
         if not self._tables.open:
             raise ManagerClosing
@@ -388,13 +389,13 @@ class SessionHandle:
         return RunHandle(self._tables, entry, self)
 
     def unended(self) -> list[RunHandle]:
-        """Return its runs that are on or wait, in their order."""
+        """Return the session's runs that are active or queued, in their order."""
         live = self._tables.live_sessions.get(self.id)
         entries = list(live.runs.values()) if live else []
         return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
 
     async def cancel(self, detail: str | None = None) -> None:
-        """End what runs, and what waits.
+        """Begin to end the active and all queued runs.
 
         Args:
             detail: The reason, for the record; by default none.
@@ -407,10 +408,10 @@ class SessionHandle:
             entry.end(stop)
 
     def release(self) -> None:
-        """Release what its provider keeps for its next run: none is expected soon.
+        """Release the provider's idle resources of the session, because no run is expected soon.
 
-        It stays open. A later run starts what it needs, and another manager may take the session
-        over.
+        The session stays open. A later run starts what it needs, and another manager may take over
+        the session.
         """
         self._tables.require_own_trio_run()
         live = self._tables.live_sessions.get(self.id)
@@ -421,12 +422,12 @@ class SessionHandle:
         live.commands.sleep_if_idle()
 
     async def close(self) -> None:
-        """Have it take no more runs; it is closed when those that are on or wait are over."""
+        """Accept no more runs, and close the session when its active and queued runs are over."""
         self._tables.require_own_trio_run()
         live = await self._keeping.live_session(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
-            if self._unstored is not None:  # no other task knows of it
+            if self._unstored is not None:  # no other task has it
                 self._unstored.closed = True
                 self._unstored.known.set()
             live.wake_waiters()
@@ -438,7 +439,7 @@ class SessionHandle:
 
 
 class RunBlock:
-    """A run for the length of a block."""
+    """A block around a run; it starts and ends with the block."""
 
     def __init__(self, session: SessionHandle, wish: RunRequest) -> None:
         self._session: Final = session
@@ -460,7 +461,7 @@ class RunBlock:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the run if it is not over, and wait for that."""
+        """End the run if it is not over, and wait for its end."""
         assert self._run is not None
-        # Shielded and bounded in there.
+        # `leave` shields and bounds its waits.
         await self._run.leave(early=exc is not None)  # noqa: ASYNC102

@@ -1,4 +1,4 @@
-"""The session manager: the tree that runs sessions, and what its user does with it."""
+"""The session manager: its public methods, and the functions that open one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 class Manager(ProviderQueries, StoreQueries):
-    """Runs sessions while its block lasts."""
+    """The session manager. It runs sessions while its block lasts."""
 
     def __init__(self, tables: ManagerState, store: StoreChild, spool: EndSpool) -> None:
         self._tables = tables
@@ -85,11 +85,11 @@ class Manager(ProviderQueries, StoreQueries):
     # --- the block -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Start the tree.
+        """Start the supervision tree.
 
         Raises:
             NotInTrio: The caller is not a trio task.
-            ManagerDown: It does not come up; the cause says why.
+            ManagerDown: The tree does not start; `__cause__` is the reason.
         """
         self._tables.require_own_trio_run()
         self._tables.token = trio.lowlevel.current_trio_token()
@@ -102,16 +102,16 @@ class Manager(ProviderQueries, StoreQueries):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Close the gate, end what runs, and stop the tree."""
+        """Close the gate, end all runs, and stop the tree."""
         return await self._tree.close(exc_type, exc, traceback)  # noqa: ASYNC102
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:
-        """What another thread needs to reach the manager, by `trio.from_thread`."""
+        """The token with which other threads reach the manager through `trio.from_thread`."""
         assert self._tables.token is not None
         return self._tables.token
 
-    # --- what its user does with it --------------------------------------------------------------
+    # --- public methods --------------------------------------------------------------------------
 
     def new_id(self, kind: IdKind) -> str:
         """Make an id.
@@ -126,7 +126,7 @@ class Manager(ProviderQueries, StoreQueries):
         return self._tables.milliseconds() / 1000
 
     def chance(self) -> float:
-        """Return a number from 0 to 1, by chance: that of the seams it was opened with."""
+        """Return a random number from 0 to 1, from `bits` if they were given."""
         return self._tables.random()
 
     async def open_session(
@@ -142,7 +142,7 @@ class Manager(ProviderQueries, StoreQueries):
         metadata: Mapping[str, object] | None = None,
         session_id: str | None = None,
     ) -> SessionHandle:
-        """Make a session; it is stored with its first run.
+        """Open a session; it is stored with its first run.
 
         Args:
             provider: The name of an installed provider, such as "claude" or "codex".
@@ -158,8 +158,8 @@ class Manager(ProviderQueries, StoreQueries):
             session_id: An id made by `new_id`, for callers that must store it before.
 
         Raises:
-            ProviderUnknown: There is no such provider.
-            IdTaken: There is a session of that id.
+            ProviderUnknown: The provider does not exist.
+            IdTaken: Another session has this id.
             TypeError: An argument has a wrong type.
             ValueError: An argument has an invalid value.
             ManagerClosing: The manager's block has not begun or has ended.
@@ -282,7 +282,7 @@ class Manager(ProviderQueries, StoreQueries):
         approve: Approve | None = None,
         reopen: bool = False,
     ) -> SessionHandle:
-        """Take up a session that is stored, with the clocks and the budget it was opened with.
+        """Return a handle of a stored session, with the session's clocks and budget.
 
         Clocks and budgets given here override those, for this handle's runs. The budget covers all
         runs of the session, including those of other managers. With `reopen`, a closed session
@@ -297,7 +297,7 @@ class Manager(ProviderQueries, StoreQueries):
             reopen: Whether a closed session accepts runs of this handle; by default it does not.
 
         Raises:
-            UnknownId: There is none of that id.
+            UnknownId: The session does not exist.
             ProviderUnknown: Its provider is not installed any more.
         """
         given = {"clocks": clocks, "budget": budget, "approve": approve}
@@ -305,7 +305,7 @@ class Manager(ProviderQueries, StoreQueries):
         require_arguments("session", SESSION_ARGUMENTS, given)
         self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
-        self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
+        self._tables.fresh.discard(session_id)  # another manager may have used our id
         found = decode_session(stored.body)
         self._keeping.require_provider(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
@@ -313,7 +313,7 @@ class Manager(ProviderQueries, StoreQueries):
     async def resume(
         self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunResult:
-        """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
+        """Resume a run that was paused here or elsewhere, and wait for its result.
 
         See `submit_resume`.
 
@@ -324,7 +324,7 @@ class Manager(ProviderQueries, StoreQueries):
                 run.
 
         Raises:
-            NotResumable: A precondition does not hold; it says which.
+            NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot be started.
         """
         run = await self.submit_resume(snapshot, message, **wishes)
@@ -333,12 +333,12 @@ class Manager(ProviderQueries, StoreQueries):
     async def submit_resume(
         self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
-        """Go on with what was paused, as a run that the manager owns.
+        """Resume a paused run, as a run that the manager owns.
 
-        It is asked for the same as the run that was paused (permission, clocks, budget, options,
-        tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again, because they are not stored; if another manager paused the run, also `approve`
-        and options with secrets. Its budget and its deadline count from its start.
+        The new run has the arguments of the paused one (permission, clocks, budget, options, tools,
+        ...), except for those in `wishes`. Only images and variables must be passed again, because
+        they are not stored; if another manager paused the run, also `approve` and options with
+        secrets. Its budget and its deadline count from its start.
 
         Args:
             snapshot: The snapshot of the paused run, or its id.
@@ -347,7 +347,7 @@ class Manager(ProviderQueries, StoreQueries):
                 run.
 
         Raises:
-            NotResumable: A precondition does not hold; it says which.
+            NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot be started.
         """
         require_arguments("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
@@ -371,8 +371,8 @@ class Manager(ProviderQueries, StoreQueries):
         """Follow up a finished run with a new run of the same session, owned by the manager.
 
         The followed run may have ended in any way, and its session may be closed: the provider's
-        session continues. The new run has the same wishes as the followed one, except for those in
-        `wishes`; images, variables and `approve` must be passed again.
+        session continues. The new run has the same arguments as the followed one, except for those
+        in `wishes`; images, variables and `approve` must be passed again.
 
         Args:
             run_id: The id of the finished run.
@@ -403,15 +403,15 @@ class Manager(ProviderQueries, StoreQueries):
         return await session.admit(wish)
 
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
-        """End a run, or all of a session; False if nothing of it was on here any more.
+        """Begin to end a run or all runs of a session; False if none of them is active here.
 
         Args:
             id: The id of a run or of a session.
             detail: The reason, for the record; by default none.
 
         Raises:
-            UnknownId: The store knows no such id either.
-            StoreSilent: It does not answer when it is asked for the id.
+            UnknownId: Neither the manager nor the store has this id.
+            StoreTimeout: The store does not answer the question for the id.
         """
         require_arguments("cancel", RECORDS, {"id": id})
         self._tables.require_own_trio_run()
@@ -431,7 +431,7 @@ class Manager(ProviderQueries, StoreQueries):
         raise StoreTimeout("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
-        """End everything that is on or waits; return how many runs that were.
+        """Begin to end all active and queued runs; return their number.
 
         Args:
             detail: The reason, for the record; by default none.
@@ -442,12 +442,12 @@ class Manager(ProviderQueries, StoreQueries):
         return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 
     def status(self) -> ManagerStatus:
-        """Say how the manager stands now."""
+        """Return the status of the manager."""
         self._tables.require_own_trio_run()
         return self._tables.status()
 
     def tree(self) -> str:
-        """Draw the tree as it is now."""
+        """Return a drawing of the supervision tree as it is now."""
         return self._tree.draw()
 
 

@@ -238,7 +238,7 @@ class ManagerState:
         """Start a run's task; if that fails, the run fails."""
         branch = self.providers.get(entry.run.provider)
         if branch is None:
-            entry.start_failed(f"{entry.run.provider} is not there")
+            entry.start_failed(f"{entry.run.provider} is not available")
         else:
             branch.launch(entry)
 

@@ -1,4 +1,4 @@
-"""A manager's information about its providers before anything starts."""
+"""A manager's queries about its providers before a run starts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ProviderQueries:
         return run_readiness(self._tables, self._hypothetical_session(provider, cwd), wish)
 
     def _hypothetical_session(self, provider: str, cwd: str | Path) -> Session:
-        """Return a session that only serves to check a wish."""
+        """Return a session that only serves to check a run request."""
         self._tables.require_own_trio_run()
         self._keeping.require_provider(provider)
         return Session(id="", provider=provider, cwd=absolute_path(cwd))
@@ -143,11 +143,11 @@ class ProviderQueries:
 async def check_providers(
     keeping: SessionSupervisor, tables: ManagerState, providers: Collection[str] | None
 ) -> dict[str, Health]:
-    """Ask the `providers`, or all there are; who does not answer in time fails.
+    """Check the `providers`, or all; one that does not answer in time fails.
 
     Raises:
-        ProviderUnknown: There is none of such a name.
-        ManagerClosing: The manager is going down.
+        ProviderUnknown: A provider does not exist.
+        ManagerClosing: The manager is closing.
     """
     names = sorted(
         {*tables.adapters, *installed_adapters()} if providers is None else set(providers)
@@ -187,9 +187,9 @@ async def _ask_health(branch: ProviderBranch, patience: float) -> Health:
     try:
         return _validated_health(await branch.ask_health(patience or float("inf")))
     except (CallTimeout, trio.TooSlowError):
-        return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
+        return Health(state="fail", detail=f"it did not report its health within {patience:g} s")
     except OtpError as error:
-        return Health(state="fail", detail=f"it went down meanwhile: {error}")
+        return Health(state="fail", detail=f"it stopped during the check: {error}")
     except Exception as error:  # an adapter may raise anything  # noqa: BLE001
         return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
 
@@ -205,7 +205,7 @@ def _readiness(branch: ProviderBranch) -> Health:
 
 
 def _validated_health(said: object) -> Health:
-    """Return what an adapter said, if that is what it should say."""
+    """Return an adapter's health report if it has the right type."""
     if isinstance(said, Health):
         return said
-    return Health(state="fail", detail=f"it said {said!r}, which is no Health")
+    return Health(state="fail", detail=f"it returned {said!r}, which is not a Health")

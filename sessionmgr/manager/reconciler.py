@@ -1,10 +1,11 @@
-"""Write terminal events for runs whose recorder or process is gone: one code path for all cases.
+"""The Reconciler writes terminal events for runs whose recorder or process is gone.
 
-A run that a dead recorder or a killed process has left `pending` or `running` in the store gets its
-terminal event here, under a higher fence, so that the former owner of the session can write nothing
-any more. There are three occasions: the start of a manager (`boot`), the crash of one of its
-recorders (`watch`), and the death of another manager (`settle`, called by a sweep). While the store
-is away, the ends are kept here and in the spool, and stored when it is back.
+It is the one code path for all such cases. A run that a dead recorder or a killed process has left
+`pending` or `running` in the store gets its terminal event here, under a higher fence, so that the
+former owner of the session can write nothing any more. There are three occasions: the start of a
+manager (`reconcile_store`), the crash of one of its recorders (`watch`), and the death of another
+manager (`reconcile_session`, called by a sweep). While the store is unavailable, the terminal
+events wait in memory and in the spool, and are stored when it is back.
 """
 
 from __future__ import annotations
@@ -47,18 +48,21 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
-LOST: Final = Failure(kind=FailureKind.MANAGER_CRASHED, message="nobody could see to its end")
+LOST: Final = Failure(
+    kind=FailureKind.MANAGER_CRASHED,
+    message="the process that owned the run died before the run ended",
+)
 LEASE_MS: Final = 90_000
 RETRY: Final = 0.1
 LONGEST: Final = 10.0
-"""Seconds between two attempts to reach a store that has been away for long."""
+"""Maximum number of seconds between two attempts to reach the store."""
 LAST_ATTEMPTS: Final = 5
-"""How often a store is tried when the manager goes down."""
+"""The number of attempts to reach the store while the manager closes."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
 class Reconciler:
-    """Ends what was left open in the store."""
+    """The writer of terminal events for lost runs."""
 
     def __init__(self, tables: ManagerState, spool: EndSpool) -> None:
         self._tables: Final = tables
@@ -66,13 +70,13 @@ class Reconciler:
         self._ends: Final[dict[str, RunEnded]] = {}
         """Terminal events of runs that could not be stored yet, by run."""
         self._late: Final[dict[str, None]] = {}
-        """Sessions whose runs were released before the store could take their ends."""
+        """Sessions whose runs were released before the store could take their terminal events."""
         self._booted = False
 
     async def reconcile_store(self) -> int:
-        """End the runs of managers that are no more; return how many there were.
+        """End the runs of managers that are gone; return the number of runs.
 
-        It does so once: a restarted reconciler continues with the sessions it had taken.
+        This happens once: a restarted reconciler continues with the sessions that it had taken.
         """
         if self._booted:
             await trio.lowlevel.checkpoint()
@@ -83,12 +87,12 @@ class Reconciler:
         ended = 0
         for session_id in await self.unfinished_sessions():
             if self._tables.is_owned(session_id):
-                continue  # it is ours, and kept
+                continue  # it is live here
             try:
                 ended += await self.reconcile_session(session_id)
-            except LeaseHeld:  # another live manager has it
+            except LeaseHeld:  # another live manager owns it
                 held.add(session_id)
-        # The manager that has a session may be between spooling an end and storing it: that end
+        # The owning manager may be between spooling an end and storing it: that end
         # must survive a crash of the manager.
         seen_to = {run_id for run_id, end in spooled.items() if end.session_id not in held}
         await self._spool.drop(seen_to)
@@ -113,7 +117,7 @@ class Reconciler:
                 return list(sessions)
 
     async def watch(self) -> None:
-        """End what crashed recorders of this manager leave open."""
+        """End the runs that crashed recorders of this manager leave open."""
         async with trio.open_nursery() as nursery:
             for live in self._tables.sessions_in_transition:
                 nursery.start_soon(self._reconcile_crashed, live)
@@ -127,7 +131,7 @@ class Reconciler:
                     nursery.start_soon(self._reconcile_crashed, live)
 
     async def _reconcile_crashed(self, live: SessionState) -> None:
-        """Settle the session of a crashed recorder, as soon as the store is there."""
+        """End the runs of a crashed recorder as soon as the store is available."""
         session_id = live.session.id
         why = await self._reconcile_in_time(live)
         if why is not None:
@@ -140,7 +144,7 @@ class Reconciler:
             await self._store_spooled_ends(session_id)
 
     async def _reconcile_in_time(self, live: SessionState) -> Failure | None:
-        """Settle a session within the store's clock; return why that was not to be done."""
+        """Reconcile a session within the store clock; return the failure if that is too short."""
         tables, session_id = self._tables, live.session.id
         until = self._tables.sessions_in_transition[live] + (
             tables.clocks.of("store") or float("inf")
@@ -151,11 +155,16 @@ class Reconciler:
                 await self.reconcile_session(session_id, "its recorder crashed")
                 await self._load_stored_runs(live)
             except UnknownId:
-                return None  # it never came to be stored
+                return None  # it was never stored
             except Exception as error:  # noqa: BLE001  # the last to try
                 live.commit_error = error
-                log.log(level, "event=not_settled session=%s why=%s", session_id, error)
-                level = logging.DEBUG  # it is tried again and again: once is enough
+                log.log(
+                    level,
+                    "The runs of a crashed session cannot be ended yet. session=%s error=%s",
+                    session_id,
+                    error,
+                )
+                level = logging.DEBUG  # the first of many equal attempts is logged
                 if trio.current_time() >= until:
                     return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
                 await trio.sleep(RETRY)
@@ -164,17 +173,17 @@ class Reconciler:
                 return None
 
     async def _spool_ends(self, live: SessionState, failure: Failure | None) -> None:
-        """Keep the ends that cannot be stored now, here and in the spool."""
+        """Keep terminal events that cannot be stored now, in memory and in the spool."""
         try:
             lost = self._end_lost_runs(live, failure, self._tables.timestamp())
             self._ends.update((event.run_id, event) for event in lost if event.run_id)
             if not lost:
                 return
-            if failure is None:  # as we go down: if only the tree starts again, do it then
+            if failure is None:  # the manager closes, unless only this part of the tree restarts
                 self._late[live.session.id] = None
             await self._spool.add(lost)
-        except Exception:  # a full disk, say
-            log.exception("event=end_not_put_aside session=%s", live.session.id)
+        except Exception:  # for example a full disk
+            log.exception("The ends of runs could not be spooled. session=%s", live.session.id)
 
     def _finish_reconciling(self, session_id: str) -> None:
         settled = self._tables.reconciling.pop(session_id, None)
@@ -182,7 +191,7 @@ class Reconciler:
             settled.set()
 
     async def _store_spooled_ends(self, session_id: str) -> None:
-        """Store the ends that were put aside, when the store is back."""
+        """Store the spooled terminal events of a session."""
         pause = RETRY
         while session_id in self._late:
             pause = min(2 * pause, LONGEST)
@@ -190,7 +199,7 @@ class Reconciler:
             await self._try_store_spooled(session_id)
 
     async def store_spooled_ends(self) -> None:
-        """Store what was put aside, if the store is back, in the time that the caller gives."""
+        """Store the spooled terminal events if the store is back, while the caller's time lasts."""
         await trio.lowlevel.checkpoint()
         for _ in range(LAST_ATTEMPTS):
             for session_id in list(self._late):
@@ -205,38 +214,42 @@ class Reconciler:
 
     async def _try_store_spooled(self, session_id: str) -> None:
         tables = self._tables
-        if session_id in tables.live_sessions:  # it was settled when it was woken
+        if session_id in tables.live_sessions:  # it was reconciled when it was woken
             self._late.pop(session_id, None)
             return
         if tables.is_owned(session_id):
             return
         tables.reconciling[session_id] = trio.Event()
         try:
-            with suppress(UnknownId, LeaseHeld):  # never stored, or another manager has seen to it
+            with suppress(UnknownId, LeaseHeld):  # another manager has done it
                 await self.reconcile_session(session_id, "its recorder crashed")
             self._late.pop(session_id, None)
         except Exception as error:  # noqa: BLE001  # the last to try
-            log.debug("event=not_settled session=%s why=%s", session_id, error)
+            log.debug(
+                "The runs of a crashed session cannot be ended yet. session=%s error=%s",
+                session_id,
+                error,
+            )
         finally:
             self._finish_reconciling(session_id)
 
     async def _load_stored_runs(self, live: SessionState) -> None:
-        """Adopt what is stored of the runs whose recorder has crashed."""
+        """Adopt the stored records of runs whose recorder has crashed."""
         store = self._tables.store
         for entry in live.runs.values():
             if not entry.is_over:
                 try:
                     entry.apply_record(await fold_run(store, await store.run(entry.id)))
                 except UnknownId:
-                    continue  # it never came to be stored
+                    continue  # it was never stored
 
     async def abandon(self, live: SessionState) -> None:
-        """Put aside the ends of a session whose recorder is stopped with open runs."""
+        """Spool the ends of a session whose recorder is stopped with open runs."""
         await self._spool_ends(live, None)
         self._release(live)
 
     def _release(self, live: SessionState, failure: Failure = LOST) -> None:
-        """End the tasks of a session's runs, and release all waiters; the recorder has died."""
+        """Cancel the tasks of a session's runs, and release all waiters; the recorder has died."""
         self._end_lost_runs(live, failure, "")
         for entry in live.runs.values():
             self._tables.runs.pop(entry.id, None)
@@ -245,7 +258,7 @@ class Reconciler:
         live.release_waiters()
 
     def release_waiters(self, why: str) -> None:
-        """Release all waiters for runs that are still open: the manager is down."""
+        """Release all waiters for open runs, because the manager is down."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         # A run knows its session by a protocol alone, which `SessionState` implements.
         left = {cast("SessionState", entry.session_state) for entry in self._tables.runs.values()}
@@ -257,7 +270,7 @@ class Reconciler:
     def _end_lost_runs(
         self, live: SessionState, failure: Failure | None, at: str
     ) -> list[RunEnded]:
-        """End, as far as we know, the runs whose ends cannot be stored now."""
+        """Make terminal events for the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
         for entry in live.runs.values():
             if entry.is_over:
@@ -277,10 +290,10 @@ class Reconciler:
                 run_id=entry.id,
                 provider=live.session.provider,
             )
-            # It goes to the log, the spool and, later, the store, but not through a recorder.
+            # They go to the log, the spool and, later, the store, but not through a recorder.
             event = redacted_end(stamped, live.redactor)
             record = reduce(entry.run, event)
-            if record.status not in TERMINAL:  # it had not begun, and that cannot be paused, say
+            if record.status not in TERMINAL:  # an end that needs a start
                 record = reduce(reduce(record, RunStarted(run_id=entry.id)), event)
             entry.apply_record(record)
             lost.append(event)
@@ -294,13 +307,13 @@ class Reconciler:
         return "interrupted when its manager was lost"
 
     async def reconcile_session(self, session_id: str, why: str | None = None) -> int:
-        """End all that is open in one session; return how many runs that were.
+        """End all open runs of a session; return their number.
 
-        `why` says how its runs were interrupted, if that cannot be determined here.
+        `why` is the reason of the interruption, if it cannot be determined here.
 
         Raises:
-            LeaseHeld: Another manager has the session, and lives.
-            UnknownId: It never came to be stored.
+            LeaseHeld: Another live manager owns the session.
+            UnknownId: The session was never stored.
         """
         tables = self._tables
         await tables.store.session(session_id)
@@ -311,10 +324,10 @@ class Reconciler:
         return ended
 
     async def acquire_lease(self, session_id: str) -> Lease:
-        """Take the lease of a session.
+        """Acquire the lease of a session.
 
         Raises:
-            LeaseHeld: Another manager has it, and lives.
+            LeaseHeld: Another live manager has it.
         """
         tables = self._tables
         with tables.calling_store():
@@ -328,7 +341,7 @@ class Reconciler:
             )
 
     async def end_open_runs(self, lease: Lease, why: str) -> int:
-        """End all that is open in the session of a lease; return how many runs that were."""
+        """End all open runs of the session of a lease; return their number."""
         left = await read_session_runs(self._tables.store, lease.name, statuses=UNENDED)
         for stored in left:
             await self._end(lease, stored, why)
@@ -372,7 +385,7 @@ class Reconciler:
             )
         )
         self._ends.pop(run.id, None)
-        log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
+        log.info("The end of a lost run was recorded. run=%s reason=%s", stored.run_id, why)
         self._apply_end(run)
 
     async def _last_event_time(self, session_id: str, run: Run) -> str | None:
@@ -384,7 +397,7 @@ class Reconciler:
         return heard[-1].at if heard and isinstance(heard[-1], Event) else None
 
     def _apply_end(self, run: Run) -> None:
-        """Adopt the end of a run, if it was one of this manager."""
+        """Adopt the end of a run if the run is one of this manager."""
         entry = self._tables.runs.pop(run.id, None)
         if entry is not None:
             entry.apply_record(run)
@@ -392,7 +405,7 @@ class Reconciler:
 
 
 def _boot_report(ended: int) -> str:
-    """Describe to users what boot has done: the command line prints warnings."""
+    """Return a sentence for users about the ended runs: the command line prints warnings."""
     if ended == 1:
         return "1 run was interrupted when its process died; its end is now recorded"
     return f"{ended} runs were interrupted when their process died; their ends are now recorded"

@@ -1,4 +1,4 @@
-"""The request of a run, and the plan that is made of it: values, negotiation and budgets."""
+"""The values of a run before its start: request, arguments, plan, negotiation and budgets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller asks for when a run is started; None leaves it to the session."""
+    """The request of a run; None leaves a field to the session."""
 
     prompt: str
     system_prompt: str | None = None
@@ -40,9 +40,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     directories: Collection[str] = ()
     budget: Budget = UNLIMITED_BUDGET
     session_budget: Budget = UNLIMITED_BUDGET
-    """For all runs of the session; this manager and the next one apply it."""
+    """The budget of all runs of the session; later managers apply it, too."""
     manager_budget: Budget = UNLIMITED_BUDGET
-    """For all runs of the manager."""
+    """The budget of all runs of the manager."""
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     approve: Approve | None = None
@@ -96,35 +96,35 @@ class CommonWishes(TypedDict, total=False):
 
 
 class RunArguments(CommonWishes, total=False):
-    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+    """The fields of a `RunRequest` beside the prompt, as keyword arguments."""
 
     approve: Approve | None
     """Function that answers the agent's requests; the default is that of the session."""
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """A run that may be started."""
+    """The plan of a run that may be started."""
 
     spec: RunSpec
     negotiation: Negotiation
     clocks: Clocks
     wish: RunRequest
-    """With the clocks of the caller, else of the session, and the outer budgets."""
+    """The request, with the clocks of the caller, else of the session, and the outer budgets."""
     secrets: tuple[str, ...]
     """The secrets of its environment and options, which must not be stored or shown."""
     asked: dict[str, Json]
-    """The part of the wish that is stored for a follow-up."""
+    """The part of the request that is stored for a follow-up."""
 
 
 class RunGrant(msgspec.Struct, frozen=True):
-    """What a run would be granted, if it were started."""
+    """The grant of a run: what it would get if it were started."""
 
     negotiation: Negotiation
     permission: Permission
 
 
 EMPTY_NEGOTIATION: Final = Negotiation()
-# What a wish takes of the provider by its mere being there.
+# The capability that each field of a request needs, if it is set.
 REQUEST_NEEDS: Final = {
     "system_prompt": "system_prompt",
     "images": "images_in",
@@ -132,12 +132,12 @@ REQUEST_NEEDS: Final = {
     "max_turns": "max_turns",
     "effort": "effort",
 }
-# What a provider has to tell of, or else the budget of a run would be spent unseen.
+# The capability that each limit of a budget needs: the provider must report that figure.
 BUDGET_NEEDS: Final = {"usd": "cost", "tokens": "usage"}
 
 
 def negotiate_request(offered: Capabilities, wish: RunRequest, model: str | None) -> Negotiation:
-    """Ask for what the wish names, and for what it takes to grant the rest of it."""
+    """Negotiate the capabilities that the request names and those that its fields need."""
     takes = [need for field, need in REQUEST_NEEDS.items() if _is_requested(wish, field)]
     budget = effective_budget(wish)
     takes += [need for limit, need in BUDGET_NEEDS.items() if getattr(budget, limit) is not None]
@@ -155,7 +155,7 @@ def negotiate_request(offered: Capabilities, wish: RunRequest, model: str | None
 
 
 def effective_budget(wish: RunRequest) -> Budget:
-    """Return the lowest limits of a request's budget and the budgets above it."""
+    """Return the lowest limits of a request's own and outer budgets."""
     return minimum_budget((wish.budget, wish.session_budget, wish.manager_budget))
 
 
@@ -167,7 +167,7 @@ def _is_requested(wish: RunRequest, field: str) -> bool:
 def spent_budget_reason(
     wish: RunRequest, session: UsageAccount, manager: UsageAccount
 ) -> str | None:
-    """Return which budget of the session or the manager is used up, if any."""
+    """Return a message if a budget of the session or the manager is used up."""
     return session.spent_reason(wish.session_budget, "session") or manager.spent_reason(
         wish.manager_budget, "manager"
     )

@@ -1,4 +1,4 @@
-"""Check the request of a run and make its plan, before anything is started or stored."""
+"""The planner of runs: it checks a request and makes its plan, before anything starts."""
 
 from __future__ import annotations
 
@@ -38,44 +38,44 @@ if TYPE_CHECKING:
 
 
 def parse_permission_mode(name: PermissionMode | str) -> PermissionMode:
-    """Return the permission mode of that name.
+    """Return the permission mode with a name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The name is unknown.
     """
     try:
         return PermissionMode(name)
     except ValueError:
         raise ValueError(
-            f"there is no permission mode {name!r}; {permission_mode_hint(name)}"
+            f"permission_mode: unknown mode {name!r}; {permission_mode_hint(name)}"
         ) from None
 
 
 def permission_mode_hint(name: str) -> str:
-    """Return a hint for an unknown permission mode: the nearest one, and all that exist."""
+    """Return a hint for an unknown permission mode: the nearest one, and all valid ones."""
     modes = [mode.value for mode in PermissionMode]
     meant = _ELSEWHERE.get(name, name).lower()
     nearest = get_close_matches(meant, modes, n=1)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return f"{hint}there are: {', '.join(modes)}"
+    return f"{hint}known: {', '.join(modes)}"
 
 
 _ELSEWHERE: Final = {"bypassPermissions": PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS.value}
-"""The name that a provider uses for a mode."""
+"""Names of permission modes in other programs."""
 
 
 def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPlan:
-    """Make a plan of a wish that says all that its session has to say.
+    """Make the plan of a request that its session has completed.
 
     Raises:
-        StartRefused: The provider cannot do it, or not so; which of its kinds says why.
-        VariableRefused: A variable may not be given to a child.
+        StartRefused: The provider cannot run it, or not in this way; the subclass says why.
+        VariableRefused: A variable must not be given to a child.
     """
     if not tables.open:
         raise ManagerClosing
     if tables.budget is not UNLIMITED_BUDGET:
         wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
-    encode_json(wish.metadata)  # what is no JSON is the caller's mistake, here and now
+    encode_json(wish.metadata)  # raises here: what is not JSON is the caller's mistake
     tree = tables.providers[session.provider]
     tree.require_up()
     adapter = tree.adapter_class
@@ -87,7 +87,7 @@ def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPla
     mode = parse_permission_mode(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
     chosen = None if offered.model_choice is UNSUPPORTED else model
-    if wish is not asked or chosen != model:  # what was left out is left out of the options, too
+    if wish is not asked or chosen != model:  # omitted fields must be omitted from the options, too
         options = _run_options(adapter, wish, chosen)
     directories = tuple(str(Path(session.cwd, each)) for each in wish.directories)
     for directory in (session.cwd, *directories):
@@ -153,10 +153,10 @@ def run_readiness(tables: ManagerState, session: Session, wish: RunRequest) -> H
 
 
 def check_run_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
-    """Look at what is said to a provider, too: a run would find out for itself.
+    """Check the content that a provider gets, before the run would find a fault itself.
 
     Raises:
-        WishInvalid: It could never go well.
+        RunRequestInvalid: The run could never succeed.
     """
     schema = schema_fault(spec.schema)
     fault = tables.providers[provider].adapter_class.fault(spec)
@@ -196,7 +196,7 @@ def _missing_capability_error(
 def _negotiate_or_raise(
     provider: str, offered: Capabilities, wish: RunRequest, model: str | None
 ) -> tuple[RunRequest, Negotiation]:
-    """Negotiate; what the caller only prefers, and the provider lacks, is left out of the wish."""
+    """Negotiate, and omit what the request only prefers and the provider lacks."""
     negotiation = negotiate_request(offered, wish, model)
     if negotiation.missing:
         raise _missing_capability_error(provider, negotiation, wish)
@@ -213,8 +213,8 @@ def _negotiate_or_raise(
 
 
 def absolute_path(path: str | Path) -> str:
-    """Return an absolute path; a relative one is seen from the working directory."""
-    # Sessions share few directories, and a `Path` costs more than all else of opening one.
+    """Return an absolute path; a relative one starts at the working directory."""
+    # Sessions share few directories, and making a `Path` costs more than opening a session.
     return _joined_path("" if os.path.isabs(path) else os.getcwd(), os.fspath(path))  # noqa: PTH109, PTH117
 
 

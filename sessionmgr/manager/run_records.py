@@ -1,4 +1,4 @@
-"""Runs as the store has them: their rows, and records built from their stored events."""
+"""The records of runs in the store: their rows, and runs rebuilt from their stored events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 KEY_REDACTOR: Final = Redactor()
-"""Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
+"""Redacts well-known keys by their shapes; a finished run's other secrets are unknown."""
 
 
 async def read_session_runs(
@@ -34,7 +34,7 @@ async def read_session_runs(
 
 
 async def fold_run(store: Store, stored: StoredRun) -> Run:
-    """Build a run's record from its stored events.
+    """Rebuild a run from its stored events.
 
     Its text may consist of pieces that an older version stored unredacted.
     """
@@ -43,7 +43,7 @@ async def fold_run(store: Store, stored: StoredRun) -> Run:
 
 
 async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-    """Return a run's record, and the messages sent to it, by id."""
+    """Rebuild a run from its stored events, with the messages sent to it, by id."""
     run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
     said: dict[str, MessageSent] = {}
     after = (stored.first_seq or 1) - 1

@@ -219,7 +219,7 @@ async def _end_all_runs(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:
-            run.end(StopReason(cause=EndCause.SHUTDOWN, detail="the manager is going down"))
+            run.end(StopReason(cause=EndCause.SHUTDOWN, detail="the manager is closing"))
         for run in ending:
             await run.ended.wait()
             await run.gone.wait()

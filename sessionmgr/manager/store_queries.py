@@ -1,4 +1,4 @@
-"""The records in a manager's store: events, results, sessions, runs, costs, pauses."""
+"""A manager's queries to its store: events, results, sessions, runs, costs and pauses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StoreQueries:
         run_id: str | None = None,
         types: Collection[str] | None = None,
     ) -> Cursor:
-        """Read a session's events from any number on, and follow new ones.
+        """Read a session's events after any number, and follow new ones.
 
         Args:
             session_id: The id of the session.
@@ -97,7 +97,7 @@ class StoreQueries:
         return [decode_run(row.body) for row in reversed(found)]
 
     async def provider_pauses(self) -> dict[str, ProviderPause]:
-        """Return the paused providers, with which batches start nothing now."""
+        """Return the paused providers, with which batches start no runs now."""
         self._tables.require_own_trio_run()
         return await read_provider_pauses(self._tables.store, self._tables.milliseconds() / 1000)
 
@@ -112,7 +112,7 @@ class StoreQueries:
         await write_provider_pause(self._tables.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
-        """Return whether this mark is in the store.
+        """Return whether a mark is in the store.
 
         Args:
             mark: The text of the mark.
@@ -121,13 +121,13 @@ class StoreQueries:
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
-        """Put a mark into the store, by which it is known again.
+        """Put a mark into the store, for programs that must recognize the store again.
 
         Args:
             mark: The text of the mark.
 
         Raises:
-            StoreError: The store cannot be written; a locked one is waited for as long as by runs.
+            StoreError: The store cannot be written, or is locked for longer than the store clock.
         """
         tables = self._tables
         tables.require_own_trio_run()
@@ -222,7 +222,7 @@ class StoreQueries:
 
 
 class SessionSummary(Session, frozen=True, kw_only=True):
-    """A stored session and how its last run stands."""
+    """A stored session and the status of its last run."""
 
     status: RunStatus | None = None
     """The status of its last run. If the run's manager died, this stays "running" until a manager
@@ -251,7 +251,7 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 
 class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
-    """No batch starts anything with the provider before a time."""
+    """A pause of a provider: no batch starts a run with it before a time."""
 
     until: float
     """Seconds since the epoch."""
@@ -268,7 +268,11 @@ async def read_provider_pauses(store: Store, now: float) -> dict[str, ProviderPa
         try:
             pause = _decoder.decode(body)
         except msgspec.MsgspecError as error:
-            log.warning("event=pause_not_read provider=%s why=%s", provider, error)
+            log.warning(
+                "The pause of a provider is unreadable and ignored. provider=%s error=%s",
+                provider,
+                error,
+            )
             continue
         if pause.until > now:
             found[provider] = pause

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SupervisionTree:
-    """The tasks of an open manager."""
+    """The supervision tree of an open manager."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SupervisionTree:
         self._root: Final = Supervisor(
             child(tables.launcher.serve, id="launcher"),
             Supervisor(child(store.run, tables, id="writer"), name="store"),
-            # These serve all sessions from outside; a crash of one harms none of them.
+            # These serve all sessions; a crash of one stops none of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
                 child(self._tables.timeouts.run, id="clocks"),
@@ -56,10 +56,10 @@ class SupervisionTree:
         )
 
     async def open(self) -> None:
-        """Start it.
+        """Start the tree.
 
         Raises:
-            ManagerDown: It does not come up; the cause says why.
+            ManagerDown: The tree does not start; `__cause__` is the reason.
         """
         self._enter()
         try:
@@ -77,7 +77,7 @@ class SupervisionTree:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Close the gate, end what runs, and stop all."""
+        """Close the gate, end all runs, and stop the tree."""
         try:
             return await self._root.__aexit__(exc_type, exc, traceback)
         except OtpError as error:
@@ -92,7 +92,7 @@ class SupervisionTree:
             self._tables.lifetime.end()
 
     def draw(self) -> str:
-        """Draw it as it is now."""
+        """Return a drawing of the tree as it is now."""
         return self._root.tree()
 
     def _enter(self) -> None:
@@ -111,13 +111,13 @@ class SupervisionTree:
         await self._reconciler.watch()
 
     async def _admission_gate(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Admit runs until the end; then end them all before anything else is stopped."""
+        """Admit runs until the end; then end all runs before anything else stops."""
         tables = self._tables
         tables.open = True
         task_status.started()
         try:
             await trio.sleep_forever()
-        except trio.Cancelled:  # not a crash: the block is left
+        except trio.Cancelled:  # not a crash: the block ends
             tables.open = False
             clocks = tables.clocks
             await end_all_runs(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
@@ -129,7 +129,7 @@ class SupervisionTree:
 
 
 def _user_error(error: BaseException) -> BaseException:
-    """Return the error that a user can act on: one of the store, else `ManagerDown`."""
+    """Return the error that a user can act on: an error of the store, else `ManagerDown`."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, StoreError):
@@ -143,7 +143,7 @@ def translate_group(
     body: BaseException | None,
     down: Callable[[BaseException], BaseException],
 ) -> BaseExceptionGroup[BaseException]:
-    """Translate the supervisors' own errors in a group by `down`, but for what `body` raised."""
+    """Replace the supervisors' own errors in a group by `down`, except for errors of `body`."""
     members: list[BaseException] = []
     for error in group.exceptions:
         if isinstance(error, OtpError) and error is not body:
@@ -156,7 +156,7 @@ def translate_group(
 
 
 class StoreChild:
-    """The child that has the store open: one in a file, or one that the caller has opened."""
+    """The child that opens the store: a file, or a store of the caller."""
 
     def __init__(self, store: Store | str | Path | None) -> None:
         self._path: Final = Path(store) if isinstance(store, str | Path) else None
@@ -164,13 +164,13 @@ class StoreChild:
 
     @property
     def spool_path(self) -> Path | None:
-        """Where to put aside what the file cannot take."""
+        """The path of the spool beside the store's file."""
         if self._path is None or not self._path.name:
             return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
     async def run(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be the child that has the store open."""
+        """Open the store, and keep it open until the child is stopped."""
         tables.store_path = self._path
         if self._path is None:
             assert not isinstance(self._given, str | Path)

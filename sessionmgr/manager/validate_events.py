@@ -1,9 +1,8 @@
-"""Validation of the events that an adapter emits: one odd event must cost no other run.
+"""Validation of the events that an adapter emits: an invalid event affects only its run.
 
-A figure that no provider can have meant is left out, and the record says so.
-Any other impossible value is a mistake of the adapter and crashes its run: each event is decoded
-from its encoded form, so that a value of a wrong type is found here and not by a reader of the
-record.
+A figure that cannot be meant is removed, and the record says so. Any other impossible value is a
+mistake of the adapter and crashes its run: each event is decoded from its encoded form, so that a
+value of a wrong type is found here and not by a reader of the record.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def validate_events(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
     """Return the events in storable form, and their size in bytes.
 
     Raises:
-        TypeError: No adapter may tell this, or not so.
+        TypeError: An adapter may not emit such an event.
     """
     if not _VALIDATED_TYPES.isdisjoint(map(type, events)):
         events = tuple(each for event in events for each in _validated_event(event))

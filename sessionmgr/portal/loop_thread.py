@@ -58,7 +58,7 @@ class LoopThread:
         """Start the thread, and wait until the manager is open.
 
         Raises:
-            ManagerDown: The manager does not come up; the cause says why.
+            ManagerDown: The manager does not start; `__cause__` is the reason.
             StoreError: The store cannot be used.
         """
         self._thread.start()
@@ -79,7 +79,7 @@ class LoopThread:
 
         Raises:
             PortalDeadlock: The portal's own thread calls.
-            ManagerDown: The manager gave up before; the cause says why.
+            ManagerDown: The manager stopped after repeated crashes; `__cause__` is the reason.
         """
         self.require_other_thread(call)
         interrupt: KeyboardInterrupt | None = None
@@ -184,7 +184,7 @@ class LoopThread:
             if isinstance(ended, outcome.Error):
                 self._failure = ended.error
         if isinstance(ended, outcome.Error) and self._opened.is_set():
-            log.error("The manager of a portal failed: %s", ended.error)
+            log.error("The manager of a portal failed. error=%s", ended.error)
         self._fail_pending()
         self._opened.set()
         self._ended.set()
@@ -216,7 +216,7 @@ class LoopThread:
     ) -> None:
         assert self._calls is not None
         if not future.done():
-            with suppress(RuntimeError):  # the manager gave up just now: the future fails later
+            with suppress(RuntimeError):  # the manager has crashed just now: the future fails later
                 self._calls.start_soon(_serve, work, future, scope, undelivered)
 
 

@@ -195,7 +195,7 @@ async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: Mo
         assert await house.manager.health(["busy"]) == {"busy": Health()}
         BusyAdapter.refs[-1].cast(NapMessage(1000))
         health = (await house.manager.health(["busy"]))["busy"]
-        assert health == Health(state="fail", detail="it did not say how it is within 5 s")
+        assert health == Health(state="fail", detail="it did not report its health within 5 s")
 
 
 async def test_an_adapter_whose_mailbox_is_full_takes_no_run_and_the_run_says_why(

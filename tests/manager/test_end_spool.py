@@ -102,7 +102,9 @@ async def test_an_end_that_the_store_could_not_take_is_put_aside_without_its_sec
         store.thawed = trio.Event()  # it does not answer
         await trio.sleep(5)
     assert "401: no such key: [redacted]" in str(await run.result())
-    assert "event=end_not_stored" in caplog.text  # the line is that of the spool
+    assert (
+        "The store did not take the end of a run." in caplog.text
+    )  # the line is that of the spool
     assert "401: no such key: [redacted]" in caplog.text
     assert SECRET not in caplog.text
 
@@ -138,5 +140,5 @@ async def test_a_spool_that_cannot_be_written_costs_a_line_of_the_log_and_no_shu
         await trio.sleep(1)
         store.thawed = trio.Event()  # it does not answer
     assert (await run.result()).status is RunStatus.CANCELLED
-    assert caplog.text.count("event=end_not_put_aside") == 1
+    assert caplog.text.count("The ends of runs could not be spooled.") == 1
     assert "child_crashed" not in caplog.text

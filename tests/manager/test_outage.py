@@ -145,4 +145,4 @@ async def test_a_lease_that_was_given_back_is_not_said_to_be_lost(
             gone=lambda _: True,
         )
         await trio.sleep(60)
-        assert f"lease_lost session={run.session_id}" in caplog.text
+        assert f"A lease was lost to another manager. session={run.session_id}" in caplog.text

@@ -188,8 +188,11 @@ class RefusingStore(MemoryStore):
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (StoreClosed("the store"), "event=request_not_answered request=r"),
-        (UnknownId("request", "r"), "event=request_lost request=r why=no request 'r' is stored"),
+        (StoreClosed("the store"), "The answer to a request was not stored in time. request=r"),
+        (
+            UnknownId("request", "r"),
+            "The answer to a request could not be stored. request=r error=no request 'r' is stored",
+        ),
     ],
     ids=["away", "unknown"],
 )

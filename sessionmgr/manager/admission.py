@@ -30,7 +30,7 @@ ATTEMPTS: Final = 3
 
 
 async def admit_run(
-    tables: ManagerState,
+    manager_state: ManagerState,
     wake: Callable[[], Awaitable[SessionState]],
     plan: RunPlan,
     *,
@@ -41,7 +41,7 @@ async def admit_run(
     """Admit a run; if the recorder dies before the admission is stored, ask the next recorder.
 
     Args:
-        tables: The state of the manager.
+        manager_state: The state of the manager.
         wake: Returns the live session, and wakes it first if it sleeps.
         plan: The plan of the run.
         session_id: The id of the session.
@@ -57,36 +57,36 @@ async def admit_run(
     """
     for _ in range(ATTEMPTS):
         with suppress(RecorderUnavailable):
-            entry = await _admit(tables, await wake(), plan, reopens, follow_up)
+            entry = await _admit(manager_state, await wake(), plan, reopens, follow_up)
             if entry.run.first_seq:
                 return entry
     raise RecorderUnavailable(session_id)
 
 
 async def _admit(
-    tables: ManagerState, live: SessionState, plan: RunPlan, reopens: bool, follow_up: bool
+    manager_state: ManagerState, live: SessionState, plan: RunPlan, reopens: bool, follow_up: bool
 ) -> RunState:
     if live.closing and not reopens:
         raise SessionIsClosed(live.session.id)
-    if not tables.open:  # closed while the session was woken
+    if not manager_state.open:  # closed while the session was woken
         raise ManagerClosing
     if len(live.runs) >= MOST_RUNS:
         raise InboxFull(len(live.runs), live.inbox.pending)
-    spent = spent_budget_reason(plan.wish, live.account, tables.account)
+    spent = spent_budget_reason(plan.wish, live.account, manager_state.account)
     if spent is not None:
         raise BudgetExhausted(spent)
     entry = SupervisedRun(
         plan,
         live=live,
-        timeouts=tables.timeouts,
-        run_id=tables.new_id(IdKind.RUN),
-        message_id=tables.new_id(IdKind.MESSAGE),
+        timeouts=manager_state.timeouts,
+        run_id=manager_state.new_id(IdKind.RUN),
+        message_id=manager_state.new_id(IdKind.MESSAGE),
         follow_up=follow_up,
     )
     live.closing = live.sleeps_when_idle = False
     live.add_secrets(plan.secrets)
     live.commands.admit(entry, has_turn=live.is_free)
-    live.runs[entry.id] = tables.runs[entry.id] = entry
+    live.runs[entry.id] = manager_state.runs[entry.id] = entry
     live.enqueue(entry)
     live.add_waiter(entry.admitted)
     try:

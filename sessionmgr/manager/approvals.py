@@ -94,11 +94,11 @@ async def _find_decision(
     if approve is None:
         await trio.lowlevel.checkpoint()
         return Deny(reason="no approver is configured", by="default")
-    patience = entry.plan.clocks.of("approval")
-    if not patience:
+    limit = entry.plan.clocks.of("approval")
+    if not limit:
         return await _call_approver(entry, question, approve)
-    late = Deny(reason=f"no answer within {patience:g} s", by="deadline")
-    timeout = _ApprovalTimeout(patience)
+    late = Deny(reason=f"no answer within {limit:g} s", by="deadline")
+    timeout = _ApprovalTimeout(limit)
     decision: Decision = late
     async with trio.open_nursery() as nursery:
         nursery.start_soon(timeout.run, entry, question, late, nursery.cancel_scope)
@@ -123,19 +123,19 @@ async def _call_approver(entry: RunState, question: PendingApproval, approve: Ap
 class _ApprovalTimeout:
     """The timeout of one request: it holds even if `approve` ignores its cancellation."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience: Final = patience
+    def __init__(self, limit: float) -> None:
+        self._limit: Final = limit
         self.has_passed = False
 
     async def run(
         self, entry: RunState, question: PendingApproval, late: Decision, asking: trio.CancelScope
     ) -> None:
         """Warn at half time, and deny at the end."""
-        await trio.sleep(self._patience / 2)
-        _note_waiting(entry, question, self._patience, self._patience / 2)
-        await trio.sleep(self._patience / 2)
+        await trio.sleep(self._limit / 2)
+        _note_waiting(entry, question, self._limit, self._limit / 2)
+        await trio.sleep(self._limit / 2)
         self.has_passed = True
-        _note_waiting(entry, question, self._patience, self._patience)
+        _note_waiting(entry, question, self._limit, self._limit)
         entry.session_state.commands.decide_approval(entry, question, late)
         asking.cancel()
 

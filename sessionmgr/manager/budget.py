@@ -47,15 +47,15 @@ class UsageAccount:
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
         )
 
-    def spent_reason(self, budget: Budget, whose: str) -> str | None:
+    def spent_reason(self, budget: Budget, scope: str) -> str | None:
         """Return a message if a budget is used up."""
         if budget.usd is None and budget.tokens is None:
             return None
         left = self.remaining(budget)
         if left.usd == 0:
-            return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
+            return f"the {scope}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
         if left.tokens == 0:
-            return f"the {whose}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
+            return f"the {scope}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
         return None
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.pending_approval import PendingApproval
-    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
     from sessionmgr.model import Event, Negotiation
 
 
@@ -61,9 +61,9 @@ class RecorderCommands:
     def task_ended(self, run: RunState, error: BaseException | None) -> None:
         """End a run whose task returned, was cancelled, or raised `error`."""
         # The provider's own end is in the inbox with the last events: this can share their commit.
-        is_told = error is None and run.stop is not None and run.stop.cause in PROVIDER_CAUSES
+        is_reported = error is None and run.stop is not None and run.stop.cause in PROVIDER_CAUSES
         command = RecorderCommand(RecordTransitions.task_ended, (run, error))
-        self._inbox.put(command, CommitUrgency.SOON if is_told else CommitUrgency.NOW)
+        self._inbox.put(command, CommitUrgency.SOON if is_reported else CommitUrgency.NOW)
 
     def task_not_started(self, run: RunState, why: str) -> None:
         """End a run whose task will not begin."""
@@ -99,9 +99,9 @@ class RecorderCommands:
         """
         self._inbox.put_request(RecorderCommand(RecordTransitions.message_appended, (message,)))
 
-    def record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
+    def record_delivery(self, message: TurnMessage, delivery: DeliveryState) -> None:
         """Store the delivery state of such a message."""
-        self._put(RecordTransitions.message_delivered, message, fate)
+        self._put(RecordTransitions.message_delivered, message, delivery)
 
     def record_events(self, run: RunState, *events: Event) -> None:
         """Store events of the manager itself about a run, such as the warning of a timeout."""

@@ -57,12 +57,12 @@ class Committer:
     """The committer of all live sessions."""
 
     def __init__(
-        self, tables: ManagerState, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
+        self, manager_state: ManagerState, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
     ) -> None:
         self.tasks: Final = tasks
         """The supervisor of the recorders' tasks."""
         self.recorders: Final[dict[Recorder, None]] = {}
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._gone: Final = gone
         """Called with each recorder that has left its session."""
         self._marked: list[Recorder] = []
@@ -148,7 +148,7 @@ class Committer:
 
     def _collect_appends(self) -> None:
         """Collect the appends of the marked recorders."""
-        tables, size = self._tables, 0
+        manager_state, size = self._state, 0
         at, milliseconds = "", 0
         self._taken_at = trio.current_time()
         marked, self._marked, self._due = self._marked, [], math.inf
@@ -167,7 +167,7 @@ class Committer:
                 recorder.is_marked = False
                 try:  # an exception here ends only this session, and no mark is lost
                     if not at:
-                        at, milliseconds = tables.timestamp(), tables.milliseconds()
+                        at, milliseconds = manager_state.timestamp(), manager_state.milliseconds()
                     if recorder.draft_append(at, milliseconds):
                         self._group[recorder] = None
                         size += recorder.drafted_bytes
@@ -202,7 +202,7 @@ class Committer:
         group = list(self._group)
         appends = [recorder.append for recorder in group if recorder.append is not None]
         try:
-            outcomes = await self._tables.store.append_all(appends)
+            outcomes = await self._state.store.append_all(appends)
         except (StoreClosed, StoreUnusable) as error:
             outcomes = [error] * len(group)
         except Exception as error:  # noqa: BLE001  # see below
@@ -219,7 +219,7 @@ class Committer:
 
     async def _append_result(self, append: Append) -> AppendResult | Exception:
         try:
-            (outcome,) = await self._tables.store.append_all([append])
+            (outcome,) = await self._state.store.append_all([append])
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
         return outcome
@@ -239,9 +239,9 @@ class Committer:
             self.crash_recorder(recorder, error)
 
     def _is_too_late(self, recorder: Recorder) -> bool:
-        patience = self._tables.clocks.of("store") or math.inf
+        limit = self._state.clocks.of("store") or math.inf
         since = recorder.session_state.committing_since
-        return since is not None and trio.current_time() - since >= patience
+        return since is not None and trio.current_time() - since >= limit
 
     # --- leaving a session -----------------------------------------------------------------------
 
@@ -260,8 +260,8 @@ class Committer:
                 session_id,
                 exc_info=error,
             )
-            self._tables.reconciling[session_id] = trio.Event()
-            self._tables.orphans.put(recorder.session_state)
+            self._state.reconciling[session_id] = trio.Event()
+            self._state.orphans.put(recorder.session_state)
             self._gone(recorder)
 
     def abandon_recorder(self, recorder: Recorder) -> None:

@@ -42,7 +42,7 @@ class Cursor:
 
     def __init__(
         self,
-        tables: ManagerState,
+        manager_state: ManagerState,
         session_id: str,
         *,
         after: int = 0,
@@ -55,7 +55,7 @@ class Cursor:
 
         `ended` is set when the run is over. Then iteration stops, even if the end is not stored.
         """
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._session_id = session_id
         self._after = after
         self._until = until
@@ -90,7 +90,7 @@ class Cursor:
         """
         if left := list(self._events):
             return left
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         while not self._done:
             found = await self._fetch()
             if found:
@@ -123,12 +123,12 @@ class Cursor:
         Raises:
             StoreTimeout: The manager has closed, and the store does not answer.
         """
-        lifetime = self._tables.lifetime
+        lifetime = self._state.lifetime
         was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
-        live = self._tables.live_sessions.get(self._session_id)
+        live = self._state.live_sessions.get(self._session_id)
         if live is not None and (recent := live.recent_events(self._after)):
             return self._select(live, recent)
-        opened = self._tables.opened.get(self._session_id)
+        opened = self._state.opened.get(self._session_id)
         if opened is not None and (opened.closed or was_over):
             self._done = True
             return ()
@@ -171,7 +171,7 @@ class Cursor:
 
     async def _wait_for_more(self) -> None:
         """Wait until the store has more events, or no more can come."""
-        store = self._tables.store
+        store = self._state.store
         if self._ended is None:
             await store.wait(self._session_id, after=self._after)
             return
@@ -185,8 +185,8 @@ class Cursor:
             raise failure
 
     async def _read(self) -> EventPage:
-        with self._tables.lifetime.cancel_after_end(self._tables.clocks.of("close")):
-            return await self._tables.store.events(
+        with self._state.lifetime.cancel_after_end(self._state.clocks.of("close")):
+            return await self._state.store.events(
                 self._session_id,
                 after=self._after,
                 until=self._until,
@@ -203,8 +203,8 @@ class RunCursor(Cursor):
     To await it looks the run up first.
     """
 
-    def __init__(self, tables: ManagerState, run_id: str) -> None:
-        super().__init__(tables, "", until=0, run_id=run_id)
+    def __init__(self, manager_state: ManagerState, run_id: str) -> None:
+        super().__init__(manager_state, "", until=0, run_id=run_id)
         self._is_found = False
 
     def __await__(self) -> Generator[object, None, RunCursor]:
@@ -224,7 +224,7 @@ class RunCursor(Cursor):
             await trio.lowlevel.checkpoint()
             return
         assert self._run_id is not None
-        stored = await self._tables.store.run(self._run_id)
+        stored = await self._state.store.run(self._run_id)
         self._session_id = stored.session_id
         self._after, self._until = (stored.first_seq or 1) - 1, stored.last_seq or 0
         self._is_found = True

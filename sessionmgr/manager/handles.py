@@ -61,10 +61,12 @@ class FollowUp(msgspec.Struct, frozen=True):
 class RunHandle:
     """The handle of one run. The run continues whether or not a handle exists."""
 
-    __slots__ = ("_entry", "_session", "_tables")
+    __slots__ = ("_entry", "_session", "_state")
 
-    def __init__(self, tables: ManagerState, entry: RunState, session: SessionHandle) -> None:
-        self._tables: Final = tables
+    def __init__(
+        self, manager_state: ManagerState, entry: RunState, session: SessionHandle
+    ) -> None:
+        self._state: Final = manager_state
         self._entry: Final = entry
         self._session: Final = session
 
@@ -99,7 +101,7 @@ class RunHandle:
         """Iterate over the events with a number above `after`, to the terminal one."""
         first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
         return Cursor(
-            self._tables,
+            self._state,
             self.session_id,
             after=max(first - 1, after),
             run_id=self.id,
@@ -122,7 +124,7 @@ class RunHandle:
 
     async def result(self) -> RunResult:
         """Wait for the end of the run, and return its result. A failed run raises nothing."""
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         entry = self._entry
         await entry.ended.wait()
         # Its process may still be ending, and may report more events.
@@ -135,7 +137,7 @@ class RunHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         return self._entry.end(StopReason.worded(EndCause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
@@ -144,7 +146,7 @@ class RunHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         return self._entry.end(StopReason(cause=EndCause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
@@ -154,19 +156,19 @@ class RunHandle:
             content: The message, which must not be empty.
         """
         require_arguments("append", MESSAGES, {"content": content})
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         entry = self._entry
-        tree = self._tables.providers.get(entry.run.provider)
+        tree = self._state.providers.get(entry.run.provider)
         steers = tree is not None and tree.can_append()
         if steers and entry.is_active:
-            message_id = self._tables.new_id(IdKind.MESSAGE)
+            message_id = self._state.new_id(IdKind.MESSAGE)
             sent = TurnMessage(entry, message_id, content, LazyEvent())
             entry.session_state.commands.append_message(sent)
             entry.session_state.add_waiter(sent.written)
             await sent.written.wait()
-            if sent.fate == "sent":
+            if sent.delivery == "sent":
                 return FollowUp("accepted", self)
-            if sent.is_begun and sent.fate != "dropped":
+            if sent.is_begun and sent.delivery != "dropped":
                 return FollowUp("unknown", self)
         return FollowUp("queued", await self._session.follow_up(entry, content))
 
@@ -185,11 +187,11 @@ class RunHandle:
             StoreTimeout: The manager has closed, and its store did not answer.
         """
         require_arguments("pause", MESSAGES, {"message": message})
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         entry = self._entry
         encode_json(state)  # raises here: what is not JSON is the caller's mistake
         self._require_pausable()
-        snapshot_id = self._tables.new_id(IdKind.SNAPSHOT)
+        snapshot_id = self._state.new_id(IdKind.SNAPSHOT)
         order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
         if not entry.end(StopReason(cause=EndCause.PAUSE), order):
             raise NotPausable(self.id, "it is ending already")
@@ -197,11 +199,11 @@ class RunHandle:
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.plan.wish.approve is not None:
-            self._tables.approvers[self.session_id] = entry.plan.wish.approve
+            self._state.approvers[self.session_id] = entry.plan.wish.approve
         if order.asked.get("withheld"):
-            self._tables.secret_options[snapshot_id] = storable_options(entry.plan.wish)
-        with self._tables.lifetime.cancel_after_end(entry.plan.clocks.of("close")):
-            stored = await self._tables.store.snapshot(snapshot_id)
+            self._state.secret_options[snapshot_id] = storable_options(entry.plan.wish)
+        with self._state.lifetime.cancel_after_end(entry.plan.clocks.of("close")):
+            stored = await self._state.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)
         raise StoreTimeout("the store")
 
@@ -211,7 +213,7 @@ class RunHandle:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.pause is not None:
             raise NotPausable(self.id, "it is being paused already")
-        tree = self._tables.providers[entry.run.provider]
+        tree = self._state.providers[entry.run.provider]
         if tree.capabilities_for(entry.spec.options).resume is UNSUPPORTED:
             raise NotPausable(self.id, f"{tree.name} cannot resume")
         if entry.run.provider_session_id is None:
@@ -240,17 +242,17 @@ class SessionHandle:
         "_approve",
         "_budget",
         "_clocks",
-        "_keeping",
         "_reopens",
         "_session",
-        "_tables",
+        "_state",
+        "_supervisor",
         "_unstored",
     )
 
     def __init__(
         self,
-        tables: ManagerState,
-        keeping: SessionSupervisor,
+        manager_state: ManagerState,
+        supervisor: SessionSupervisor,
         session: Session,
         *,
         clocks: Clocks,
@@ -261,8 +263,8 @@ class SessionHandle:
     ) -> None:
         self._unstored: Final = unstored
         self._reopens: Final = reopens
-        self._tables: Final = tables
-        self._keeping: Final = keeping
+        self._state: Final = manager_state
+        self._supervisor: Final = supervisor
         self._session: Final = session
         self._clocks: Final = clocks
         self._budget: Final = budget
@@ -332,10 +334,10 @@ class SessionHandle:
             installed or not logged in.
             VariableRefused: A child may not get a variable.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         wish = msgspec.structs.replace(wish, session_budget=self._budget)
-        grant = run_grant(self._tables, self._session, wish)
-        health = run_readiness(self._tables, self._session, wish)
+        grant = run_grant(self._state, self._session, wish)
+        health = run_readiness(self._state, self._session, wish)
         if health.state != "ok":
             raise ProviderNotReady(self.provider, health.detail)
         return grant
@@ -349,15 +351,15 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         wish = msgspec.structs.replace(
             wish,
             clocks=wish.clocks.over(self._clocks),
             approve=wish.approve or self._approve,
             session_budget=self._budget,
         )
-        plan = plan_run(self._tables, self._session, wish)
-        await self._keeping.start_branch(self.provider)
+        plan = plan_run(self._state, self._session, wish)
+        await self._supervisor.start_branch(self.provider)
         return await self._admit(plan)
 
     async def follow_up(self, after: RunState, content: str) -> RunHandle:
@@ -370,29 +372,29 @@ class SessionHandle:
         Raises:
             StartRefused: The manager or the provider is not available any more.
         """
-        if not self._tables.open:
+        if not self._state.open:
             raise ManagerClosing
-        await self._keeping.start_branch(self.provider)
+        await self._supervisor.start_branch(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = msgspec.structs.replace(after.plan, spec=spec, negotiation=after.negotiation)
         return await self._admit(plan, follow_up=True)
 
     async def _admit(self, plan: RunPlan, *, follow_up: bool = False) -> RunHandle:
         entry = await admit_run(
-            self._tables,
-            lambda: self._keeping.live_session(self._session),
+            self._state,
+            lambda: self._supervisor.live_session(self._session),
             plan,
             session_id=self.id,
             reopens=self._reopens,
             follow_up=follow_up,
         )
-        return RunHandle(self._tables, entry, self)
+        return RunHandle(self._state, entry, self)
 
     def unended(self) -> list[RunHandle]:
         """Return the session's runs that are active or queued, in their order."""
-        live = self._tables.live_sessions.get(self.id)
+        live = self._state.live_sessions.get(self.id)
         entries = list(live.runs.values()) if live else []
-        return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
+        return [RunHandle(self._state, each, self) for each in entries if not each.is_over]
 
     async def cancel(self, detail: str | None = None) -> None:
         """Begin to end the active and all queued runs.
@@ -400,10 +402,10 @@ class SessionHandle:
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        live = self._tables.live_sessions.get(self.id)
+        live = self._state.live_sessions.get(self.id)
         for entry in list(live.runs.values()) if live else []:
             entry.end(stop)
 
@@ -413,18 +415,18 @@ class SessionHandle:
         The session stays open. A later run starts what it needs, and another manager may take over
         the session.
         """
-        self._tables.require_own_trio_run()
-        live = self._tables.live_sessions.get(self.id)
+        self._state.require_own_trio_run()
+        live = self._state.live_sessions.get(self.id)
         if live is None:
-            self._tables.release_asleep(self._session)
+            self._state.release_asleep(self._session)
             return
         live.sleeps_when_idle = True
         live.commands.sleep_if_idle()
 
     async def close(self) -> None:
         """Accept no more runs, and close the session when its active and queued runs are over."""
-        self._tables.require_own_trio_run()
-        live = await self._keeping.live_session(self._session)
+        self._state.require_own_trio_run()
+        live = await self._supervisor.live_session(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
             if self._unstored is not None:  # no other task has it

@@ -71,15 +71,15 @@ if TYPE_CHECKING:
 class Manager(ProviderQueries, StoreQueries):
     """The session manager. It runs sessions while its block lasts."""
 
-    def __init__(self, tables: ManagerState, store: StoreChild, spool: EndSpool) -> None:
-        self._tables = tables
-        self._reconciler: Final = Reconciler(tables, spool)
-        self._keeping = SessionSupervisor(tables, self._reconciler)
-        self._desk: Final = RequestServer(
-            tables, lambda entry: self._handle(entry.session_state.session)
+    def __init__(self, manager_state: ManagerState, store: StoreChild, spool: EndSpool) -> None:
+        self._state = manager_state
+        self._reconciler: Final = Reconciler(manager_state, spool)
+        self._supervisor = SessionSupervisor(manager_state, self._reconciler)
+        self._request_server: Final = RequestServer(
+            manager_state, lambda entry: self._handle(entry.session_state.session)
         )
         self._tree: Final = SupervisionTree(
-            tables, store, self._reconciler, self._keeping, self._desk
+            manager_state, store, self._reconciler, self._supervisor, self._request_server
         )
 
     # --- the block -------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ class Manager(ProviderQueries, StoreQueries):
             NotInTrio: The caller is not a trio task.
             ManagerDown: The tree does not start; `__cause__` is the reason.
         """
-        self._tables.require_own_trio_run()
-        self._tables.token = trio.lowlevel.current_trio_token()
+        self._state.require_own_trio_run()
+        self._state.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
 
@@ -108,8 +108,8 @@ class Manager(ProviderQueries, StoreQueries):
     @property
     def token(self) -> trio.lowlevel.TrioToken:
         """The token with which other threads reach the manager through `trio.from_thread`."""
-        assert self._tables.token is not None
-        return self._tables.token
+        assert self._state.token is not None
+        return self._state.token
 
     # --- public methods --------------------------------------------------------------------------
 
@@ -119,15 +119,15 @@ class Manager(ProviderQueries, StoreQueries):
         Args:
             kind: The kind of record that the id is for.
         """
-        return self._tables.new_id(kind)
+        return self._state.new_id(kind)
 
     def now(self) -> float:
         """Return the wall clock's time, in seconds since 1970."""
-        return self._tables.milliseconds() / 1000
+        return self._state.milliseconds() / 1000
 
     def chance(self) -> float:
         """Return a random number from 0 to 1, from `bits` if they were given."""
-        return self._tables.random()
+        return self._state.random()
 
     async def open_session(
         self,
@@ -176,23 +176,23 @@ class Manager(ProviderQueries, StoreQueries):
             "session_id": session_id,
         }
         require_arguments("open_session", SESSION_ARGUMENTS, given)
-        self._tables.require_open("open_session")
+        self._state.require_open("open_session")
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._keeping.require_provider(provider)
-        if session_id is not None and session_id not in self._tables.fresh:
+        self._supervisor.require_provider(provider)
+        if session_id is not None and session_id not in self._state.fresh:
             await self._require_free(session_id)
         session = Session(
-            id=session_id or self._tables.new_id(IdKind.SESSION),
+            id=session_id or self._state.new_id(IdKind.SESSION),
             provider=provider,
             cwd=absolute_path(cwd),
             permission_mode=parse_permission_mode(permission_mode),
             model=model,
             clocks={} if clocks is None else set_fields(clocks),
             budget={} if budget is None else set_fields(budget),
-            created_at=self._tables.timestamp(),
+            created_at=self._state.timestamp(),
             metadata=cast("dict[str, Json]", dict(metadata or {})),
         )
-        unstored = self._tables.opened[session.id] = UnstoredSession()
+        unstored = self._state.opened[session.id] = UnstoredSession()
         return self._handle(session, approve=approve, unstored=unstored)
 
     async def ask(
@@ -239,11 +239,11 @@ class Manager(ProviderQueries, StoreQueries):
             session.release()
 
     async def _require_free(self, session_id: str) -> None:
-        tables = self._tables
-        is_ours = session_id in tables.opened or tables.is_owned(session_id)
+        manager_state = self._state
+        is_ours = session_id in manager_state.opened or manager_state.is_owned(session_id)
         try:
             if not is_ours:
-                await tables.store.session(session_id)
+                await manager_state.store.session(session_id)
         except UnknownId:
             return
         raise IdTaken("session", session_id)
@@ -259,8 +259,8 @@ class Manager(ProviderQueries, StoreQueries):
         unstored: UnstoredSession | None = None,
     ) -> SessionHandle:
         return SessionHandle(
-            self._tables,
-            self._keeping,
+            self._state,
+            self._supervisor,
             session,
             clocks=session_clocks(session)
             if clocks is None
@@ -303,11 +303,11 @@ class Manager(ProviderQueries, StoreQueries):
         given = {"clocks": clocks, "budget": budget, "approve": approve}
         require_arguments("session", RECORDS, {"session_id": session_id})
         require_arguments("session", SESSION_ARGUMENTS, given)
-        self._tables.require_open("session")
-        stored = await self._tables.store.session(session_id)
-        self._tables.fresh.discard(session_id)  # another manager may have used our id
+        self._state.require_open("session")
+        stored = await self._state.store.session(session_id)
+        self._state.fresh.discard(session_id)  # another manager may have used our id
         found = decode_session(stored.body)
-        self._keeping.require_provider(found.provider)
+        self._supervisor.require_provider(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
 
     async def resume(
@@ -352,17 +352,17 @@ class Manager(ProviderQueries, StoreQueries):
         """
         require_arguments("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
         wishes = plain_wishes("submit_resume", wishes)
-        self._tables.require_open("submit_resume")
+        self._state.require_open("submit_resume")
         if isinstance(snapshot, str):
-            snapshot = decode_snapshot((await self._tables.store.snapshot(snapshot)).body)
-        run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
-        known = self._tables.secret_options.get(snapshot.id, {})
+            snapshot = decode_snapshot((await self._state.store.snapshot(snapshot)).body)
+        run = decode_run((await self._state.store.run(snapshot.run_id)).body)
+        known = self._state.secret_options.get(snapshot.id, {})
         wish = resume_request(snapshot, run, message, wishes, known)
-        approve = self._tables.approvers.get(snapshot.session_id)
+        approve = self._state.approvers.get(snapshot.session_id)
         session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
-        self._tables.approvers.pop(snapshot.session_id, None)
-        self._tables.secret_options.pop(snapshot.id, None)
+        self._state.approvers.pop(snapshot.session_id, None)
+        self._state.secret_options.pop(snapshot.id, None)
         return resumed
 
     async def submit_follow_up(
@@ -387,12 +387,12 @@ class Manager(ProviderQueries, StoreQueries):
         """
         require_arguments("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
         wishes = plain_wishes("submit_follow_up", wishes)
-        self._tables.require_open("submit_follow_up")
-        store = self._tables.store
+        self._state.require_open("submit_follow_up")
+        store = self._state.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
         with suppress(LeaseHeld):  # the admission of the run reports the holder
-            await self._keeping.reconcile_session(session_id)
+            await self._supervisor.reconcile_session(session_id)
         run = await fold_run(store, await store.run(run_id))
         if not self.supports(run.provider, "resume"):
             raise NotResumable(run_id, f"{run.provider} cannot resume a session")
@@ -414,18 +414,18 @@ class Manager(ProviderQueries, StoreQueries):
             StoreTimeout: The store does not answer the question for the id.
         """
         require_arguments("cancel", RECORDS, {"id": id})
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        entry = self._tables.runs.get(id)
+        entry = self._state.runs.get(id)
         if entry is not None:
             return entry.end(stop)
-        live = self._tables.live_sessions.get(id)
+        live = self._state.live_sessions.get(id)
         if live is not None:
             ended = [each.end(stop) for each in list(live.runs.values())]
             return any(ended)
-        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
-            if await self._tables.store.resolve(id) != id:
+        with trio.move_on_after(self._state.clocks.of("store") or float("inf")):
+            if await self._state.store.resolve(id) != id:
                 raise UnknownId("run", id)
             return False
         raise StoreTimeout("the store")
@@ -436,15 +436,15 @@ class Manager(ProviderQueries, StoreQueries):
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
+        return sum(entry.end(stop) for entry in list(self._state.runs.values()))
 
     def status(self) -> ManagerStatus:
         """Return the status of the manager."""
-        self._tables.require_own_trio_run()
-        return self._tables.status()
+        self._state.require_own_trio_run()
+        return self._state.status()
 
     def tree(self) -> str:
         """Return a drawing of the supervision tree as it is now."""
@@ -503,9 +503,9 @@ def open_manager(
         "environ": environ,
     }
     require_arguments("open_manager", MANAGER_ARGUMENTS, given)
-    keeping = StoreChild(store)
+    store_child = StoreChild(store)
     presence_name = new_id(IdKind.BATCH) if bits is None else new_id(IdKind.BATCH, bits)
-    tables = ManagerState(
+    manager_state = ManagerState(
         presence=ManagerOwner(presence_name),
         adapters=adapters or {},
         clocks=clocks or Clocks(),
@@ -515,4 +515,4 @@ def open_manager(
         now=now,
         bits=bits,
     )
-    return Manager(tables, keeping, EndSpool(keeping.spool_path))
+    return Manager(manager_state, store_child, EndSpool(store_child.spool_path))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.lazy_launcher import LazyLauncher
     from sessionmgr.manager.owner import ManagerOwner
     from sessionmgr.manager.provider_branch import ProviderBranch
-    from sessionmgr.manager.run_state import MessageFate, RunState
+    from sessionmgr.manager.run_state import DeliveryState, RunState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Json, Session
     from sessionmgr.store import Store
@@ -265,7 +265,7 @@ class ManagerState:
             tree.release(provider_session_id)
 
     async def deliver_message(
-        self, entry: RunState, content: str, message_id: str, tell: Callable[[MessageFate], None]
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[DeliveryState], None]
     ) -> None:
         """Give a message to the running turn, and report its delivery state."""
         branch = self.providers.get(entry.run.provider)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sessionmgr.adapter import Health, Options
-    from sessionmgr.manager.run_state import MessageFate, RunState
+    from sessionmgr.manager.run_state import DeliveryState, RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
     from sessionmgr.process import Launcher
@@ -307,7 +307,7 @@ class ProviderBranch:
         return self.adapter_class.can_append() and not is_unsupported
 
     async def deliver_message(
-        self, entry: RunState, content: str, message_id: str, tell: Callable[[MessageFate], None]
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[DeliveryState], None]
     ) -> None:
         """Give a message to the running turn, and report its delivery state."""
         run = entry.context

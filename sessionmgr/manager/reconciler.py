@@ -64,8 +64,8 @@ UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 class Reconciler:
     """The writer of terminal events for lost runs."""
 
-    def __init__(self, tables: ManagerState, spool: EndSpool) -> None:
-        self._tables: Final = tables
+    def __init__(self, manager_state: ManagerState, spool: EndSpool) -> None:
+        self._state: Final = manager_state
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}
         """Terminal events of runs that could not be stored yet, by run."""
@@ -86,7 +86,7 @@ class Reconciler:
         held: set[str] = set()
         ended = 0
         for session_id in await self.unfinished_sessions():
-            if self._tables.is_owned(session_id):
+            if self._state.is_owned(session_id):
                 continue  # it is live here
             try:
                 ended += await self.reconcile_session(session_id)
@@ -110,7 +110,7 @@ class Reconciler:
         cursor = None
         sessions: dict[str, None] = {}
         while True:
-            page = await self._tables.store.runs(statuses=UNENDED, cursor=cursor)
+            page = await self._state.store.runs(statuses=UNENDED, cursor=cursor)
             sessions.update(dict.fromkeys(run.session_id for run in page.rows))
             cursor = page.cursor
             if cursor is None:
@@ -119,13 +119,13 @@ class Reconciler:
     async def watch(self) -> None:
         """End the runs that crashed recorders of this manager leave open."""
         async with trio.open_nursery() as nursery:
-            for live in self._tables.sessions_in_transition:
+            for live in self._state.sessions_in_transition:
                 nursery.start_soon(self._reconcile_crashed, live)
             for session_id in self._late:
                 nursery.start_soon(self._store_spooled_ends, session_id)
             while True:
-                for live in await self._tables.orphans.wait_all():
-                    self._tables.sessions_in_transition[live] = (
+                for live in await self._state.orphans.wait_all():
+                    self._state.sessions_in_transition[live] = (
                         live.committing_since or trio.current_time()
                     )
                     nursery.start_soon(self._reconcile_crashed, live)
@@ -139,15 +139,15 @@ class Reconciler:
             await self._spool_ends(live, why)
         self._release(live)
         self._finish_reconciling(session_id)
-        del self._tables.sessions_in_transition[live]
+        del self._state.sessions_in_transition[live]
         if why is not None:
             await self._store_spooled_ends(session_id)
 
     async def _reconcile_in_time(self, live: SessionState) -> Failure | None:
         """Reconcile a session within the store clock; return the failure if that is too short."""
-        tables, session_id = self._tables, live.session.id
-        until = self._tables.sessions_in_transition[live] + (
-            tables.clocks.of("store") or float("inf")
+        manager_state, session_id = self._state, live.session.id
+        until = self._state.sessions_in_transition[live] + (
+            manager_state.clocks.of("store") or float("inf")
         )
         level = logging.WARNING
         while True:  # noqa: ASYNC913  # each turn waits for the store
@@ -169,13 +169,13 @@ class Reconciler:
                     return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
                 await trio.sleep(RETRY)
             else:
-                tables.mark_stored(session_id)
+                manager_state.mark_stored(session_id)
                 return None
 
     async def _spool_ends(self, live: SessionState, failure: Failure | None) -> None:
         """Keep terminal events that cannot be stored now, in memory and in the spool."""
         try:
-            lost = self._end_lost_runs(live, failure, self._tables.timestamp())
+            lost = self._end_lost_runs(live, failure, self._state.timestamp())
             self._ends.update((event.run_id, event) for event in lost if event.run_id)
             if not lost:
                 return
@@ -186,7 +186,7 @@ class Reconciler:
             log.exception("The ends of runs could not be spooled. session=%s", live.session.id)
 
     def _finish_reconciling(self, session_id: str) -> None:
-        settled = self._tables.reconciling.pop(session_id, None)
+        settled = self._state.reconciling.pop(session_id, None)
         if settled is not None:
             settled.set()
 
@@ -203,7 +203,7 @@ class Reconciler:
         await trio.lowlevel.checkpoint()
         for _ in range(LAST_ATTEMPTS):
             for session_id in list(self._late):
-                under_way = self._tables.reconciling.get(session_id)
+                under_way = self._state.reconciling.get(session_id)
                 if under_way is not None:
                     await under_way.wait()
                 elif session_id in self._late:
@@ -213,13 +213,13 @@ class Reconciler:
             await trio.sleep(RETRY)
 
     async def _try_store_spooled(self, session_id: str) -> None:
-        tables = self._tables
-        if session_id in tables.live_sessions:  # it was reconciled when it was woken
+        manager_state = self._state
+        if session_id in manager_state.live_sessions:  # it was reconciled when it was woken
             self._late.pop(session_id, None)
             return
-        if tables.is_owned(session_id):
+        if manager_state.is_owned(session_id):
             return
-        tables.reconciling[session_id] = trio.Event()
+        manager_state.reconciling[session_id] = trio.Event()
         try:
             with suppress(UnknownId, LeaseHeld):  # another manager has done it
                 await self.reconcile_session(session_id, "its recorder crashed")
@@ -235,7 +235,7 @@ class Reconciler:
 
     async def _load_stored_runs(self, live: SessionState) -> None:
         """Adopt the stored records of runs whose recorder has crashed."""
-        store = self._tables.store
+        store = self._state.store
         for entry in live.runs.values():
             if not entry.is_over:
                 try:
@@ -252,7 +252,7 @@ class Reconciler:
         """Cancel the tasks of a session's runs, and release all waiters; the recorder has died."""
         self._end_lost_runs(live, failure, "")
         for entry in live.runs.values():
-            self._tables.runs.pop(entry.id, None)
+            self._state.runs.pop(entry.id, None)
             entry.abandon_task()
         live.runs.clear()
         live.release_waiters()
@@ -261,10 +261,10 @@ class Reconciler:
         """Release all waiters for open runs, because the manager is down."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         # A run knows its session by a protocol alone, which `SessionState` implements.
-        left = {cast("SessionState", entry.session_state) for entry in self._tables.runs.values()}
-        for live in left.union(self._tables.sessions_in_transition, self._tables.orphans.drain()):
+        left = {cast("SessionState", entry.session_state) for entry in self._state.runs.values()}
+        for live in left.union(self._state.sessions_in_transition, self._state.orphans.drain()):
             self._release(live, failure)
-        for session_id in list(self._tables.reconciling):
+        for session_id in list(self._state.reconciling):
             self._finish_reconciling(session_id)
 
     def _end_lost_runs(
@@ -301,8 +301,8 @@ class Reconciler:
 
     async def interruption_reason(self, session_id: str) -> str:
         """Return how a session's runs were interrupted, judging by the lease left behind."""
-        for lease in await self._tables.store.leases(session_id):
-            if lease.name == session_id and lease.owner.pid != self._tables.owner.pid:
+        for lease in await self._state.store.leases(session_id):
+            if lease.name == session_id and lease.owner.pid != self._state.owner.pid:
                 return f"interrupted when process {lease.owner.pid} died"
         return "interrupted when its manager was lost"
 
@@ -315,12 +315,12 @@ class Reconciler:
             LeaseHeld: Another live manager owns the session.
             UnknownId: The session was never stored.
         """
-        tables = self._tables
-        await tables.store.session(session_id)
+        manager_state = self._state
+        await manager_state.store.session(session_id)
         why = why or await self.interruption_reason(session_id)
         lease = await self.acquire_lease(session_id)
         ended = await self.end_open_runs(lease, why)
-        await tables.store.release(session_id, lease.fence)
+        await manager_state.store.release(session_id, lease.fence)
         return ended
 
     async def acquire_lease(self, session_id: str) -> Lease:
@@ -329,12 +329,12 @@ class Reconciler:
         Raises:
             LeaseHeld: Another live manager has it.
         """
-        tables = self._tables
-        with tables.calling_store():
-            return await tables.store.acquire(
+        manager_state = self._state
+        with manager_state.calling_store():
+            return await manager_state.store.acquire(
                 session_id,
-                tables.owner,
-                now=tables.milliseconds(),
+                manager_state.owner,
+                now=manager_state.milliseconds(),
                 ttl=LEASE_MS,
                 gone=is_owner_gone,
                 alive=is_owner_alive,
@@ -342,18 +342,18 @@ class Reconciler:
 
     async def end_open_runs(self, lease: Lease, why: str) -> int:
         """End all open runs of the session of a lease; return their number."""
-        left = await read_session_runs(self._tables.store, lease.name, statuses=UNENDED)
+        left = await read_session_runs(self._state.store, lease.name, statuses=UNENDED)
         for stored in left:
             await self._end(lease, stored, why)
         return len(left)
 
     async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:
-        tables = self._tables
-        session = await tables.store.session(stored.session_id)
-        run, said = await read_run(tables.store, stored)
-        fate: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
+        manager_state = self._state
+        session = await manager_state.store.session(stored.session_id)
+        run, said = await read_run(manager_state.store, stored)
+        delivery: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
         events: list[Event] = [
-            replace(said[message_id], state=fate)
+            replace(said[message_id], state=delivery)
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
@@ -364,20 +364,20 @@ class Reconciler:
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
                 seq=seq,
-                at=tables.timestamp(),
+                at=manager_state.timestamp(),
                 session_id=stored.session_id,
                 run_id=stored.run_id,
                 provider=stored.provider,
             )
             run = reduce(run, stamped)
             rows.append(EventRow(seq, stored.run_id, stamped.type, encode_event(stamped)))
-        await tables.store.append(
+        await manager_state.store.append(
             Append(
                 session_id=stored.session_id,
                 fence=lease.fence,
-                batch=tables.batch_id(),
+                batch=manager_state.batch_id(),
                 first=session.last_seq + 1,
-                at=tables.milliseconds(),
+                at=manager_state.milliseconds(),
                 rows=tuple(rows),
                 runs=(
                     RunRow(stored.run_id, run.status.value, KEY_REDACTOR.redact(encode_json(run))),
@@ -390,7 +390,7 @@ class Reconciler:
 
     async def _last_event_time(self, session_id: str, run: Run) -> str | None:
         """Return the time of a run's last event."""
-        page = await self._tables.store.events(
+        page = await self._state.store.events(
             session_id, after=max(0, run.last_seq - 1), run_id=run.id, limit=1
         )
         heard = [decode_event(row.body) for row in page.rows]
@@ -398,7 +398,7 @@ class Reconciler:
 
     def _apply_end(self, run: Run) -> None:
         """Adopt the end of a run if the run is one of this manager."""
-        entry = self._tables.runs.pop(run.id, None)
+        entry = self._state.runs.pop(run.id, None)
         if entry is not None:
             entry.apply_record(run)
             entry.abandon_task()

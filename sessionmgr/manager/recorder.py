@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.pending_approval import PendingApproval
-    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run
     from sessionmgr.store import Lease
@@ -62,16 +62,20 @@ class Recorder:
     """The recorder of one session."""
 
     __slots__ = (
-        *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
+        *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_state", "_tasks"),
         *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "session_state"),
     )
 
     def __init__(
-        self, live: SessionState, tables: ManagerState, committer: RecorderDriver, lease: Lease
+        self,
+        live: SessionState,
+        manager_state: ManagerState,
+        committer: RecorderDriver,
+        lease: Lease,
     ) -> None:
         self.session_state: Final = live
         self.lease: Final = lease
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._committer: Final = committer
         self._transitions: Final = RecordTransitions(live, self)
         self._draft: Final = AppendBatch(
@@ -148,7 +152,7 @@ class Recorder:
             self.append = Append(
                 session_id=draft.session_id,
                 fence=self.lease.fence,
-                batch=self._tables.batch_id(),
+                batch=self._state.batch_id(),
                 first=draft.first,
                 at=milliseconds,
                 rows=tuple(draft.rows),
@@ -182,7 +186,7 @@ class Recorder:
         return Append(
             session_id=live.session.id,
             fence=self.lease.fence,
-            batch=self._tables.batch_id(),
+            batch=self._state.batch_id(),
             first=draft.first,
             at=at,
             rows=tuple(draft.rows),
@@ -245,7 +249,7 @@ class Recorder:
             self.append = live.committing_since = live.commit_error = None
             if not live.stored:
                 live.stored = True
-                self._tables.mark_stored(live.session.id)
+                self._state.mark_stored(live.session.id)
         self._apply_records(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
         for effect in draft.clear():
@@ -258,14 +262,14 @@ class Recorder:
         if self._is_quiet or self._closed or self.session_state.sleeps_when_idle:
             self._committer.retire_recorder(self)
         else:
-            self._tables.timeouts.arm_idle(self.session_state, LINGER)
+            self._state.timeouts.arm_idle(self.session_state, LINGER)
 
     def release_idle(self) -> None:
         """Release the provider's idle resources, or remember that the session sleeps."""
         if self._closed or self.session_state.sleeps_when_idle:
-            self._tables.release(self.session_state)
+            self._state.release(self.session_state)
         else:
-            self._tables.note_asleep(self.session_state)
+            self._state.note_asleep(self.session_state)
 
     # --- tasks of the session, which end with the recorder ---------------------------------------
 
@@ -323,16 +327,16 @@ class Recorder:
             explained = silence_explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
             if explained != entry.explained:
                 entry.explained = explained
-                self._tables.timeouts.watch_run(entry)
+                self._state.timeouts.watch_run(entry)
 
     def _count_usage(self, before: Run, after: Run) -> None:
         """Add a run's usage to the accounts; end all runs if the manager's budget is used up."""
         self.session_state.account.add(before, after)
-        tables = self._tables
-        tables.account.add(before, after)
-        spent = tables.account.spent_reason(tables.budget, "manager")
+        manager_state = self._state
+        manager_state.account.add(before, after)
+        spent = manager_state.account.spent_reason(manager_state.budget, "manager")
         if spent is not None:
-            for entry in list(tables.runs.values()):
+            for entry in list(manager_state.runs.values()):
                 if not entry.is_over:
                     entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
 
@@ -368,16 +372,16 @@ class Recorder:
         """Limit the remaining time of the task of a run that its provider has ended."""
         if not run.gone.is_set():
             limit_task_end(run)
-            self._tables.timeouts.watch_run(run)
+            self._state.timeouts.watch_run(run)
 
     def launch(self, run: RunState) -> None:
         """Start a run's task."""
         if self._is_within_budgets(run):
-            self._tables.launch(run)
+            self._state.launch(run)
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Limit a starting run to the rest of its outer budgets; end it if nothing remains."""
-        wish, session, manager = entry.plan.wish, self.session_state.account, self._tables.account
+        wish, session, manager = entry.plan.wish, self.session_state.account, self._state.account
         spent = spent_budget_reason(wish, session, manager)
         if spent is not None:
             entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
@@ -397,7 +401,7 @@ class Recorder:
         # A task that ignores its cancellation may still report events.
         if left.is_finished:
             live.runs.pop(left.id, None)
-            self._tables.runs.pop(left.id, None)
+            self._state.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
             live.commands.close_idle_session()
         if live.active is None and live.queue:
@@ -408,9 +412,9 @@ class Recorder:
     async def _deliver_message(self, message: TurnMessage) -> None:
         message.is_begun = True
         tell = partial(self._record_delivery, message)
-        await self._tables.deliver_message(message.entry, message.content, message.message_id, tell)
+        await self._state.deliver_message(message.entry, message.content, message.message_id, tell)
 
-    def _record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
-        if message.fate is None:  # the first answer counts
-            message.fate = fate
-            self.session_state.commands.record_delivery(message, fate)
+    def _record_delivery(self, message: TurnMessage, delivery: DeliveryState) -> None:
+        if message.delivery is None:  # the first answer counts
+            message.delivery = delivery
+            self.session_state.commands.record_delivery(message, delivery)

@@ -53,9 +53,9 @@ class RequestServer:
     """The server of the requests that concern this manager's runs."""
 
     def __init__(
-        self, tables: ManagerState, session_of: Callable[[RunState], SessionHandle]
+        self, manager_state: ManagerState, session_of: Callable[[RunState], SessionHandle]
     ) -> None:
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._session_of: Final = session_of
         self._begun: Final[set[str]] = set()
         """The requests that were begun, including those whose handling crashed."""
@@ -68,8 +68,8 @@ class RequestServer:
             nursery.start_soon(self._finish_open_requests)
             while True:
                 try:
-                    newest = await self._tables.store.wait_request(after=last)
-                    while page := await self._tables.store.requests(after=last):
+                    newest = await self._state.store.wait_request(after=last)
+                    while page := await self._state.store.requests(after=last):
                         for stored in page:
                             last = stored.number
                             await self._accept(stored, nursery)
@@ -88,7 +88,7 @@ class RequestServer:
         try:
             await trio.sleep_forever()
         finally:
-            soon = trio.current_time() + self._tables.clocks.of("close")
+            soon = trio.current_time() + self._state.clocks.of("close")
             for scope in self._at_work:
                 scope.deadline = soon
 
@@ -98,18 +98,16 @@ class RequestServer:
             nursery.start_soon(self._store_answer, request, encode_json(_INTERRUPTED))
             return
         entries = self._target_runs(request.target)
-        if entries and await self._tables.store.claim_request(
-            request.request_id, self._tables.owner
-        ):
+        if entries and await self._state.store.claim_request(request.request_id, self._state.owner):
             self._begun.add(request.request_id)
             nursery.start_soon(self._handle, request, entries)
 
     def _target_runs(self, target: str) -> list[RunState]:
         """Return the runs that a request targets: one, or all of a session."""
-        entry = self._tables.runs.get(target)
+        entry = self._state.runs.get(target)
         if entry is not None:
             return [entry]
-        live = self._tables.live_sessions.get(target)
+        live = self._state.live_sessions.get(target)
         return list(live.runs.values()) if live is not None else []
 
     async def _handle(self, request: Request, entries: list[RunState]) -> None:
@@ -128,7 +126,7 @@ class RequestServer:
 
     async def _store_answer(self, request: Request, answer: bytes) -> None:
         """Store the answer to a request as soon as the store accepts it."""
-        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")) as scope:
+        with trio.move_on_after(self._state.clocks.of("store") or float("inf")) as scope:
             await self._complete(request, answer)
             self._begun.discard(request.request_id)
         if scope.cancelled_caught:
@@ -139,7 +137,7 @@ class RequestServer:
     async def _complete(self, request: Request, answer: bytes) -> None:
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
-                await self._tables.store.complete(request.request_id, answer)
+                await self._state.store.complete(request.request_id, answer)
             except (StoreClosed, StoreUnusable):
                 await trio.sleep(AGAIN)
             except StoreError as error:
@@ -155,7 +153,7 @@ class RequestServer:
     async def _execute(
         self, kind: str, order: RequestBody, entries: list[RunState]
     ) -> dict[str, Json]:
-        runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]
+        runs = [RunHandle(self._state, entry, self._session_of(entry)) for entry in entries]
         match kind:
             case "cancel":
                 await trio.lowlevel.checkpoint()

@@ -64,19 +64,19 @@ _ELSEWHERE: Final = {"bypassPermissions": PermissionMode.DANGEROUSLY_SKIP_PERMIS
 """Names of permission modes in other programs."""
 
 
-def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPlan:
+def plan_run(manager_state: ManagerState, session: Session, wish: RunRequest) -> RunPlan:
     """Make the plan of a request that its session has completed.
 
     Raises:
         StartRefused: The provider cannot run it, or not in this way; the subclass says why.
         VariableRefused: A variable must not be given to a child.
     """
-    if not tables.open:
+    if not manager_state.open:
         raise ManagerClosing
-    if tables.budget is not UNLIMITED_BUDGET:
-        wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
+    if manager_state.budget is not UNLIMITED_BUDGET:
+        wish = msgspec.structs.replace(wish, manager_budget=manager_state.budget)
     encode_json(wish.metadata)  # raises here: what is not JSON is the caller's mistake
-    tree = tables.providers[session.provider]
+    tree = manager_state.providers[session.provider]
     tree.require_up()
     adapter = tree.adapter_class
     _require_served(adapter, wish)
@@ -114,7 +114,7 @@ def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPla
         budget=effective_budget(wish),
         attended=wish.approve is not None,
     )
-    clocks = wish.clocks.over(tables.clocks)
+    clocks = wish.clocks.over(manager_state.clocks)
     secrets = (*environment.secrets, *option_secrets(wish.options))
     return RunPlan(
         spec=spec,
@@ -128,38 +128,38 @@ def plan_run(tables: ManagerState, session: Session, wish: RunRequest) -> RunPla
     )
 
 
-def run_grant(tables: ManagerState, session: Session, wish: RunRequest) -> RunGrant:
+def run_grant(manager_state: ManagerState, session: Session, wish: RunRequest) -> RunGrant:
     """Return the grant of a run in a session, without starting or storing anything.
 
     Raises:
         StartRefused: The run would be refused or could never succeed.
         VariableRefused: A child may not get a variable.
     """
-    plan = plan_run(tables, session, wish)
-    check_run_content(tables, session.provider, plan.spec)
+    plan = plan_run(manager_state, session, wish)
+    check_run_content(manager_state, session.provider, plan.spec)
     return RunGrant(plan.negotiation, plan.spec.permission)
 
 
-def run_readiness(tables: ManagerState, session: Session, wish: RunRequest) -> Health:
+def run_readiness(manager_state: ManagerState, session: Session, wish: RunRequest) -> Health:
     """Check whether the program of a run could start now, and has a login.
 
     Raises:
         StartRefused: The run would be refused.
         VariableRefused: A child may not get a variable.
     """
-    spec = plan_run(tables, session, wish).spec
-    adapter = tables.providers[session.provider].adapter_class
+    spec = plan_run(manager_state, session, wish).spec
+    adapter = manager_state.providers[session.provider].adapter_class
     return adapter.readiness(spec.options, spec.env, spec.cwd)
 
 
-def check_run_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
+def check_run_content(manager_state: ManagerState, provider: str, spec: RunSpec) -> None:
     """Check the content that a provider gets, before the run would find a fault itself.
 
     Raises:
         RunRequestInvalid: The run could never succeed.
     """
     schema = schema_fault(spec.schema)
-    fault = tables.providers[provider].adapter_class.fault(spec)
+    fault = manager_state.providers[provider].adapter_class.fault(spec)
     if schema is not None:
         fault = f"schema: {schema}"
     if fault is not None:

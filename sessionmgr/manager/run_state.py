@@ -40,7 +40,7 @@ COUNTED_TOGETHER: Final = 64
 """The number of previews that the record counts at once."""
 
 
-MessageFate: TypeAlias = Literal["sent", "dropped", "unknown"]
+DeliveryState: TypeAlias = Literal["sent", "dropped", "unknown"]
 """The delivery state of a message to the running turn."""
 
 
@@ -53,7 +53,7 @@ class TurnMessage(msgspec.Struct):
     written: LazyEvent
     is_begun: bool = False
     """Whether the provider may have received it."""
-    fate: MessageFate | None = None
+    delivery: DeliveryState | None = None
     """Its delivery state; it stays None if the recorder dies first."""
 
 

@@ -50,16 +50,16 @@ RELEASE: Final = 1.0
 class SessionSupervisor:
     """The supervisor of sessions: a recorder for each live session, a branch for each provider."""
 
-    def __init__(self, tables: ManagerState, reconciler: Reconciler) -> None:
+    def __init__(self, manager_state: ManagerState, reconciler: Reconciler) -> None:
         tasks = TaskSupervisor(name="tasks")
-        self._committer: Final = Committer(tables, tasks, self._recorder_stopped)
+        self._committer: Final = Committer(manager_state, tasks, self._recorder_stopped)
         self.sessions: Final = Supervisor(
             tasks, child(self._run_committer, id="committer"), name="sessions"
         )
         self._is_running = False
         """Whether the committer drives the recorders."""
         self.providers: Final = DynamicSupervisor(name="providers")
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._reconciler: Final = reconciler
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
@@ -71,13 +71,16 @@ class SessionSupervisor:
             ProviderUnknown: The provider does not exist.
             AdapterBroken: Its adapter cannot be loaded.
         """
-        tables = self._tables
-        if provider not in tables.providers:
-            adapter = find_adapter(provider, tables.adapters)
-            tables.providers[provider] = ProviderBranch(
-                adapter, tables.launcher, tables.environ, tables.timeouts.watch_run
+        manager_state = self._state
+        if provider not in manager_state.providers:
+            adapter = find_adapter(provider, manager_state.adapters)
+            manager_state.providers[provider] = ProviderBranch(
+                adapter,
+                manager_state.launcher,
+                manager_state.environ,
+                manager_state.timeouts.watch_run,
             )
-        return tables.providers[provider]
+        return manager_state.providers[provider]
 
     async def start_branch(self, provider: str) -> None:
         """Start a provider's branch if it is not up.
@@ -114,16 +117,16 @@ class SessionSupervisor:
             RecorderUnavailable: Its open runs could not be ended.
         """
         async with self._exclusive(session.id):
-            while (settling := self._tables.reconciling.get(session.id)) is not None:
+            while (settling := self._state.reconciling.get(session.id)) is not None:
                 await settling.wait()
-            live = self._tables.live_sessions.get(session.id)
+            live = self._state.live_sessions.get(session.id)
             if live is not None:
                 return live
-            self._tables.waking.add(session.id)
+            self._state.waking.add(session.id)
             try:
                 return await self._start_recorder(session)
             finally:
-                self._tables.waking.discard(session.id)
+                self._state.waking.discard(session.id)
 
     async def _start_recorder(self, session: Session) -> SessionState:
         live = await self._read_session(session)
@@ -143,9 +146,9 @@ class SessionSupervisor:
             # The lease may be ours nevertheless: the store completes interrupted calls.
             self._launch(self._release_failed_start, session.id)
             raise
-        self._tables.live_sessions[session.id] = live
+        self._state.live_sessions[session.id] = live
         self._fences[session.id] = lease.fence
-        self._committer.add_recorder(Recorder(live, self._tables, self._committer, lease))
+        self._committer.add_recorder(Recorder(live, self._state, self._committer, lease))
         return live
 
     def _require_running(self) -> None:
@@ -158,19 +161,19 @@ class SessionSupervisor:
             raise ManagerClosing
 
     def _lease_held_error(self, held: LeaseHeld) -> SessionBusy:
-        detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
+        detail = describe_holder(held.holder, held.expires - self._state.milliseconds())
         return SessionBusy(held.name, held.holder, held.expires, detail)
 
     async def _read_session(self, session: Session) -> SessionState:
         """Return a session's state as read from the store."""
-        if session.id in self._tables.fresh:
-            self._tables.fresh.discard(session.id)
+        if session.id in self._state.fresh:
+            self._state.fresh.discard(session.id)
             return self._new_session_state(session)
         try:
-            stored = await self._tables.store.session(session.id)
+            stored = await self._state.store.session(session.id)
         except UnknownId:
             return self._new_session_state(session)
-        self._tables.mark_stored(session.id)
+        self._state.mark_stored(session.id)
         known = msgspec.convert(without_unknown(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
@@ -180,13 +183,13 @@ class SessionSupervisor:
 
     def _new_session_state(self, session: Session) -> SessionState:
         live = SessionState(session, stored=False, last_seq=0)
-        opened = self._tables.opened.get(session.id)
+        opened = self._state.opened.get(session.id)
         live.closing = opened is not None and opened.closed
         return live
 
     async def _acquire_session(self, live: SessionState) -> Lease:
         """Acquire a session's lease, and end its open runs."""
-        store, session_id = self._tables.store, live.session.id
+        store, session_id = self._state.store, live.session.id
         if not live.stored:
             return await self._reconciler.acquire_lease(session_id)
         interrupted = await self._reconciler.interruption_reason(session_id)
@@ -240,14 +243,14 @@ class SessionSupervisor:
     async def _release_lease(self, lease: Lease) -> None:
         """Release a lease, so that no manager has to wait until it expires."""
         try:
-            await self._tables.store.release(lease.name, lease.fence)
+            await self._state.store.release(lease.name, lease.fence)
         except StoreError as error:
             log.warning("A lease was not released. session=%s error=%s", lease.name, error)
 
     async def _release_failed_start(self, session_id: str) -> None:
         """Release the lease of a session that did not start, if it is ours."""
         async with self._exclusive(session_id):
-            if self._tables.is_owned(session_id):
+            if self._state.is_owned(session_id):
                 return  # another caller has started it, with a lease that replaces this one
             try:
                 lease = await self._reconciler.acquire_lease(session_id)
@@ -258,11 +261,11 @@ class SessionSupervisor:
 
     def _forget_session(self, live: SessionState) -> None:
         """Put the session to sleep: the next caller wakes it from the store."""
-        if self._tables.live_sessions.get(live.session.id) is live:
-            del self._tables.live_sessions[live.session.id]
+        if self._state.live_sessions.get(live.session.id) is live:
+            del self._state.live_sessions[live.session.id]
             self._fences.pop(live.session.id, None)
         live.asleep = True
-        self._tables.timeouts.disarm_idle(live)
+        self._state.timeouts.disarm_idle(live)
         live.wake_waiters()
 
     async def reconcile_session(self, session_id: str, why: str | None = None) -> int:
@@ -275,7 +278,7 @@ class SessionSupervisor:
         async with self._exclusive(
             session_id
         ):  # else this would take the lease from a recorder that is about to start
-            if self._tables.is_owned(session_id):
+            if self._state.is_owned(session_id):
                 return 0
             return await self._reconciler.reconcile_session(session_id, why)
 
@@ -295,15 +298,15 @@ class SessionSupervisor:
 
     async def renew_leases(self) -> None:
         """Renew the leases of all live sessions before they expire."""
-        tables = self._tables
+        manager_state = self._state
         while True:
             await trio.sleep(RENEW_EVERY)
             for session_id, fence in list(self._fences.items()):
                 if self._fences.get(session_id) != fence:
                     continue  # it went to sleep meanwhile
                 try:
-                    await tables.store.renew(
-                        session_id, fence, now=tables.milliseconds(), ttl=LEASE_MS
+                    await manager_state.store.renew(
+                        session_id, fence, now=manager_state.milliseconds(), ttl=LEASE_MS
                     )
                 except LeaseLost:
                     if self._fences.get(session_id) == fence:  # else it was released meanwhile

@@ -41,8 +41,8 @@ RETRY: Final = 0.1
 class StoreQueries:
     """The part of a manager that reads the store."""
 
-    _tables: ManagerState
-    _keeping: SessionSupervisor
+    _state: ManagerState
+    _supervisor: SessionSupervisor
 
     def subscribe(
         self,
@@ -62,8 +62,8 @@ class StoreQueries:
             types: Only events of these types, such as ["run_completed"].
         """
         require_arguments("subscribe", RECORDS, {"session_id": session_id, "types": types})
-        self._tables.require_own_trio_run()
-        return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
+        self._state.require_own_trio_run()
+        return Cursor(self._state, session_id, after=after, run_id=run_id, types=types)
 
     def events(self, run_id: str) -> RunCursor:
         """Read the stored events of one run.
@@ -74,8 +74,8 @@ class StoreQueries:
             run_id: The id of the run.
         """
         require_arguments("events", RECORDS, {"run_id": run_id})
-        self._tables.require_own_trio_run()
-        return RunCursor(self._tables, run_id)
+        self._state.require_own_trio_run()
+        return RunCursor(self._state, run_id)
 
     async def settled(self, session_id: str) -> list[Run]:
         """Return a session's runs, newest first, after ending those whose manager is gone.
@@ -90,16 +90,16 @@ class StoreQueries:
             LeaseHeld: Another live manager owns it.
         """
         require_arguments("settled", RECORDS, {"session_id": session_id})
-        tables = self._tables
-        tables.require_own_trio_run()
-        await self._keeping.reconcile_session(session_id)
-        found = await read_session_runs(tables.store, session_id)
+        manager_state = self._state
+        manager_state.require_own_trio_run()
+        await self._supervisor.reconcile_session(session_id)
+        found = await read_session_runs(manager_state.store, session_id)
         return [decode_run(row.body) for row in reversed(found)]
 
     async def provider_pauses(self) -> dict[str, ProviderPause]:
         """Return the paused providers, with which batches start no runs now."""
-        self._tables.require_own_trio_run()
-        return await read_provider_pauses(self._tables.store, self._tables.milliseconds() / 1000)
+        self._state.require_own_trio_run()
+        return await read_provider_pauses(self._state.store, self._state.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
         """Pause a provider for all batches on this store; None ends the pause.
@@ -108,8 +108,8 @@ class StoreQueries:
             provider: The name of the provider.
             pause: The pause, or None to end it.
         """
-        self._tables.require_own_trio_run()
-        await write_provider_pause(self._tables.store, provider, pause)
+        self._state.require_own_trio_run()
+        await write_provider_pause(self._state.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
         """Return whether a mark is in the store.
@@ -117,8 +117,8 @@ class StoreQueries:
         Args:
             mark: The text of the mark.
         """
-        self._tables.require_own_trio_run()
-        return await self._tables.store.meta(f"mark/{mark}") is not None
+        self._state.require_own_trio_run()
+        return await self._state.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
         """Put a mark into the store, for programs that must recognize the store again.
@@ -129,13 +129,13 @@ class StoreQueries:
         Raises:
             StoreError: The store cannot be written, or is locked for longer than the store clock.
         """
-        tables = self._tables
-        tables.require_own_trio_run()
-        until = trio.current_time() + (tables.clocks.of("store") or float("inf"))
-        with tables.calling_store():
+        manager_state = self._state
+        manager_state.require_own_trio_run()
+        until = trio.current_time() + (manager_state.clocks.of("store") or float("inf"))
+        with manager_state.calling_store():
             while True:
                 try:
-                    await tables.store.put_meta(f"mark/{mark}", b"1")
+                    await manager_state.store.put_meta(f"mark/{mark}", b"1")
                     return
                 except StoreBusy:
                     if trio.current_time() >= until:
@@ -148,17 +148,17 @@ class StoreQueries:
         Args:
             ids: Ids of sessions.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         for session_id in ids:
             with suppress(UnknownId):
-                await self._tables.store.session(session_id)
+                await self._state.store.session(session_id)
                 return True
         return False
 
     @property
     def store_path(self) -> Path | None:
         """The file of the store; None if it was opened by the caller."""
-        path = self._tables.store_path
+        path = self._state.store_path
         return None if path is None else path.absolute()
 
     async def blob(self, sha256: str) -> bytes:
@@ -171,8 +171,8 @@ class StoreQueries:
             UnknownId: The blob does not exist.
         """
         require_arguments("blob", RECORDS, {"sha256": sha256})
-        self._tables.require_own_trio_run()
-        return await self._tables.store.blob(sha256)
+        self._state.require_own_trio_run()
+        return await self._state.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
         """Return the stored part of a run's result.
@@ -184,8 +184,8 @@ class StoreQueries:
             UnknownId: The run does not exist.
         """
         require_arguments("result", RECORDS, {"run_id": run_id})
-        self._tables.require_own_trio_run()
-        store = self._tables.store
+        self._state.require_own_trio_run()
+        store = self._state.store
         return (await fold_run(store, await store.run(run_id))).result()
 
     async def sessions(
@@ -204,8 +204,8 @@ class StoreQueries:
         """
         filters = {"provider": provider, "state": state, "limit": limit}
         require_arguments("sessions", RECORDS, filters)
-        self._tables.require_own_trio_run()
-        store = self._tables.store
+        self._state.require_own_trio_run()
+        store = self._state.store
         page = await store.sessions(provider=provider, state=state, limit=limit)
         return [await _summary(store, row) for row in page.rows]
 
@@ -216,8 +216,8 @@ class StoreQueries:
             ids: Ids of sessions and runs, or provider sessions.
         """
         require_arguments("costs", RECORDS, {"ids": ids})
-        self._tables.require_own_trio_run()
-        found = await read_costs(self._tables.store, ids, self._tables.adapters)
+        self._state.require_own_trio_run()
+        found = await read_costs(self._state.store, ids, self._state.adapters)
         return {id: usage_and_cost(costs) for id, costs in found.items()}
 
 

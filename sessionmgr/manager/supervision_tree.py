@@ -28,28 +28,28 @@ class SupervisionTree:
 
     def __init__(
         self,
-        tables: ManagerState,
+        manager_state: ManagerState,
         store: StoreChild,
         reconciler: Reconciler,
-        keeping: SessionSupervisor,
-        desk: RequestServer,
+        supervisor: SessionSupervisor,
+        request_server: RequestServer,
     ) -> None:
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._reconciler: Final = reconciler
         self._root: Final = Supervisor(
-            child(tables.launcher.serve, id="launcher"),
-            Supervisor(child(store.run, tables, id="writer"), name="store"),
+            child(manager_state.launcher.serve, id="launcher"),
+            Supervisor(child(store.run, manager_state, id="writer"), name="store"),
             # These serve all sessions; a crash of one stops none of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
-                child(self._tables.timeouts.run, id="clocks"),
-                child(keeping.renew_leases, id="leases"),
-                child(keeping.sweep_abandoned_runs, id="sweep"),
-                child(desk.serve, id="desk"),
+                child(self._state.timeouts.run, id="clocks"),
+                child(supervisor.renew_leases, id="leases"),
+                child(supervisor.sweep_abandoned_runs, id="sweep"),
+                child(request_server.serve, id="requests"),
                 name="services",
             ),
-            keeping.sessions,
-            keeping.providers,
+            supervisor.sessions,
+            supervisor.providers,
             child(self._admission_gate, id="gate", shutdown=float("inf")),
             strategy="rest_for_one",
             name="manager",
@@ -89,7 +89,7 @@ class SupervisionTree:
         finally:
             self._reconciler.release_waiters("the manager is down")
             self._exit()
-            self._tables.lifetime.end()
+            self._state.lifetime.end()
 
     def draw(self) -> str:
         """Return a drawing of the tree as it is now."""
@@ -97,10 +97,10 @@ class SupervisionTree:
 
     def _enter(self) -> None:
         install_interrupt_guard()
-        self._tables.presence.register()
+        self._state.presence.register()
 
     def _exit(self) -> None:
-        self._tables.presence.unregister()
+        self._state.presence.unregister()
         remove_interrupt_guard()
 
     # --- the children ----------------------------------------------------------------------------
@@ -112,20 +112,20 @@ class SupervisionTree:
 
     async def _admission_gate(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Admit runs until the end; then end all runs before anything else stops."""
-        tables = self._tables
-        tables.open = True
+        manager_state = self._state
+        manager_state.open = True
         task_status.started()
         try:
             await trio.sleep_forever()
         except trio.Cancelled:  # not a crash: the block ends
-            tables.open = False
-            clocks = tables.clocks
-            await end_all_runs(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
+            manager_state.open = False
+            clocks = manager_state.clocks
+            await end_all_runs(manager_state.runs, clocks)  # shielded  # noqa: ASYNC102
             with trio.move_on_after(clocks.of("close"), shield=True):
                 await self._reconciler.store_spooled_ends()
             raise
         finally:
-            tables.open = False
+            manager_state.open = False
 
 
 def _user_error(error: BaseException) -> BaseException:
@@ -169,19 +169,19 @@ class StoreChild:
             return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
-    async def run(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, manager_state: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
         """Open the store, and keep it open until the child is stopped."""
-        tables.store_path = self._path
+        manager_state.store_path = self._path
         if self._path is None:
             assert not isinstance(self._given, str | Path)
-            tables.store = self._given
+            manager_state.store = self._given
             task_status.started()
             await trio.sleep_forever()
         else:
             async with open_sqlite_store(self._path) as store:
-                tables.store = store
+                manager_state.store = store
                 task_status.started()
                 try:
                     await trio.sleep_forever()
                 finally:
-                    tables.has_store = False
+                    manager_state.has_store = False

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.inbox import EventBatch
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.pending_approval import PendingApproval
-    from sessionmgr.manager.run_state import MessageFate, RunState, TurnMessage
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
     from sessionmgr.model import Event, Negotiation, Session
 
 
@@ -343,13 +343,13 @@ class RecordTransitions:
         draft.effects.append(partial(self._recorder.deliver, message))
 
     def message_delivered(
-        self, draft: AppendBatch, message: TurnMessage, fate: MessageFate
+        self, draft: AppendBatch, message: TurnMessage, delivery: DeliveryState
     ) -> None:
         """Write the delivery state of a message, unless the run's end has written it."""
         entry = message.entry
         entry.undelivered.pop(message.message_id, None)
-        if draft.fold(entry).open_messages.get(message.message_id) != fate:
-            draft.write(entry, _follow_up_event(message, fate))
+        if draft.fold(entry).open_messages.get(message.message_id) != delivery:
+            draft.write(entry, _follow_up_event(message, delivery))
         draft.effects.append(partial(self._recorder.notify_waiter, message.written))
 
 

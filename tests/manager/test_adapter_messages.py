@@ -260,4 +260,4 @@ async def test_a_run_does_not_wait_for_ever_for_an_adapter_that_does_not_come_ba
         assert trio.current_time() == pytest.approx(31, abs=0.1)
         health = (await house.manager.health(["tired"]))["tired"]
         assert health.state == "fail"
-        assert "went down" in health.detail
+        assert "it stopped during the check" in health.detail

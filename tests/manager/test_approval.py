@@ -168,7 +168,7 @@ async def test_where_nobody_can_be_asked_it_is_denied_at_once_and_visibly(
         assert trio.current_time() == 0
         [denial] = result.permission_denials
         assert denial.by == "default"
-        assert "nobody" in (denial.reason or "")
+        assert "no approver" in (denial.reason or "")
 
 
 async def test_who_does_not_answer_in_time_has_denied(autojump_clock: MockClock) -> None:

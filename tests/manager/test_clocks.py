@@ -363,7 +363,7 @@ async def test_a_clock_that_is_nearer_than_the_one_before_strikes_in_time(
 @pytest.mark.parametrize("clock", Clocks.__struct_fields__)
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "600", True], ids=repr)
 def test_a_clock_that_shows_no_time_is_refused_by_its_name(clock: str, seconds: Any) -> None:
-    with pytest.raises(ValueError, match=f"clock {clock} cannot be"):
+    with pytest.raises(ValueError, match=f"clock {clock}: expected a number"):
         Clocks(**{clock: seconds})
 
 

@@ -317,7 +317,7 @@ async def test_a_recorder_that_crashes_ends_its_session_alone(
     async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         spared = [await start(house, "paced 50") for _ in range(5)]
         runs = [await house.start(Hang()) for _ in range(number)]
-        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
         inboxes = [tables.live_sessions[run.session_id].inbox for run in runs]
         for inbox in inboxes:
             inbox.put("no command")  # which no recorder can make anything of
@@ -358,7 +358,7 @@ async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
         session = await house.manager.open_session("actor")
         run = await session.submit(run_scripted(Hang()))
         await trio.sleep(0.5)
-        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
         state = tables.runs[run.id]
         state.inbox.put(RecorderCommand(crashes, (state,)))
         result = await run.result()
@@ -489,7 +489,7 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
             reader.start_soon(run.recorded)
             await trio.sleep(1)
             assert reader.child_tasks
-            tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+            tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
             live = tables.live_sessions[handle.session_id]
             live.inbox.put("no command")  # which no recorder can make anything of
             store.thawed.set()

@@ -24,10 +24,10 @@ LOOPS = {
     "sessionmgr.manager.committer:Committer._wait_for_mark": ["wait_task_rescheduled(abort)"],
     "sessionmgr.manager.committer:Committer._commit": [
         "self._append_result(append)",
-        "self._tables.store.append_all(appends)",
+        "self._state.store.append_all(appends)",
     ],
     "sessionmgr.manager.committer:Committer._append_result": [
-        "self._tables.store.append_all([append])"
+        "self._state.store.append_all([append])"
     ],
     "sessionmgr.process.pump:_PipeReader.run": [
         "self._deliver(await self._receive())",

@@ -76,7 +76,7 @@ NODES: Final[dict[str, tuple[Callable[[ChildTask], bool], Fate | None, frozenset
     "reconciler": (child_named("manager/services/reconciler"), None, frozenset()),
     "clocks": (child_named("manager/services/clocks"), None, frozenset()),
     "leases": (child_named("manager/services/leases"), None, frozenset()),
-    "desk": (child_named("manager/services/desk"), None, frozenset()),
+    "requests": (child_named("manager/services/requests"), None, frozenset()),
     "gate": (child_named("manager/gate"), None, frozenset()),
     "committer": (child_named("manager/sessions/committer"), None, frozenset()),
     "recorder": (task_of_a_recorder, MANAGER, frozenset({"talk"})),

@@ -180,7 +180,7 @@ async def test_without_its_directory_it_cannot_go_on(
         await trio.sleep(1)
         snapshot = await run.pause()
         shutil.rmtree(place)
-        with pytest.raises(NotResumable, match="place is not there"):
+        with pytest.raises(NotResumable, match="place does not exist any more"):
             await house.manager.resume(snapshot)
         assert len((await house.store.runs()).rows) == 1
 

@@ -199,4 +199,4 @@ class ManagerRun:
 def mark_manager_dead(manager: Manager) -> None:
     """Have others take a manager for dead, although its tasks are still there."""
     # A process that is killed says nothing, and so a manager has nothing public for this.
-    getattr(manager, "_tables").presence.unregister()  # noqa: B009
+    getattr(manager, "_state").presence.unregister()  # noqa: B009

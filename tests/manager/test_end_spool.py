@@ -1,4 +1,4 @@
-"""What the store could not take is put aside for its user alone."""
+"""The spool of ends that the store could not take; only its user can read it."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ SECRET = "hunter2-and-more"
 KEY = "sk-ant-api03-AbCdEf0123456789_-AbCdEf"
 
 
-async def test_ends_that_are_put_aside_are_found_again_and_are_nobody_elses(
+async def test_spooled_ends_are_found_again_and_are_private(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "runs.db-spool"
@@ -39,7 +39,7 @@ async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
     ends = [RunCancelled(session_id="ses_1", run_id=f"run_{n}") for n in range(3)]
     await spool.add(ends[:2])
     found = await another.read()
-    await spool.add(ends[2:])  # after the other has read
+    await spool.add(ends[2:])  # after the other manager has read it
     await another.drop({"run_0"})
     assert list(found) == ["run_0", "run_1"]
     assert list(await spool.read()) == ["run_1", "run_2"]
@@ -50,7 +50,7 @@ async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
 async def test_managers_that_use_the_spool_at_once_lose_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each waits until all the others have had their turns, on a disk that may be slow.
+    # Each waits for all others, on a disk that may be slow.
     monkeypatch.setattr("sessionmgr.manager.end_spool.LOCK_TIMEOUT", 240.0)
     path = tmp_path / "runs.db-spool"
 
@@ -104,7 +104,7 @@ async def test_an_end_that_the_store_could_not_take_is_put_aside_without_its_sec
     assert "401: no such key: [redacted]" in str(await run.result())
     assert (
         "The store did not take the end of a run." in caplog.text
-    )  # the line is that of the spool
+    )  # the record is that of the spool
     assert "401: no such key: [redacted]" in caplog.text
     assert SECRET not in caplog.text
 

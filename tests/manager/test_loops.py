@@ -1,6 +1,6 @@
-"""What the loops wait for that everything depends on: nothing but room, news and the commit.
+"""The awaits of the loops on which everything depends: only room, events and the commit.
 
-An await more in one of them would be a way for one slow thing to hold up all the others.
+One more await in them could let one slow part delay all others.
 """
 
 import ast
@@ -63,7 +63,7 @@ LOOPS = {
         "each.driver.room()",
         "trio.lowlevel.checkpoint()",
     ],
-    # Not the agent's output, but the file that it keeps itself.
+    # It reads not the agent's output, but the file that the agent writes.
     "sessionmgr_adapters.claude.driver:ClaudeDriver._watch_file": [
         "file.read_new()",
         "self.room()",
@@ -74,9 +74,9 @@ LOOPS = {
 
 
 READING = re.compile(r"receive|self\._read\(|events\(\)|\broom\(|wait_readable|^async for")
-"""What a loop awaits that reads from an agent."""
+"""The awaits of a loop that reads from an agent."""
 RECORDING = re.compile(r"\.append(_all)?\(|\barrival\(|\.drain\(|_write_down\(|_commit\(")
-"""What a loop awaits that takes what came, or has it stored."""
+"""The awaits of a loop that drains an inbox or stores events."""
 STORE = re.compile(r"\bstore\b|blob\(|snapshot\(|\.append(_all)?\(|commit")
 READERS = (
     "sessionmgr.process.pump",
@@ -87,7 +87,7 @@ READERS = (
 
 
 def modules(*names: str) -> Iterator[str]:
-    """Give the names of modules, and of all below them."""
+    """Yield the names of modules, and of all modules below them."""
     for name in names:
         yield name
         path = getattr(import_module(name), "__path__", ())
@@ -95,7 +95,7 @@ def modules(*names: str) -> Iterator[str]:
 
 
 def coroutines(module: str) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
-    """Give a module's async functions, and those of its classes, by their places."""
+    """Yield a module's async functions and methods, by their places."""
     for each in ast.parse(inspect.getsource(import_module(module))).body:
         owner = f"{each.name}." if isinstance(each, ast.ClassDef) else ""
         for one in each.body if isinstance(each, ast.ClassDef) else [each]:
@@ -104,7 +104,7 @@ def coroutines(module: str) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
 
 
 def waits(within: ast.AST) -> Iterator[str]:
-    """Give what is awaited in a piece of source."""
+    """Yield the awaited expressions in a piece of source."""
     for node in ast.walk(within):
         match node:
             case ast.Await(value=value):
@@ -118,13 +118,13 @@ def waits(within: ast.AST) -> Iterator[str]:
 
 
 def loops(of: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """Give the loops of an async function."""
+    """Yield the loops of an async function."""
     kinds = ast.While | ast.For | ast.AsyncFor
     return (each for each in ast.walk(of) if isinstance(each, kinds))
 
 
 def found(pattern: re.Pattern[str], *names: str) -> set[str]:
-    """Give the places of loops that await what the pattern says."""
+    """Return the places of loops with an await that matches the pattern."""
     return {
         place
         for module in modules(*names)
@@ -134,7 +134,7 @@ def found(pattern: re.Pattern[str], *names: str) -> set[str]:
 
 
 def reached(place: str) -> Iterator[str]:
-    """Give what a coroutine awaits, and what those of its class and module that it awaits do."""
+    """Yield the awaits of a coroutine, and of those in its class and module that it awaits."""
     module, _, path = place.partition(":")
     known = dict(coroutines(module))
     owner = f"{module}:{path.rpartition('.')[0]}"
@@ -170,13 +170,13 @@ def test_there_is_one_loop_at_least_of_each_kind() -> None:
 
 
 def rooms() -> set[str]:
-    """Give the places of what readers await between two reads."""
+    """Return the places of the functions that readers await between two reads."""
     places = (place for module in modules(*READERS) for place, _ in coroutines(module))
     return {place for place in places if re.search(r"[:._]room$", place)}
 
 
 @pytest.mark.parametrize("place", sorted(found(READING, *READERS) | rooms()))
-def test_whoever_reads_from_an_agent_does_not_wait_for_the_store(place: str) -> None:
+def test_a_reader_of_an_agent_does_not_wait_for_the_store(place: str) -> None:
     assert [each for each in reached(place) if STORE.search(each)] == []
 
 
@@ -186,4 +186,4 @@ def test_a_recorder_waits_for_nothing() -> None:
         each for each in module.body if isinstance(each, ast.ClassDef) and each.name == "Recorder"
     )
     waiting = {each.name for each in recorder.body if isinstance(each, ast.AsyncFunctionDef)}
-    assert waiting == {"_run", "_deliver_message"}  # the tasks beside it
+    assert waiting == {"_run", "_deliver_message"}  # the recorder's tasks

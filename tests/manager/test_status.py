@@ -1,4 +1,4 @@
-"""A manager says how it, its providers and its store stand; a provider says how it is."""
+"""The status of a manager, its providers and its store, and the health of providers."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -15,8 +15,8 @@ from sessionmgr.manager import Clocks
 from sessionmgr.manager.inbox import CommitUrgency, EventBatch, Inbox
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.manager.run_plan import RunPlan, RunRequest
-from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.supervised_run import SupervisedRun
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Event, Fidelity, Negotiation, Permission, PermissionMode, Session
 
@@ -60,7 +60,7 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     live = SessionState(session, stored=False, last_seq=0)
     with write_lines(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
-        state = RunState(
+        state = SupervisedRun(
             RunPlan(
                 spec=spec,
                 clocks=Clocks(close=5.0),

@@ -1,4 +1,4 @@
-"""The session manager: sessions with agents, run, recorded, ended and gone on with."""
+"""The session manager: it starts, records, supervises and resumes sessions with agents."""
 
 from sessionmgr.manager.argument_checks import (
     BATCH_ARGUMENTS as BATCH_ARGUMENTS,
@@ -30,6 +30,12 @@ from sessionmgr.manager.errors import (
     SessionBusy as SessionBusy,
     SessionIsClosed as SessionIsClosed,
 )
+from sessionmgr.manager.handles import (
+    FollowUp as FollowUp,
+    RunBlock as RunBlock,
+    RunHandle as RunHandle,
+    SessionHandle as SessionHandle,
+)
 from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
 from sessionmgr.manager.owner import (
     ManagerOwner as ManagerOwner,
@@ -49,14 +55,16 @@ from sessionmgr.manager.resume_spec import (
     ResumeSpec as ResumeSpec,
     restore_options as restore_options,
 )
-from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
 from sessionmgr.manager.run_plan import (
     CommonWishes as CommonWishes,
     RunArguments as RunArguments,
     RunGrant as RunGrant,
     RunRequest as RunRequest,
 )
-from sessionmgr.manager.session_handle import RunBlock as RunBlock, SessionHandle as SessionHandle
+from sessionmgr.manager.run_records import (
+    fold_run as fold_run,
+    read_session_runs as read_session_runs,
+)
 from sessionmgr.manager.status import (
     ManagerStatus as ManagerStatus,
     ProviderStatus as ProviderStatus,
@@ -67,9 +75,7 @@ from sessionmgr.manager.status import (
 from sessionmgr.manager.store_queries import (
     ProviderPause as ProviderPause,
     SessionSummary as SessionSummary,
-    fold_run as fold_run,
     read_provider_pauses as read_provider_pauses,
-    read_session_runs as read_session_runs,
 )
 from sessionmgr.manager.supervision_tree import translate_group as translate_group
 from sessionmgr.manager.text_cursor import TextCursor as TextCursor

@@ -1,6 +1,6 @@
-"""An append in the making: events with their numbers, and the records that follow from them.
+"""An append in preparation: numbered events, and the records that follow from them.
 
-Nothing in here waits, and nothing outside is changed by it, until the store has taken it.
+Nothing here waits, and nothing outside changes before the store has committed the append.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 _NO_FOLDS: Final[Mapping[RunState, Run]] = {}
-# Previews do not change a record so that it would have to be written again.
+# Previews change only the text of a record, which is not written again for them.
 _PREVIEWS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
 _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
 _NAMES: Final[dict[type[Event], str]] = {of: name for name, of in EVENT_TYPES.items()}
 _NANO: Final = 10**9
-# What stands round the envelope of every record at least: there is nothing to redact in that.
+# The bytes around the envelope of every record: there is nothing to redact in them.
 _FRAME: Final = len(encode_event(SessionCreated())) - len("session_created0null}")
 
 
 class AppendBatch:
-    """One batch on its way to the store, and then the session's next one.
+    """One batch on its way to the store, reused for the session's next one.
 
-    The garbage collector runs when many more objects were made than dropped, and a group has one
-    batch of each session: so the batch and its lists are used again, and all else is made if used.
+    The garbage collector runs when many more objects were allocated than freed, and each group has
+    a batch of every session. So the batch and its lists are reused, and the rest is allocated on
+    first use.
     """
 
     __slots__ = (
@@ -82,7 +83,7 @@ class AppendBatch:
         self._provider: Final = provider
         self._rows: Final[list[EventRow]] = []
         self.written: Final[list[AnyEvent]] = []
-        """The events of the rows, as whoever reads the rows finds them."""
+        """The events of the rows, as readers of the rows decode them."""
         self._effects: list[Callable[[], None]] | None = None
         self.clear()
         self.begin(last_seq, at, redactor, closed=closed)
@@ -96,61 +97,61 @@ class AppendBatch:
         self._redactor = redactor
 
     def clear(self) -> Sequence[Callable[[], None]]:
-        """Drop what is stored now; return what is to be done."""
+        """Drop the stored batch; return its effects."""
         effects, self._effects = self._effects or (), None
         self._rows.clear()
         self.written.clear()
         self._unsealed: list[tuple[RunState | None, Sequence[Event]]] | None = None
-        """The events that have no row yet: whoever is in need of one has all of them sealed."""
+        """The events without rows; `_seal` makes rows of all of them."""
         self._streaming: RunState | None = None
-        """The run of which all that was written is text, if that is so."""
+        """The run whose text is all that was written, if so."""
         self._unfolded: dict[RunState, list[AnyEvent]] | None = None
         self.folds: Mapping[RunState, Run] = _NO_FOLDS
         self.touched: tuple[RunState, ...] = ()
-        """The runs with more than previews."""
+        """The runs with other events than previews."""
         self.ledger: list[LedgerRow] | None = None
         self.size = 0
         self.blobs: tuple[bytes, ...] = ()
-        """The images that its events name."""
+        """The images that its events refer to."""
         self.closes = False
-        """Whether the session ends with it."""
+        """Whether it closes the session."""
         self.reopens = False
-        """Whether it reopens the session, which was closed."""
+        """Whether it reopens the closed session."""
         return effects
 
     @property
     def is_text(self) -> bool:
-        """Whether it is text of one run, and nothing else."""
+        """Whether it consists of text of one run."""
         return self._streaming is not None and not self._unsealed
 
     @property
     def rows(self) -> Sequence[EventRow]:
-        """The rows of all that was written."""
+        """The rows of all written events."""
         if self._unsealed:
             self._seal()
         return self._rows
 
     @property
     def effects(self) -> list[Callable[[], None]]:
-        """What is to be done once it is stored."""
+        """The functions to call after the commit."""
         if self._effects is None:
             self._effects = []
         return self._effects
 
     @property
     def previews(self) -> Iterable[tuple[RunState, Sequence[AnyEvent]]]:
-        """The events, by run, that no fold contains: they change no record but its text."""
+        """The events, by run, that no fold contains: they change only the texts of records."""
         if self._streaming is not None:
             return ((self._streaming, self.written),)
         return () if self._unfolded is None else self._unfolded.items()
 
     @property
     def is_over(self) -> bool:
-        """Whether the record is closed: nobody reads on after that."""
+        """Whether the session is closed: no reader reads further events."""
         return self.closes or (self._was_closed and not self.reopens)
 
     def fold(self, entry: RunState) -> Run:
-        """Return a run's record as this draft leaves it."""
+        """Return a run's record including this batch."""
         self._seal()
         run = self.folds.get(entry) or entry.run
         events = None if self._unfolded is None else self._unfolded.pop(entry, None)
@@ -160,24 +161,26 @@ class AppendBatch:
         return run
 
     def fold_all(self) -> None:
-        """Bring all records up to date, except where only previews were written."""
+        """Update all records, except where only previews were written."""
         if self._unsealed:
             self._seal()
         for entry in self.touched:
             self.fold(entry)
 
     def write(self, entry: RunState | None, *events: Event) -> None:
-        """Add events to the record, unless that is closed."""
+        """Add events, unless the session is closed."""
         if self.is_over:
             types = ",".join(event.type for event in events)
-            log.warning("event=too_late_to_be_stored session=%s types=%s", self.session_id, types)
+            log.warning(
+                "Events arrived too late to be stored. session=%s types=%s", self.session_id, types
+            )
             return
-        kinds = set(map(type, events))  # usually of one kind
+        kinds = set(map(type, events))  # usually one kind
         if entry is not None:
             passed = entry.streams.redact(events, kinds, self._redactor)
             if passed is not events:
                 events, kinds = tuple(passed), set(map(type, passed))
-        if not events:  # all of it is held back
+        if not events:  # the redaction holds back all of them
             return
         self.seq += len(events)
         if self._unsealed is None:
@@ -191,7 +194,7 @@ class AppendBatch:
             self._add_ledger_row(entry, events)
 
     def _seal(self) -> None:
-        """Number and encode what was written since the last time, all at once."""
+        """Number and encode at once the events that were written since the last time."""
         if self._streaming is not None:
             self._defer(self._streaming, self.written)
             self._streaming = None
@@ -209,13 +212,13 @@ class AppendBatch:
         plain, exact = encode_events(stamped)
         names = [_NAMES[type(event)] for event in stamped]
         ours = 0
-        if exact:  # whoever sends more than we know may have it stand first
+        if exact:  # an event with unknown fields may begin with them
             ours = _FRAME + min(map(len, names)) + len(str(first))
             ours += len(at) + len(session_id) + len(provider)
             ours += min([0 if run_id is None else len(run_id) for run_id in runs])
         bodies = self._redactor.redact_all(plain, ours)
         rows = list(map(EventRow, range(first, self.seq + 1), runs, names, bodies))
-        # A result is made of what is stored, and so without what was taken out of that.
+        # Results are made of stored events, so of the redacted ones.
         seen = (
             cast("list[AnyEvent]", stamped)
             if exact and bodies is plain
@@ -237,7 +240,7 @@ class AppendBatch:
         self._unfolded.setdefault(entry, []).extend(events)
 
     def write_text(self, entry: RunState, events: Sequence[Event]) -> None:
-        """Add pieces of text, nearly all of which may be stored as they are."""
+        """Add pieces of text, which can nearly always be stored unchanged."""
         found = None if self.is_over else entry.streams.pass_text(events, self._redactor)
         if found is None:
             self.write(entry, *events)
@@ -281,27 +284,27 @@ class AppendBatch:
                 self.ledger.append(_ledger_row(event, entry.id, self.fold(entry)))
 
     def changed_runs(self) -> list[Run]:
-        """Return the records that have changed; what is half said is left to the events."""
+        """Return the changed records; unfinished messages are left to the events."""
         return [
             msgspec.structs.replace(run, partial=(), partial_id=None) if run.partial else run
             for run in map(self.fold, self.touched)
         ]
 
     def end(self, entry: RunState, stop: StopReason) -> None:
-        """Write the terminal event that `stop` stands for, unless there is one."""
+        """Write the terminal event for `stop`, unless there is one."""
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
         made = terminal_event(stop, run)
         if run.status is RunStatus.PENDING and STATUS_EVENTS[made.type] not in _BEFORE_START:
             self.write(entry, complete_run_started(entry, RunStarted(synthetic=True)))
-            made = terminal_event(stop, self.fold(entry))  # its session is known by that
+            made = terminal_event(stop, self.fold(entry))  # with the session that the start names
         made = msgspec.structs.replace(made, interrupted_tools=entry.stopped_in)
         self._leave_open(entry)
         self.write(entry, made)
 
     def _leave_open(self, entry: RunState) -> None:
-        """Say of messages that are still under way that nobody knows; it may yet turn out."""
+        """Write that the delivery of pending messages is unknown; a later event may correct it."""
         for message_id, state in self.fold(entry).open_messages.items():
             content = entry.undelivered.get(message_id)
             if state == "queued" and content is not None:
@@ -311,9 +314,9 @@ class AppendBatch:
                 self.write(entry, message)
 
     def ended_by_provider(self, entry: RunState, event: RunEnded) -> bool:
-        """Write a provider's own end, if the run is its to end, and say whether it was."""
+        """Write the provider's terminal event if it may end the run; return whether it did."""
         run = self.fold(entry)
-        entry.conclude(StopReason(cause=EndCause.PROVIDER))  # an end that was told as a plain event
+        entry.conclude(StopReason(cause=EndCause.PROVIDER))  # an end that arrived as a plain event
         stop = entry.stop
         if run.status in TERMINAL or stop is None or stop.cause not in PROVIDER_CAUSES:
             self.write(entry, *late_end_event(event))
@@ -326,12 +329,12 @@ class AppendBatch:
         return True
 
     def has_ended(self, entry: RunState) -> bool:
-        """Say whether the run is over with this draft, and was not before."""
+        """Return whether the run ends with this batch."""
         return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
 
 
 def complete_run_started(entry: RunState, event: RunStarted) -> RunStarted:
-    """Complete what an adapter says of a start with what only the manager knows."""
+    """Complete the provider's start event with the data of the manager."""
     spec = entry.spec
     return msgspec.structs.replace(
         event,

@@ -1,4 +1,4 @@
-"""Answers to a provider's questions: from the permission mode, the caller, or the timeout."""
+"""Decisions about approval requests: by the permission mode, the caller or the timeout."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import trio
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.manager.errors import InboxFull
 from sessionmgr.manager.inbox import MOST_QUESTIONS
+from sessionmgr.manager.pending_approval import PendingApproval
 from sessionmgr.manager.validate_events import round_trip
 from sessionmgr.model import (
     ErrorOccurred,
@@ -35,41 +36,18 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 
-class PendingApproval:
-    """A provider's question that waits for its answer."""
+async def request_approval(run: RunState, /, request: ApprovalRequest) -> Decision:
+    """Store an approval request of the provider, and return the stored decision.
 
-    __slots__ = ("answered", "decision", "request", "ruled", "scope", "timeout")
-
-    def __init__(
-        self,
-        request: ApprovalRequest,
-        ruled: Decision | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> None:
-        self.request = request
-        self.ruled = ruled
-        """The answer of the permission mode, if it has one."""
-        self.timeout = timeout
-        """Seconds that an approver has for its answer; None if there is none, or no limit."""
-        self.answered = trio.Event()
-        self.decision: Decision | None = None
-        self.scope = trio.CancelScope()
-        """The scope of the task that finds the answer."""
-
-
-async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
-    """Have a provider's question stored and decided, and wait for the answer, which is stored.
-
-    One that is cancelled here needs no answer any more.
+    If the call is cancelled, the provider no longer needs the decision.
 
     Raises:
-        InboxFull: Too many wait already: an adapter that does not handle it crashes its run alone.
+        InboxFull: Too many requests wait. An adapter that does not handle this crashes its run.
     """
     if len(run.questions) >= MOST_QUESTIONS:
         raise InboxFull(len(run.questions), run.inbox.pending)
     approval_id = request.approval_id
-    if not approval_id or approval_id in run.questions:  # providers use their ids again
+    if not approval_id or approval_id in run.questions:  # providers reuse their ids
         approval_id = new_id(IdKind.APPROVAL)
     request = msgspec.structs.replace(
         round_trip(request),
@@ -82,7 +60,8 @@ async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
     directories = (run.spec.cwd, *run.spec.directories)
     ruled = decision_by_mode(run.spec.permission.asked, request, directories)
     is_awaited = ruled is None and run.plan.wish.approve is not None
-    timeout = run.plan.clocks.of("approval") or None if is_awaited else None
+    limit = run.plan.clocks.of("approval") if is_awaited else 0
+    timeout = float(limit) if limit else None  # an int would be stored as `15`, and read as 15.0
     question = PendingApproval(request, ruled, timeout=timeout)
     run.note_activity()
     run.session_state.commands.request_approval(run, question)
@@ -99,7 +78,7 @@ async def request_approval(run: RunState, request: ApprovalRequest) -> Decision:
 
 
 async def decide_approval(entry: RunState, question: PendingApproval) -> None:
-    """Find the answer to a question, and send it to the recorder, unless it is withdrawn."""
+    """Find the decision and send it to the recorder, unless the request is withdrawn."""
     with question.scope:
         decision = question.ruled
         if decision is None:
@@ -114,12 +93,12 @@ async def _find_decision(
 ) -> Decision:
     if approve is None:
         await trio.lowlevel.checkpoint()
-        return Deny(reason="nobody is there to be asked", by="default")
-    patience = entry.plan.clocks.of("approval")
-    if not patience:
+        return Deny(reason="no approver is configured", by="default")
+    limit = entry.plan.clocks.of("approval")
+    if not limit:
         return await _call_approver(entry, question, approve)
-    late = Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
-    timeout = _ApprovalTimeout(patience)
+    late = Deny(reason=f"no answer within {limit:g} s", by="deadline")
+    timeout = _ApprovalTimeout(limit)
     decision: Decision = late
     async with trio.open_nursery() as nursery:
         nursery.start_soon(timeout.run, entry, question, late, nursery.cancel_scope)
@@ -134,7 +113,7 @@ async def _call_approver(entry: RunState, question: PendingApproval, approve: Ap
     try:
         return _validated_decision(await approve(question.request))
     except Exception as error:
-        log.exception("event=approve_crashed run=%s", entry.id)
+        log.exception("The approve function raised. run=%s", entry.id)
         message = f"approve() raised {type(error).__name__}: {error}"
         failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
         entry.session_state.commands.record_events(entry, ErrorOccurred(failure=failure))
@@ -142,27 +121,27 @@ async def _call_approver(entry: RunState, question: PendingApproval, approve: Ap
 
 
 class _ApprovalTimeout:
-    """The timeout of one question: it holds even if `approve` does not react to its cancel."""
+    """The timeout of one request: it holds even if `approve` ignores its cancellation."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience: Final = patience
+    def __init__(self, limit: float) -> None:
+        self._limit: Final = limit
         self.has_passed = False
 
     async def run(
         self, entry: RunState, question: PendingApproval, late: Decision, asking: trio.CancelScope
     ) -> None:
-        """Warn at half time, and decide at the end."""
-        await trio.sleep(self._patience / 2)
-        _note_waiting(entry, question, self._patience, self._patience / 2)
-        await trio.sleep(self._patience / 2)
+        """Warn at half time, and deny at the end."""
+        await trio.sleep(self._limit / 2)
+        _note_waiting(entry, question, self._limit, self._limit / 2)
+        await trio.sleep(self._limit / 2)
         self.has_passed = True
-        _note_waiting(entry, question, self._patience, self._patience)
+        _note_waiting(entry, question, self._limit, self._limit)
         entry.session_state.commands.decide_approval(entry, question, late)
         asking.cancel()
 
 
 def _note_waiting(entry: RunState, question: PendingApproval, limit: float, waited: float) -> None:
-    """Have the record say that a question still waits, or has waited for too long."""
+    """Record that a request still waits, or has waited for too long."""
     request = question.request
     evidence: dict[str, Json] = {
         "clock": "approval",
@@ -178,7 +157,7 @@ def _note_waiting(entry: RunState, question: PendingApproval, limit: float, wait
 
 
 def _validated_decision(decision: object) -> Decision:
-    """Return the decision, if it is one that can be stored."""
+    """Return the decision if it can be stored."""
     if not isinstance(decision, Allow | Deny):
         raise TypeError(f"it returned {decision!r}, which is neither Allow nor Deny")
     encode_json(msgspec.to_builtins(decision))
@@ -188,7 +167,7 @@ def _validated_decision(decision: object) -> Decision:
 def decision_by_mode(
     mode: PermissionMode, request: ApprovalRequest, directories: Iterable[str]
 ) -> Decision | None:
-    """Return what the permission mode itself answers; None leaves it to the caller."""
+    """Return the decision of the permission mode; None leaves it to the caller."""
     match mode:
         case PermissionMode.PLAN:
             if request.effect == "read":
@@ -203,9 +182,10 @@ def decision_by_mode(
 
 
 def _all_within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
-    """Say whether all `paths` are known to be inside one of the directories, wherever links lead.
+    """Return whether all `paths` are known to be inside one of the directories, after links.
 
-    What `..` behind a link means depends on who reads it, so nothing is known of that.
+    The meaning of `..` behind a link depends on the program that reads it, so such a path is never
+    known to be inside.
     """
     inside = [os.path.realpath(directory) for directory in directories]
     return bool(paths) and all(

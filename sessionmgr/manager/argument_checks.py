@@ -1,4 +1,4 @@
-"""Checks the arguments of the library's calls by name, type and value.
+"""Checks of the arguments of the library's calls, by name, type and value.
 
 A wrong argument is the caller's mistake. The call itself raises, before it starts a session, a run
 or an agent, and the message contains the name, the value and the valid values.
@@ -20,7 +20,8 @@ import msgspec
 from sessionmgr.adapter import Budget
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.errors import ArgumentTypeInvalid, ArgumentValueInvalid
-from sessionmgr.manager.run_plan import RunRequest, permission_mode_hint
+from sessionmgr.manager.run_plan import RunRequest
+from sessionmgr.manager.run_planner import permission_mode_hint
 from sessionmgr.model import PermissionMode, Snapshot
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def require_arguments(
 
 
 def request_of_arguments(call: str, prompt: str, wishes: RunArguments) -> RunRequest:
-    """Return the wish that a call's arguments describe.
+    """Return the run request that a call's arguments describe.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
@@ -79,7 +80,7 @@ def request_of_arguments(call: str, prompt: str, wishes: RunArguments) -> RunReq
 
 
 def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
-    """Check the arguments beside the prompt, and return them with paths and mappings made plain.
+    """Check the arguments beside the prompt, and return them with plain paths and mappings.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
@@ -89,13 +90,13 @@ def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
         if name not in RUN_ARGUMENTS:
             nearest = get_close_matches(name, RUN_ARGUMENTS, n=1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise TypeError(f"{call}: there is no argument {name!r}{hint}")
+            raise TypeError(f"{call}: unknown argument {name!r}{hint}")
     require_arguments(call, RUN_ARGUMENTS, wishes)
     return cast("RunArguments", {name: _plain(name, value) for name, value in wishes.items()})
 
 
 def _plain(name: str, value: object) -> object:
-    """Return an argument as the type that `RunWish` declares."""
+    """Return an argument as the type that `RunRequest` declares."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     if name in _PATHS:
@@ -203,7 +204,7 @@ def _is_schema(value: object) -> bool:
 
 
 def _mode_fault(value: object) -> str | None:
-    return None if value in _MODES else f"there is no such mode; {permission_mode_hint(str(value))}"
+    return None if value in _MODES else f"unknown mode; {permission_mode_hint(str(value))}"
 
 
 _TEXT: Final = ArgumentKind(_is_text, "a str")

@@ -57,7 +57,7 @@ async def ask(
         TypeError: An argument has a wrong type or an unknown name.
         ValueError: An argument has an invalid value.
         NotInTrio: The caller is not a trio task.
-        ManagerDown: The manager does not come up; the cause says why.
+        ManagerDown: The manager does not start; `__cause__` is the reason.
 
     Example:
         ```python

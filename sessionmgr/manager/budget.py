@@ -13,9 +13,6 @@ from sessionmgr.adapter import UNLIMITED_BUDGET, Budget
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.manager.run_plan import RunRequest
-    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run, Usage
     from sessionmgr.store import CostTotals
 
@@ -42,7 +39,7 @@ class UsageAccount:
         self._tokens += counted_tokens(after.usage) - counted_tokens(before.usage)
 
     def remaining(self, budget: Budget) -> Budget:
-        """Return the remainder of a budget; 0 for what is used up."""
+        """Return the remainder of a budget; 0 if it is used up."""
         if budget.usd is None and budget.tokens is None:
             return UNLIMITED_BUDGET
         return Budget(
@@ -50,29 +47,16 @@ class UsageAccount:
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
         )
 
-    def spent_reason(self, budget: Budget, whose: str) -> str | None:
+    def spent_reason(self, budget: Budget, scope: str) -> str | None:
         """Return a message if a budget is used up."""
         if budget.usd is None and budget.tokens is None:
             return None
         left = self.remaining(budget)
         if left.usd == 0:
-            return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
+            return f"the {scope}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
         if left.tokens == 0:
-            return f"the {whose}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
+            return f"the {scope}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
         return None
-
-
-def spent_budget_reason(tables: ManagerState, live: SessionState, wish: RunRequest) -> str | None:
-    """Return which budget of the session or the manager is used up, if any."""
-    return live.account.spent_reason(wish.session_budget, "session") or tables.account.spent_reason(
-        wish.manager_budget, "manager"
-    )
-
-
-def remaining_budget(tables: ManagerState, live: SessionState, wish: RunRequest) -> Budget:
-    """Return the budget of a run that starts now: its own, limited by the others' remainders."""
-    session = live.account.remaining(wish.session_budget)
-    return minimum_budget((wish.budget, session, tables.account.remaining(wish.manager_budget)))
 
 
 def counted_tokens(usage: Usage) -> int:

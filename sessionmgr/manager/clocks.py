@@ -1,4 +1,4 @@
-"""How long each kind of silence may last, and which kind a run is in."""
+"""The clocks: how long each kind of silence of a run may last, and which kind applies now."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ MINUTE: Final = 60.0
 
 
 class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Seconds; 0 switches a timeout off, None leaves it to the next outer `Clocks`."""
+    """Time limits of runs in seconds; 0 disables one, None leaves it to the next outer `Clocks`."""
 
     start: float | None = None
     """From the dispatch to the first sign of life."""
     store: float | None = None
-    """The store is down."""
+    """Time for which the store may be unavailable."""
     model: float | None = None
     """Silence while a model call is open."""
     tool: float | None = None
     """Silence while a tool runs; off by default."""
     tool_warning: float | None = None
-    """When to warn of that."""
+    """Silence while a tool runs that causes a warning."""
     approval: float | None = None
-    """A question waits; then it is denied."""
+    """Time that an approval request may wait; then it is denied."""
     idle: float | None = None
-    """Silence that nothing explains."""
+    """Silence without an explanation."""
     deadline: float | None = None
-    """The whole run, from its dispatch; nothing sets it back."""
+    """The whole run, from its dispatch; no sign of life extends it."""
     drain: float | None = None
-    """The turn is over, and work in the background still open."""
+    """Time after the turn in which background work may still be open."""
     close: float | None = None
-    """For a graceful end, before it is forced."""
+    """Time for a graceful end, before it is forced."""
 
     def __post_init__(self) -> None:
-        """Refuse what no clock could show.
+        """Refuse values that are not a valid number of seconds.
 
         Raises:
-            ValueError: It names the clock.
+            ValueError: A clock has an invalid value; the message names the clock.
         """
         for name in self.__struct_fields__:
             seconds: object = getattr(self, name)
             if seconds is not None and not is_valid_amount(seconds):
                 raise ValueError(
-                    f"the clock {name} cannot be {seconds!r}: it takes seconds, and 0 is off"
+                    f"clock {name}: expected a number of seconds (0 disables it), got {seconds!r}"
                 )
 
     def over(self, outer: Clocks) -> Clocks:
-        """Return these clocks, with those of `outer` where these say nothing.
+        """Return these clocks, with the values of `outer` for those that are None.
 
         Args:
             outer: The clocks that apply where these set nothing.
         """
         if self == UNSET_CLOCKS:
-            return outer  # as nearly always: one object serves for all sessions and runs
+            return outer  # nearly always: one object serves all sessions and runs
         ours = msgspec.structs.asdict(self)
         said = {name: value for name, value in ours.items() if value is not None}
         return msgspec.structs.replace(outer, **said)
 
     def of(self, name: str) -> float:
-        """Return the seconds of one clock; 0 is off.
+        """Return the seconds of one clock; 0 is disabled.
 
         Args:
             name: The name of the clock, such as "deadline".
@@ -88,7 +88,7 @@ DEFAULT_CLOCKS: Final = Clocks(
 
 
 class ActiveTimeout(NamedTuple):
-    """Which clock runs while it is silent like this; `warn` and `act` are seconds of silence."""
+    """The clock that applies to a silence; `warn` and `act` are seconds of silence."""
 
     clock: str
     warn: float
@@ -96,12 +96,12 @@ class ActiveTimeout(NamedTuple):
 
 
 def active_timeout(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> ActiveTimeout | None:
-    """Say which clock runs: the state explains the silence, or nothing does.
+    """Return the clock that applies: the run's state explains the silence, or nothing does.
 
-    `seen` says whether there ever was a sign of life, `in_turn` whether the agent is at work.
+    `seen` is whether there was any sign of life, `in_turn` whether the agent is working.
     """
     if run.open_approvals:
-        return None  # its own clock runs where the answer is awaited
+        return None  # the approval has a timeout of its own
     if not seen:
         return _half_time("start", clocks)
     if run.open_tools:
@@ -113,7 +113,7 @@ def active_timeout(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Ac
 
 
 def silence_explanation(run: Run, *, seen: bool, in_turn: bool) -> tuple[object, ...]:
-    """Return what of a run says why it is silent: with that, the clock that runs may change."""
+    """Return the parts of a run that explain its silence; if they change, the clock may change."""
     return (
         seen,
         in_turn,

@@ -1,14 +1,12 @@
 """The commands of a session's recorder: methods that put them into its inbox, in order with events.
 
-None of them waits. What a command writes is a transition (`transitions`), which the recorder calls
-when it takes the command.
+No command waits. Each one names a transition (`transitions`), which the recorder calls when it
+takes the command out of the inbox.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.manager.inbox import CommitUrgency
 from sessionmgr.manager.terminal_events import PROVIDER_CAUSES
@@ -18,15 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.manager.approvals import PendingApproval
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import LazyEvent
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
     from sessionmgr.model import Event, Negotiation
-
-
-MessageFate: TypeAlias = Literal["sent", "dropped", "unknown"]
-"""What can become of a message to a running turn."""
 
 
 class RecorderCommand(NamedTuple):
@@ -37,20 +31,7 @@ class RecorderCommand(NamedTuple):
 
 
 SLEEP_IF_IDLE: Final = RecorderCommand(RecordTransitions.session_idle)
-"""That there has been no work for a while."""
-
-
-class TurnMessage(msgspec.Struct):
-    """A message to the running turn, which is given to it once it is stored."""
-
-    entry: RunState
-    message_id: str
-    content: str
-    written: LazyEvent
-    is_begun: bool = False
-    """Whether the provider may have it."""
-    fate: MessageFate | None = None
-    """What became of it; None for good, if its recorder died meanwhile."""
+"""The command that reports an idle timeout."""
 
 
 class RecorderCommands:
@@ -62,27 +43,27 @@ class RecorderCommands:
         self._inbox: Final = inbox
 
     def admit(self, run: RunState, *, has_turn: bool) -> None:
-        """Store the admission of a run, and dispatch the run if it has its turn already.
+        """Store the admission of a run, and dispatch the run if it is active already.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait in the inbox.
         """
         self._inbox.put_request(RecorderCommand(RecordTransitions.run_admitted, (run, has_turn)))
 
     def dispatch(self, run: RunState) -> None:
-        """Dispatch a run that has its turn now."""
+        """Dispatch a run that is the active one now."""
         self._put(RecordTransitions.run_dispatched, run)
 
     def stop(self, run: RunState) -> None:
-        """Note that another than its provider has ended a run that had its turn."""
+        """Note that the manager, not the provider, ends a dispatched run."""
         self._put(RecordTransitions.run_stopped, run)
 
     def task_ended(self, run: RunState, error: BaseException | None) -> None:
         """End a run whose task returned, was cancelled, or raised `error`."""
-        # Its provider's own end is on its way with the last events: this can go with them.
-        is_told = error is None and run.stop is not None and run.stop.cause in PROVIDER_CAUSES
+        # The provider's own end is in the inbox with the last events: this can share their commit.
+        is_reported = error is None and run.stop is not None and run.stop.cause in PROVIDER_CAUSES
         command = RecorderCommand(RecordTransitions.task_ended, (run, error))
-        self._inbox.put(command, CommitUrgency.SOON if is_told else CommitUrgency.NOW)
+        self._inbox.put(command, CommitUrgency.SOON if is_reported else CommitUrgency.NOW)
 
     def task_not_started(self, run: RunState, why: str) -> None:
         """End a run whose task will not begin."""
@@ -93,48 +74,48 @@ class RecorderCommands:
         self._put(RecordTransitions.task_abandoned, run)
 
     def request_approval(self, run: RunState, question: PendingApproval) -> None:
-        """Store the provider's question, and have it decided.
+        """Store an approval request of the provider, and start its decision.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait in the inbox.
         """
         self._inbox.put_request(
             RecorderCommand(RecordTransitions.approval_requested, (run, question))
         )
 
     def withdraw_approval(self, run: RunState, question: PendingApproval) -> None:
-        """Store that the provider needs no answer any more."""
+        """Store that the provider no longer needs the decision."""
         self._put(RecordTransitions.approval_withdrawn, run, question)
 
     def decide_approval(self, run: RunState, question: PendingApproval, decision: Decision) -> None:
-        """Store the answer to a question, and give it to the provider."""
+        """Store a decision, and send it to the provider."""
         self._put(RecordTransitions.approval_decided, run, question, decision)
 
     def append_message(self, message: TurnMessage) -> None:
-        """Store a message to the running turn, and give it to the provider.
+        """Store a message to the running turn, and send it to the provider.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait in the inbox.
         """
         self._inbox.put_request(RecorderCommand(RecordTransitions.message_appended, (message,)))
 
-    def record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
-        """Store what became of such a message."""
-        self._put(RecordTransitions.message_delivered, message, fate)
+    def record_delivery(self, message: TurnMessage, delivery: DeliveryState) -> None:
+        """Store the delivery state of such a message."""
+        self._put(RecordTransitions.message_delivered, message, delivery)
 
     def record_events(self, run: RunState, *events: Event) -> None:
-        """Store what the manager itself has to say of a run: a timeout's warning, say."""
+        """Store events of the manager itself about a run, such as the warning of a timeout."""
         self._put(RecordTransitions.events_noted, run, events)
 
     def narrow_negotiation(self, run: RunState, negotiation: Negotiation) -> None:
-        """Store that the provider can do less for a run than it was thought to."""
+        """Store that the provider supports less than was negotiated for a run."""
         self._put(RecordTransitions.negotiation_narrowed, run, negotiation)
 
     def close_session(self, written: LazyEvent) -> None:
-        """Close the session when its last run is over; it takes no more.
+        """Close the session when its last run is over; it accepts no more runs.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait in the inbox.
         """
         self._inbox.put_request(RecorderCommand(RecordTransitions.session_closed, (written,)))
 
@@ -143,7 +124,7 @@ class RecorderCommands:
         self._put(RecordTransitions.session_closed)
 
     def sleep_if_idle(self) -> None:
-        """Let the session sleep if it has no work."""
+        """Put the session to sleep if it has no work."""
         self._inbox.put(SLEEP_IF_IDLE)
 
     def _put(self, write: Callable[..., None], *arguments: object) -> None:

@@ -1,12 +1,12 @@
-"""The committer: one task that has the recorders of all sessions write, a transaction at a time.
+"""The committer: one task that commits the events of all sessions, one transaction at a time.
 
-A session with something in its inbox marks itself. The committer takes the first mark at once and
+A session with items in its inbox marks itself. The committer takes the first mark at once and
 later ones after a window, so that many sessions share a transaction: it drains the inboxes of all
-marked sessions, has their appends stored by one call, adopts what is stored, and so wakes each
-subscriber once. While a group is being written, marks gather for the next.
+marked sessions, stores their appends by one call, applies what is stored, and so wakes each
+subscriber once. While it writes a group, marks accumulate for the next.
 
-An exception while it drives one recorder ends that session alone, by the Reconciler. What it has in
-hand is kept in this object, not in the task: a committer that is started again sends the same
+An exception while it drives one recorder ends only that session, through the Reconciler. The
+appends in progress belong to this object, not to the task: a restarted committer sends the same
 appends again, each of which is idempotent.
 """
 
@@ -35,60 +35,60 @@ log: Final = logging.getLogger("sessionmgr.manager")
 RETRY: Final = 0.1
 """Seconds between two attempts to reach a store that is being started again."""
 WINDOW: Final = 0.025
-"""Seconds between two groups at most, for pieces of text, when many sessions stream."""
+"""Maximum number of seconds between two groups of text, when many sessions stream."""
 SHORT_WINDOW: Final = 0.003
-"""The same for other events, and for what a session says after a silence."""
+"""The same for other events, and for the first ones after a silence."""
 FLOOR: Final = 0.01
 """Seconds of the window of a session that floods, although it streams alone."""
 ALONE: Final = 1
 MANY: Final = 10
-"""So many sessions more make the window as long as it gets."""
+"""The number of further sessions at which the window reaches its maximum."""
 TICKS: Final = 5
-"""Turns of the scheduler that other tasks get to add to what is due, unless a command waits:"""
+"""Scheduler ticks for other tasks to add to a due group, unless a command waits."""
 MOST_TICKS: Final = 20
-"""they begin anew with each session that is marked, up to so many."""
+"""The limit of these ticks; each session that marks itself starts the count again."""
 EPOCH: Final = 0.1
-"""Seconds over which the sessions that stream are counted."""
+"""Seconds over which the streaming sessions are counted."""
 MOST_AT_ONCE: Final = 4 << 20
-"""Bytes of events after which a group is closed: the sessions left come first in the next."""
+"""Bytes of events after which a group is closed; the remaining sessions come first in the next."""
 
 
 class Committer:
-    """Drives the recorders of all live sessions."""
+    """The committer of all live sessions."""
 
     def __init__(
-        self, tables: ManagerState, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
+        self, manager_state: ManagerState, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
     ) -> None:
         self.tasks: Final = tasks
-        """Where the tasks beside the recorders run."""
+        """The supervisor of the recorders' tasks."""
         self.recorders: Final[dict[Recorder, None]] = {}
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._gone: Final = gone
-        """Hears of each recorder that has left its session."""
+        """Called with each recorder that has left its session."""
         self._marked: list[Recorder] = []
         self._group: Final[dict[Recorder, None]] = {}
         """Recorders whose append is on its way to the store."""
         self._due = math.inf
-        """When the marked sessions are to be taken."""
+        """The time at which to drain the marked sessions."""
         self._taken_at = -math.inf
         self._is_followed = False
-        """Whether more may follow at once: the end of a turn is followed by that of its run."""
+        """Whether more may follow at once: the end of a run follows the end of its turn."""
         self._parked: Task | None = None
         self._until = math.inf
-        """How long the task is parked at most."""
+        """The time until which the task is parked."""
         self._window = 0.0
         self._epoch = 1
         self._epoch_over = -math.inf
         self._streaming = 0
-        """How many sessions have had something to commit in this epoch."""
+        """The number of sessions with something to commit in this epoch."""
 
     def add_recorder(self, recorder: Recorder) -> None:
-        """Drive a recorder from now on."""
+        """Start to drive a recorder."""
         self.recorders[recorder] = None
         recorder.start()
 
     def mark_pending(self, recorder: Recorder, urgency: CommitUrgency) -> None:
-        """Note that a session has something in its inbox."""
+        """Note that a session has items in its inbox."""
         if not recorder.is_marked:
             recorder.is_marked = True
             self._marked.append(recorder)
@@ -111,7 +111,7 @@ class Committer:
     # --- the loop --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Commit what the marked sessions have, group by group."""
+        """Commit the marked sessions, group by group."""
         while True:
             await self._wait()
             self._collect_appends()
@@ -120,7 +120,7 @@ class Committer:
 
     async def _wait(self) -> None:
         """Wait until the marked sessions are due; the first one is due at once."""
-        if self._group:  # the store has not taken it yet
+        if self._group:  # the store was not reachable
             await trio.sleep(RETRY)
             return
         if self._due <= trio.current_time():
@@ -147,8 +147,8 @@ class Committer:
         await wait_task_rescheduled(abort)
 
     def _collect_appends(self) -> None:
-        """Have the marked recorders draft what they append."""
-        tables, size = self._tables, 0
+        """Collect the appends of the marked recorders."""
+        manager_state, size = self._state, 0
         at, milliseconds = "", 0
         self._taken_at = trio.current_time()
         marked, self._marked, self._due = self._marked, [], math.inf
@@ -156,7 +156,7 @@ class Committer:
         self._adapt_window(marked)
         for place, recorder in enumerate(marked):
             if size >= MOST_AT_ONCE:
-                # Before those with so much that they were marked again just now.
+                # They precede sessions that had so much that they marked themselves again just now.
                 self._marked[:0] = marked[place:]
                 self._due = -math.inf
                 break
@@ -165,9 +165,9 @@ class Committer:
                 self._due = -math.inf
             elif not recorder.is_gone:
                 recorder.is_marked = False
-                try:  # whatever fails in here costs this session, and no mark is lost
+                try:  # an exception here ends only this session, and no mark is lost
                     if not at:
-                        at, milliseconds = tables.timestamp(), tables.milliseconds()
+                        at, milliseconds = manager_state.timestamp(), manager_state.milliseconds()
                     if recorder.draft_append(at, milliseconds):
                         self._group[recorder] = None
                         size += recorder.drafted_bytes
@@ -177,7 +177,7 @@ class Committer:
                     self.crash_recorder(recorder, error)
 
     def _adapt_window(self, marked: Sequence[Recorder]) -> None:
-        """Adapt the window to the number of sessions that stream."""
+        """Adapt the window to the number of streaming sessions."""
         now = self._taken_at
         if now >= self._epoch_over:
             is_next = now < self._epoch_over + EPOCH
@@ -193,21 +193,25 @@ class Committer:
                 self._streaming += 1
         share = min(1.0, (max(streaming, self._streaming) - ALONE) / MANY)
         window = max(0.0, share) * WINDOW
-        # It grows at once, and shrinks where an epoch was quiet.
+        # It grows at once and shrinks after a quiet epoch.
         if window > self._window or now + EPOCH == self._epoch_over:
             self._window = window
 
     async def _commit(self) -> None:
-        """Have the appends of the group stored, and adopt those that are."""
+        """Store the appends of the group, and apply the stored ones."""
         group = list(self._group)
         appends = [recorder.append for recorder in group if recorder.append is not None]
         try:
-            outcomes = await self._tables.store.append_all(appends)
+            outcomes = await self._state.store.append_all(appends)
         except (StoreClosed, StoreUnusable) as error:
             outcomes = [error] * len(group)
         except Exception as error:  # noqa: BLE001  # see below
-            # Our stores never raise another; a caller's own that does costs only who causes it.
-            log.warning("event=group_not_stored appends=%d why=%r", len(group), error)
+            # Our stores never raise others. If a caller's store does, only that append fails.
+            log.warning(
+                "A group of appends failed; each is stored alone. appends=%d error=%r",
+                len(group),
+                error,
+            )
             outcomes = [await self._append_result(append) for append in appends]
         for recorder, outcome in zip(group, outcomes, strict=True):
             if recorder in self._group:  # else it has crashed meanwhile
@@ -215,19 +219,19 @@ class Committer:
 
     async def _append_result(self, append: Append) -> AppendResult | Exception:
         try:
-            (outcome,) = await self._tables.store.append_all([append])
+            (outcome,) = await self._state.store.append_all([append])
         except Exception as error:  # noqa: BLE001  # the outcome of this one
             return error
         return outcome
 
     def _handle_result(self, recorder: Recorder, outcome: AppendResult | Exception) -> None:
-        """Adopt what is stored; what the store refuses ends the session."""
+        """Apply a stored append; an append that the store refuses ends its session."""
         if isinstance(outcome, Exception):
             recorder.session_state.commit_error = outcome
             is_down = isinstance(outcome, StoreClosed | StoreUnusable)
             if not is_down or self._is_too_late(recorder):
                 self.crash_recorder(recorder, outcome)
-            return  # else the same append is sent again
+            return  # the same append is sent again
         del self._group[recorder]
         try:
             recorder.apply_stored()
@@ -235,34 +239,38 @@ class Committer:
             self.crash_recorder(recorder, error)
 
     def _is_too_late(self, recorder: Recorder) -> bool:
-        patience = self._tables.clocks.of("store") or math.inf
+        limit = self._state.clocks.of("store") or math.inf
         since = recorder.session_state.committing_since
-        return since is not None and trio.current_time() - since >= patience
+        return since is not None and trio.current_time() - since >= limit
 
-    # --- how a recorder leaves its session -------------------------------------------------------
+    # --- leaving a session -----------------------------------------------------------------------
 
     def retire_recorder(self, recorder: Recorder) -> None:
-        """Let a session without work sleep."""
+        """Put a session without work to sleep."""
         if self._drop(recorder):
             recorder.release_idle()
             self._gone(recorder)
 
     def crash_recorder(self, recorder: Recorder, error: Exception) -> None:
-        """Have the Reconciler end a session whose recorder has crashed."""
+        """Drop a crashed recorder; the Reconciler ends the session's runs."""
         if self._drop(recorder):
             session_id = recorder.session_state.session.id
-            log.error("event=recorder_crashed session=%s", session_id, exc_info=error)
-            self._tables.reconciling[session_id] = trio.Event()
-            self._tables.orphans.put(recorder.session_state)
+            log.error(
+                "A recorder crashed; the runs of its session will be ended. session=%s",
+                session_id,
+                exc_info=error,
+            )
+            self._state.reconciling[session_id] = trio.Event()
+            self._state.orphans.put(recorder.session_state)
             self._gone(recorder)
 
     def abandon_recorder(self, recorder: Recorder) -> None:
-        """Let go of a recorder: the manager goes down, or this part of its tree."""
+        """Drop a recorder because the manager or this part of its tree stops."""
         if self._drop(recorder):
             self._gone(recorder)
 
     def _drop(self, recorder: Recorder) -> bool:
-        """Stop driving a recorder; False if that is done already."""
+        """Stop driving a recorder; False if it was dropped before."""
         if recorder.is_gone:
             return False
         recorder.stop()

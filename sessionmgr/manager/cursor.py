@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from sessionmgr.store import EventPage
 
 PAGE: Final = 256
-# An event of one of these types may be the last.
+# The types of events that can be the last of a run or session.
 _LAST: Final = frozenset({SessionClosed, UnknownEvent, *RunEnded.__subclasses__()})
 
 
 class Cursor:
     """An async iterator over the events of a session, or of one run in it.
 
-    When its manager is gone, it ends with what is stored.
+    When its manager has closed, it ends with the stored events.
     """
 
     def __init__(
         self,
-        tables: ManagerState,
+        manager_state: ManagerState,
         session_id: str,
         *,
         after: int = 0,
@@ -53,9 +53,9 @@ class Cursor:
     ) -> None:
         """Read a session's events.
 
-        `ended` says that the run is over: there it stops, though its end could not be stored.
+        `ended` is set when the run is over. Then iteration stops, even if the end is not stored.
         """
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._session_id = session_id
         self._after = after
         self._until = until
@@ -65,12 +65,12 @@ class Cursor:
         self._wants_all: Final = until is None and run_id is None and types is None
         self._events: Iterator[AnyEvent] = iter(())
         self._done = False
-        """Whether what is at hand is all there is to come."""
+        """Whether no more events will come."""
         self._more_stored = False
         """Whether the store had more events than the last read returned."""
 
     def __aiter__(self) -> Cursor:
-        """Iterate over what is left."""
+        """Iterate over the remaining events."""
         return self
 
     async def __anext__(self) -> AnyEvent:
@@ -84,13 +84,13 @@ class Cursor:
         return next(self._events)
 
     async def batch(self) -> Sequence[AnyEvent]:
-        """Wait for events, and return all that are at hand; none: there are no more to come.
+        """Wait for events, and return all that are available; an empty result is the end.
 
         This is the cheaper way for a close follower.
         """
         if left := list(self._events):
             return left
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         while not self._done:
             found = await self._fetch()
             if found:
@@ -104,7 +104,7 @@ class Cursor:
         self._events = iter(())
 
     def _until_last(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
-        """Cut off what comes after the last event that is to be read, if that is among these."""
+        """Return the events up to the last one to read, if that is among these."""
         if _LAST.isdisjoint(map(type, events)):
             return events
         for place, event in enumerate(events, 1):
@@ -118,17 +118,17 @@ class Cursor:
         return events
 
     async def _fetch(self) -> Sequence[AnyEvent]:
-        """Return what there is; where there is nothing, wait for something.
+        """Return the available events; without any, wait for some.
 
         Raises:
-            StoreSilent: The manager is gone, and the store does not answer.
+            StoreTimeout: The manager has closed, and the store does not answer.
         """
-        lifetime = self._tables.lifetime
+        lifetime = self._state.lifetime
         was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
-        live = self._tables.live_sessions.get(self._session_id)
+        live = self._state.live_sessions.get(self._session_id)
         if live is not None and (recent := live.recent_events(self._after)):
             return self._select(live, recent)
-        opened = self._tables.opened.get(self._session_id)
+        opened = self._state.opened.get(self._session_id)
         if opened is not None and (opened.closed or was_over):
             self._done = True
             return ()
@@ -155,7 +155,7 @@ class Cursor:
         return ()
 
     def _select(self, live: SessionState, recent: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
-        """Return the wanted ones of the events at hand."""
+        """Return the matching events among those in memory."""
         self._after = live.last_seq
         self._more_stored = False
         if self._wants_all:
@@ -170,8 +170,8 @@ class Cursor:
         ]
 
     async def _wait_for_more(self) -> None:
-        """Wait until the store has more, or it is certain that there will be none."""
-        store = self._tables.store
+        """Wait until the store has more events, or no more can come."""
+        store = self._state.store
         if self._ended is None:
             await store.wait(self._session_id, after=self._after)
             return
@@ -179,14 +179,14 @@ class Cursor:
         async with move_on_when(self._ended.wait):
             try:
                 await store.wait(self._session_id, after=self._after)
-            except StoreError as error:  # raised bare, not in a group
+            except StoreError as error:  # raised alone, not in a group
                 failure = error
         if failure is not None:
             raise failure
 
     async def _read(self) -> EventPage:
-        with self._tables.lifetime.cancel_after_end(self._tables.clocks.of("close")):
-            return await self._tables.store.events(
+        with self._state.lifetime.cancel_after_end(self._state.clocks.of("close")):
+            return await self._state.store.events(
                 self._session_id,
                 after=self._after,
                 until=self._until,
@@ -198,20 +198,20 @@ class Cursor:
 
 
 class RunCursor(Cursor):
-    """The events of one run, as many as are stored when the first of them is asked for.
+    """The events of one run that are stored when the first one is read.
 
-    To await it is to look the run up before that.
+    To await it looks the run up first.
     """
 
-    def __init__(self, tables: ManagerState, run_id: str) -> None:
-        super().__init__(tables, "", until=0, run_id=run_id)
+    def __init__(self, manager_state: ManagerState, run_id: str) -> None:
+        super().__init__(manager_state, "", until=0, run_id=run_id)
         self._is_found = False
 
     def __await__(self) -> Generator[object, None, RunCursor]:
         """Look the run up.
 
         Raises:
-            UnknownId: There is no such run.
+            UnknownId: The run does not exist.
         """
         return self._find_session().__await__()
 
@@ -224,7 +224,7 @@ class RunCursor(Cursor):
             await trio.lowlevel.checkpoint()
             return
         assert self._run_id is not None
-        stored = await self._tables.store.run(self._run_id)
+        stored = await self._state.store.run(self._run_id)
         self._session_id = stored.session_id
         self._after, self._until = (stored.first_seq or 1) - 1, stored.last_seq or 0
         self._is_found = True

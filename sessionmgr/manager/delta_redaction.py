@@ -1,4 +1,4 @@
-"""The streams of one run: deltas are stored without secrets, wherever the provider cuts them.
+"""The redaction of text deltas: no secret is stored, however the provider cuts its text.
 
 If the end of a delta may be the beginning of a secret, that end is held back. It follows with the
 next delta of its stream, or when the stream ends: with the whole message, the tool's result, the
@@ -46,14 +46,14 @@ DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated, 
 
 
 class DeltaStream:
-    """One stream: its redactor, and the last delta of which it may hold something back."""
+    """One stream: its redactor, and the last delta whose end may be held back."""
 
     __slots__ = ("_named_plainly", "last", "pieces")
 
     def __init__(self, last: StreamDelta) -> None:
         self.last = last
         self._named_plainly: Redactor | None = None
-        """By whose secrets the id of its message is plain."""
+        """The redactor whose secrets the id of the message does not contain."""
         self.pieces: Final = StreamRedaction()
 
     def has_public_id(self, redactor: Redactor) -> bool:

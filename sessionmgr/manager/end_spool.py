@@ -1,7 +1,7 @@
-"""Where the ends of runs go that the store could not take: a file beside it.
+"""The spool: a file beside the store for terminal events that the store could not take.
 
-Each line is one terminal event, without its run's secrets: the next manager of the same store
-stores the events and removes them from the file, and does not know those secrets.
+Each line is one terminal event, without its run's secrets. The next manager of the same store
+stores the events and removes them from the file; it does not know those secrets.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def redacted_end(event: RunEnded, redactor: Redactor) -> RunEnded:
 
 
 class EndSpool:
-    """The file of ends that wait for a store; without a path, they are only logged."""
+    """The file of terminal events that wait for the store; without a path, they are only logged."""
 
     def __init__(self, path: Path | None) -> None:
         self._path: Final = path
 
     async def add(self, events: Iterable[RunEnded]) -> None:
-        """Put ends aside."""
+        """Add terminal events to the file."""
         lines = [encode_event(event) for event in events]
         for line in lines:
-            log.error("event=end_not_stored record=%s", line.decode())
+            log.error("The store did not take the end of a run. record=%s", line.decode())
         path = self._path
         if path is None or not lines:
             await trio.lowlevel.checkpoint()
@@ -63,7 +63,7 @@ class EndSpool:
         await trio.to_thread.run_sync(write)
 
     async def read(self) -> dict[str, RunEnded]:
-        """Return what was put aside, by run."""
+        """Return the spooled terminal events, by run."""
         path = self._path
         if path is None or not await trio.Path(path).exists():
             await trio.lowlevel.checkpoint()
@@ -76,7 +76,7 @@ class EndSpool:
         return ends
 
     async def drop(self, run_ids: Collection[str]) -> None:
-        """Forget the ends of these runs: they are stored.
+        """Remove the terminal events of these runs, because they are stored.
 
         Lines of other runs stay, including those that another manager adds meanwhile.
         """
@@ -103,8 +103,8 @@ class EndSpool:
 
         try:
             await trio.to_thread.run_sync(rewrite)
-        except BlockingIOError:  # the next manager drops them
-            log.warning("event=spool_in_use path=%s", path)
+        except BlockingIOError:  # the next manager removes them
+            log.warning("Another process uses the spool. path=%s", path)
 
 
 _NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
@@ -113,10 +113,10 @@ _APPEND: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC
 
 @contextmanager
 def _locked_file(path: Path) -> Generator[int]:
-    """Open and lock the file, so that managers access it in turn.
+    """Open and lock the file, so that managers access it one after the other.
 
     Raises:
-        OSError: It cannot be opened, or another process has locked it for too long.
+        OSError: The file cannot be opened, or another process has locked it for too long.
     """
     until = time.monotonic() + LOCK_TIMEOUT
     while True:

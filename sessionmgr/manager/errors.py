@@ -58,7 +58,7 @@ class BudgetExhausted(StartRefused):
 
 
 class RunRequestUnsupported(StartRefused):
-    """The provider has no way to do what a field of the wish asks of it."""
+    """The provider does not support a field of the run request."""
 
     def __init__(self, provider: str, field: str) -> None:
         super().__init__(f"{provider} does not support {field}: leave it out")
@@ -67,7 +67,7 @@ class RunRequestUnsupported(StartRefused):
 
 
 class RunRequestInvalid(StartRefused, ValueError):
-    """What a field of the wish says makes no sense to its provider, or to anybody."""
+    """A field of the run request has a value that is invalid, at least for this provider."""
 
     def __init__(self, provider: str, fault: str) -> None:
         field, _, why = fault.partition(": ")
@@ -78,7 +78,7 @@ class RunRequestInvalid(StartRefused, ValueError):
 
 
 class DirectoryMissing(StartRefused):
-    """The session's directory is not there."""
+    """The session's directory does not exist."""
 
     def __init__(self, path: str) -> None:
         what = "not a directory" if os.path.exists(path) else "no such directory"  # noqa: PTH110
@@ -96,7 +96,7 @@ class ProviderNotReady(StartRefused):
 
 
 class SessionIsClosed(StartRefused):
-    """The session takes no more runs."""
+    """The session is closed and accepts no more runs."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -107,7 +107,7 @@ class SessionIsClosed(StartRefused):
 
 
 class SessionBusy(StartRefused):
-    """Another manager has the session, and lives: two would write one record."""
+    """Another live manager owns the session; two would write one record."""
 
     def __init__(self, session_id: str, holder: object, expires: int = 0, detail: str = "") -> None:
         said = f": {detail}" if detail else ""
@@ -119,7 +119,7 @@ class SessionBusy(StartRefused):
 
 
 class InboxFull(SessionError):
-    """A session takes no more: the sender has not waited for room or runs, or the store hangs."""
+    """A session accepts no more: the sender did not wait for room or runs, or the store hangs."""
 
     def __init__(self, items: int, size: int) -> None:
         super().__init__(
@@ -131,31 +131,31 @@ class InboxFull(SessionError):
 
 
 class RecorderUnavailable(StartRefused):
-    """Nobody could write down that the run was let in, and so it was not."""
+    """The admission of the run could not be stored, so the run was not started."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"the record of {session_id} cannot be kept now: nothing was started")
+        super().__init__(f"the events of {session_id} cannot be stored now, so nothing was started")
         self.session_id = session_id
 
 
 class ProviderDown(StartRefused):
-    """The provider's tree gave up; it is tried again after a while."""
+    """The provider's branch stopped after repeated crashes; it starts again after a pause."""
 
     def __init__(self, provider: str, why: str, retry_in: float) -> None:
-        super().__init__(f"{provider} is down ({why}); it is tried again in {retry_in:.0f} s")
+        super().__init__(f"{provider} is down ({why}); next attempt in {retry_in:.0f} s")
         self.provider = provider
         self.retry_in = retry_in
 
 
 class ManagerClosing(StartRefused):
-    """The manager is on its way out, or not yet in."""
+    """The manager is closing, or its block has not begun."""
 
     def __init__(self, why: str = "the manager is closing and admits no more runs") -> None:
         super().__init__(why)
 
 
 class NotPausable(SessionError):
-    """The run could not be resumed if it were paused now."""
+    """The run cannot be paused, because it could not be resumed."""
 
     def __init__(self, run_id: str, why: str) -> None:
         super().__init__(f"{run_id} cannot be paused: {why}")
@@ -163,7 +163,7 @@ class NotPausable(SessionError):
 
 
 class NotResumable(SessionError):
-    """What was paused cannot go on as it was."""
+    """The paused or finished run cannot be resumed."""
 
     def __init__(self, run_id: str, why: str) -> None:
         super().__init__(f"{run_id} cannot be resumed: {why}")
@@ -171,14 +171,14 @@ class NotResumable(SessionError):
 
 
 class ManagerDown(SessionError):
-    """The manager gave up; `__cause__` is what its tree could not get over."""
+    """The manager stopped after repeated crashes; `__cause__` is the last error."""
 
     def __init__(self, why: object) -> None:
-        super().__init__(f"the session manager gave up: {why}")
+        super().__init__(f"the session manager stopped after repeated crashes: {why}")
 
 
 class NotInTrio(SessionError):
-    """Only tasks of the manager's own `trio.run` may use it."""
+    """The caller is not a task of the manager's own `trio.run`."""
 
     def __init__(self, *, of_another: bool = False) -> None:
         where = (

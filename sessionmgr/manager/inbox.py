@@ -1,8 +1,8 @@
-"""A session's inbox: what adapters and the manager send to the session's recorder, in order.
+"""A session's inbox: the events and commands for the session's recorder, in order.
 
-It is a trio memory channel with an account of what waits in it. Sending never blocks; whoever emits
-more than the store can take waits between two reads, in `room`. Only a sender that does not wait
-for room can fill it: that is an error of its own, and ends that run alone.
+It is a trio memory channel that counts the waiting bytes. Sending never blocks; an adapter that
+emits more than the store can take waits between two reads, in `room`. Only a sender that does not
+wait for room can fill the inbox: that is an error of its own, and ends that run alone.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ ROOM_ITEMS: Final = 2048
 MOST_BYTES: Final = 16 * ROOM
 """Bytes of events that an inbox can hold, unless one batch alone has more."""
 MOST_EVENTS: Final = 4 * ROOM_ITEMS
-"""Batches of events that an inbox can hold, and"""
+"""The number of event batches that an inbox can hold,"""
 MOST_REQUESTS: Final = 2 * MOST_EVENTS
-"""batches and what callers request, and"""
+"""the number of batches and caller requests together,"""
 MOST_ITEMS: Final = 4 * MOST_EVENTS
-"""all items together: the commands that end runs always find space, as a session has at most"""
+"""and the number of all items: commands that end runs always find space, as a session has"""
 MOST_RUNS: Final = MOST_EVENTS // 2
-"""runs that are on or wait, and each of them at most"""
+"""at most this number of active and queued runs, and each of them at most"""
 MOST_QUESTIONS: Final = MOST_EVENTS // 8
-"""questions that wait for their answers."""
+"""this number of approval requests."""
 ENVELOPE: Final = 100
 """Approximate number of bytes of an event beside its text."""
 IN_ONE_GO: Final = 8
-"""How often room is asked for until other tasks have their turn."""
+"""The number of calls of `room` after which other tasks get a turn."""
 
 
 class CommitUrgency(IntEnum):
-    """How soon an item is to be stored."""
+    """The urgency of an item: how soon it must be stored."""
 
     NONE = 0
-    """There is nothing to be stored."""
+    """Nothing waits to be stored."""
     WITH_END = 1
-    """An event of a run that is being stopped: together with the run's end, if that comes soon."""
+    """An event of a stopping run: together with the run's end, if that comes soon."""
     LATER = 2
-    """A piece of a text that streams: together with others."""
+    """A piece of streamed text: together with others."""
     SOON = 3
     """Another event: without a noticeable delay."""
     NOW = 4
@@ -63,20 +63,20 @@ class CommitUrgency(IntEnum):
 class EventBatch(msgspec.Struct, frozen=True, gc=False):
     """Events that an adapter has emitted, in their order.
 
-    The garbage collector need not know it: an inbox is emptied when it is closed.
+    The garbage collector does not track it, because a closing inbox drops its items.
     """
 
     run: RunControl
     events: tuple[Event, ...]
     size: int
     blobs: tuple[bytes, ...] = ()
-    """The images that these events name, to be stored with them."""
+    """The images that these events refer to, stored with them."""
     is_text: bool = False
     """Whether they are pieces of text and nothing else."""
 
 
 class Inbox:
-    """A bounded queue with an account of bytes; the recorder takes from it without waiting."""
+    """A bounded queue that counts bytes; the recorder takes from it without waiting."""
 
     __slots__ = (
         *("_all_stored", "_count", "_in_one_go", "_is_closed", "_receiving", "_sending"),
@@ -94,9 +94,9 @@ class Inbox:
         self.pending = 0
         """Bytes of events that are not stored yet."""
         self.urgency = CommitUrgency.NONE
-        """How soon the items that wait are to be taken."""
+        """The highest urgency of the waiting items."""
         self.notify: Callable[[CommitUrgency], None] | None = None
-        """Called when something comes in that is more urgent than all that waits."""
+        """Called when an item is more urgent than all that wait."""
 
     def __len__(self) -> int:
         return self._count
@@ -106,19 +106,19 @@ class Inbox:
         self._enqueue(command, urgency)
 
     def put_request(self, request: object) -> None:
-        """Add what a caller requests.
+        """Add a caller's request.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait already.
         """
         self.require_space()
         self._enqueue(request, CommitUrgency.NOW)
 
     def require_space(self) -> None:
-        """Make sure that there is space for a caller's request.
+        """Check that there is space for a caller's request.
 
         Raises:
-            InboxFull: Too much waits already.
+            InboxFull: Too many items wait already.
         """
         if self._count >= MOST_REQUESTS:
             raise InboxFull(self._count, self.pending)
@@ -130,14 +130,14 @@ class Inbox:
         size: int | None = None,
         blobs: Sequence[bytes] = (),
     ) -> None:
-        """Add a run's events, of which an adapter has read so many bytes, and the images they name.
+        """Add a run's events, the number of bytes that the adapter read for them, and their images.
 
         Pieces of text, which nearly all events are, are checked here; that is cheaper than encoding
         them.
 
         Raises:
             InboxFull: The adapter has not waited for room.
-            TypeError: An adapter may not emit this.
+            TypeError: An adapter may not emit this event.
         """
         events, is_text, written = _storable_events(events, is_sized=size is not None)
         if blobs:
@@ -173,16 +173,16 @@ class Inbox:
                 self.notify(urgency)
 
     def pop(self) -> object | None:
-        """Take the first item, if there is one."""
+        """Remove and return the first item; None if the inbox is empty."""
         if not self._count:
             return None
         self._count -= 1
         return self._receiving.receive_nowait()
 
     def close(self) -> None:
-        """Drop what waits and what is sent from now on: the recorder takes nothing any more.
+        """Drop all items, present and future, because the recorder has stopped.
 
-        A reader that serves other sessions as well may wait for room here.
+        A reader that serves other sessions as well may wait for room here, so it is woken.
         """
         self._is_closed = True
         self.notify = None
@@ -191,9 +191,9 @@ class Inbox:
         self.release_bytes(self.pending)
 
     def release_bytes(self, size: int) -> None:
-        """Note that as many bytes have reached the store, or never will."""
+        """Note that these bytes are stored, or never will be."""
         self.pending -= size
-        self._in_one_go = 0  # it is another task that says so
+        self._in_one_go = 0  # the caller is another task
         if self._stored is not None and self._has_room():
             self._stored.set()
             self._stored = None
@@ -215,8 +215,8 @@ class Inbox:
     async def room(self) -> None:
         """Wait until there is room for more.
 
-        Where there is, other tasks have their turn now and then only: what is emitted in one go is
-        then also taken, and stored, in one go.
+        With room, other tasks get a turn only now and then: events that are emitted together are
+        then also drained and stored together.
         """
         self._in_one_go += 1
         if self._in_one_go < IN_ONE_GO and self._has_room():
@@ -240,7 +240,7 @@ def _storable_events(
     """Return the events in storable form, whether all are plain text pieces, and their size.
 
     Raises:
-        TypeError: An adapter may not emit one of them.
+        TypeError: An adapter may not emit one of these events.
     """
     others = _other_positions(events)
     if not others:
@@ -249,7 +249,7 @@ def _storable_events(
         found, written = validate_events(events)
         return found, False, written
     checked, written = validate_events(tuple([events[place] for place in others]))
-    if len(checked) > len(others):  # one has become several
+    if len(checked) > len(others):  # one event has become several
         found, written = validate_events(events)
         return found, False, written
     made = list(events)
@@ -262,7 +262,7 @@ def _storable_events(
 
 
 def _other_positions(events: tuple[Event, ...]) -> list[int]:
-    """Return where there are events that are no plain text pieces; no other test is as cheap."""
+    """Return the positions of events that are not plain text pieces, by the cheapest test."""
     unset, text = UNSET, str
     found: list[int] = []
     for place, event in enumerate(events):

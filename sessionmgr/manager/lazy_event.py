@@ -1,6 +1,6 @@
-"""What happens once, and who waits for it: a `trio.Event` that weighs nothing until somebody does.
+"""A one-shot event that allocates its `trio.Event` on the first wait.
 
-Each run has some, and nobody waits for most of them.
+Each run has several, and most are never waited for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import trio
 
 
 class LazyEvent:
-    """Set once, for good."""
+    """A one-shot event."""
 
     __slots__ = ("_event", "_is_set")
 
@@ -18,18 +18,18 @@ class LazyEvent:
         self._event: trio.Event | None = None
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Return whether it is set."""
         return self._is_set
 
     def set(self) -> None:
-        """Say that it has happened, and wake all who wait."""
+        """Set it, and wake all tasks that wait."""
         self._is_set = True
         if self._event is not None:
             self._event.set()
             self._event = None
 
     async def wait(self) -> None:
-        """Wait until it has happened."""
+        """Wait until it is set."""
         if self._is_set:
             await trio.lowlevel.checkpoint()
             return

@@ -31,7 +31,7 @@ class _LaunchAttempt:
 
 
 class LazyLauncher:
-    """A launcher that costs nothing until it is needed."""
+    """A launcher that is opened on first use."""
 
     def __init__(self, given: Launcher | None = None, state_dir: Path | None = None) -> None:
         self._given: Final = given
@@ -40,7 +40,7 @@ class LazyLauncher:
         self._launcher: Launcher | None = given
 
     async def serve(self) -> None:
-        """Be the child that owns it."""
+        """Open and close the launcher on demand. This is the body of its child in the tree."""
         if self._given is not None:
             await trio.sleep_forever()
         while True:
@@ -49,14 +49,14 @@ class LazyLauncher:
                 await self._open()
             except Exception as error:
                 from sessionmgr.process import (
-                    is_transient_shortage,  # imported late: only some need it
+                    is_transient_shortage,  # imported late: few programs need it
                 )
 
                 if not (
                     isinstance(error, LauncherFailed | OSError) or is_transient_shortage(error)
                 ):
                     raise
-                log.warning("event=launcher_failed why=%s", error)
+                log.warning("The launcher failed. error=%s", error)
                 self._opening.failure = error
             finally:
                 self._launcher = None
@@ -64,7 +64,7 @@ class LazyLauncher:
                 self._opening = _LaunchAttempt()
 
     async def _open(self) -> None:
-        """Return the launcher, which stays until the end."""
+        """Open the launcher, which stays open until the end."""
         from sessionmgr.process import open_launcher
 
         async with open_launcher(state_dir=self._state_dir) as launcher:

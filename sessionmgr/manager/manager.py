@@ -1,4 +1,4 @@
-"""The session manager: the tree that runs sessions, and what its user does with it."""
+"""The session manager: its public methods, and the functions that open one."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sessionmgr.manager.argument_checks import (
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.end_spool import EndSpool
 from sessionmgr.manager.errors import NotResumable
+from sessionmgr.manager.handles import RunBlock, SessionHandle
 from sessionmgr.manager.lazy_launcher import LazyLauncher
 from sessionmgr.manager.manager_state import ManagerState, UnstoredSession
 from sessionmgr.manager.owner import ManagerOwner
@@ -36,11 +37,11 @@ from sessionmgr.manager.resume import (
     resume_request,
 )
 from sessionmgr.manager.resume_spec import session_budget, session_clocks, set_fields
-from sessionmgr.manager.run_plan import RunArguments, absolute_path, parse_permission_mode
-from sessionmgr.manager.session_handle import RunBlock, SessionHandle
+from sessionmgr.manager.run_plan import RunArguments
+from sessionmgr.manager.run_planner import absolute_path, parse_permission_mode
+from sessionmgr.manager.run_records import fold_run
 from sessionmgr.manager.session_supervisor import SessionSupervisor
-from sessionmgr.manager.status import ManagerStatus, manager_status
-from sessionmgr.manager.store_queries import StoreQueries, decode_session, fold_run
+from sessionmgr.manager.store_queries import StoreQueries, decode_session
 from sessionmgr.manager.supervision_tree import StoreChild, SupervisionTree
 from sessionmgr.model import (
     EndCause,
@@ -60,37 +61,38 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter import Approve, ProviderAdapter
-    from sessionmgr.manager.run_handle import RunHandle
+    from sessionmgr.manager.handles import RunHandle
+    from sessionmgr.manager.status import ManagerStatus
     from sessionmgr.model import Json, PermissionModeName
     from sessionmgr.process import Launcher
     from sessionmgr.store import Store
 
 
 class Manager(ProviderQueries, StoreQueries):
-    """Runs sessions while its block lasts."""
+    """The session manager. It runs sessions while its block lasts."""
 
-    def __init__(self, tables: ManagerState, store: StoreChild, spool: EndSpool) -> None:
-        self._tables = tables
-        self._reconciler: Final = Reconciler(tables, spool)
-        self._keeping = SessionSupervisor(tables, self._reconciler)
-        self._desk: Final = RequestServer(
-            tables, lambda entry: self._handle(entry.session_state.session)
+    def __init__(self, manager_state: ManagerState, store: StoreChild, spool: EndSpool) -> None:
+        self._state = manager_state
+        self._reconciler: Final = Reconciler(manager_state, spool)
+        self._supervisor = SessionSupervisor(manager_state, self._reconciler)
+        self._request_server: Final = RequestServer(
+            manager_state, lambda entry: self._handle(entry.session_state.session)
         )
         self._tree: Final = SupervisionTree(
-            tables, store, self._reconciler, self._keeping, self._desk
+            manager_state, store, self._reconciler, self._supervisor, self._request_server
         )
 
     # --- the block -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Start the tree.
+        """Start the supervision tree.
 
         Raises:
             NotInTrio: The caller is not a trio task.
-            ManagerDown: It does not come up; the cause says why.
+            ManagerDown: The tree does not start; `__cause__` is the reason.
         """
-        self._tables.require_own_trio_run()
-        self._tables.token = trio.lowlevel.current_trio_token()
+        self._state.require_own_trio_run()
+        self._state.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
 
@@ -100,16 +102,16 @@ class Manager(ProviderQueries, StoreQueries):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Close the gate, end what runs, and stop the tree."""
+        """Close the gate, end all runs, and stop the tree."""
         return await self._tree.close(exc_type, exc, traceback)  # noqa: ASYNC102
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:
-        """What another thread needs to reach the manager, by `trio.from_thread`."""
-        assert self._tables.token is not None
-        return self._tables.token
+        """The token with which other threads reach the manager through `trio.from_thread`."""
+        assert self._state.token is not None
+        return self._state.token
 
-    # --- what its user does with it --------------------------------------------------------------
+    # --- public methods --------------------------------------------------------------------------
 
     def new_id(self, kind: IdKind) -> str:
         """Make an id.
@@ -117,15 +119,15 @@ class Manager(ProviderQueries, StoreQueries):
         Args:
             kind: The kind of record that the id is for.
         """
-        return self._tables.new_id(kind)
+        return self._state.new_id(kind)
 
     def now(self) -> float:
         """Return the wall clock's time, in seconds since 1970."""
-        return self._tables.milliseconds() / 1000
+        return self._state.milliseconds() / 1000
 
     def chance(self) -> float:
-        """Return a number from 0 to 1, by chance: that of the seams it was opened with."""
-        return self._tables.random()
+        """Return a random number from 0 to 1, from `bits` if they were given."""
+        return self._state.random()
 
     async def open_session(
         self,
@@ -140,7 +142,7 @@ class Manager(ProviderQueries, StoreQueries):
         metadata: Mapping[str, object] | None = None,
         session_id: str | None = None,
     ) -> SessionHandle:
-        """Make a session; it is stored with its first run.
+        """Open a session; it is stored with its first run.
 
         Args:
             provider: The name of an installed provider, such as "claude" or "codex".
@@ -156,8 +158,8 @@ class Manager(ProviderQueries, StoreQueries):
             session_id: An id made by `new_id`, for callers that must store it before.
 
         Raises:
-            ProviderUnknown: There is no such provider.
-            IdTaken: There is a session of that id.
+            ProviderUnknown: The provider does not exist.
+            IdTaken: Another session has this id.
             TypeError: An argument has a wrong type.
             ValueError: An argument has an invalid value.
             ManagerClosing: The manager's block has not begun or has ended.
@@ -174,23 +176,23 @@ class Manager(ProviderQueries, StoreQueries):
             "session_id": session_id,
         }
         require_arguments("open_session", SESSION_ARGUMENTS, given)
-        self._tables.require_open("open_session")
+        self._state.require_open("open_session")
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._keeping.require_provider(provider)
-        if session_id is not None and session_id not in self._tables.fresh:
+        self._supervisor.require_provider(provider)
+        if session_id is not None and session_id not in self._state.fresh:
             await self._require_free(session_id)
         session = Session(
-            id=session_id or self._tables.new_id(IdKind.SESSION),
+            id=session_id or self._state.new_id(IdKind.SESSION),
             provider=provider,
             cwd=absolute_path(cwd),
             permission_mode=parse_permission_mode(permission_mode),
             model=model,
             clocks={} if clocks is None else set_fields(clocks),
             budget={} if budget is None else set_fields(budget),
-            created_at=self._tables.timestamp(),
+            created_at=self._state.timestamp(),
             metadata=cast("dict[str, Json]", dict(metadata or {})),
         )
-        unstored = self._tables.opened[session.id] = UnstoredSession()
+        unstored = self._state.opened[session.id] = UnstoredSession()
         return self._handle(session, approve=approve, unstored=unstored)
 
     async def ask(
@@ -237,11 +239,11 @@ class Manager(ProviderQueries, StoreQueries):
             session.release()
 
     async def _require_free(self, session_id: str) -> None:
-        tables = self._tables
-        is_ours = session_id in tables.opened or tables.is_owned(session_id)
+        manager_state = self._state
+        is_ours = session_id in manager_state.opened or manager_state.is_owned(session_id)
         try:
             if not is_ours:
-                await tables.store.session(session_id)
+                await manager_state.store.session(session_id)
         except UnknownId:
             return
         raise IdTaken("session", session_id)
@@ -257,8 +259,8 @@ class Manager(ProviderQueries, StoreQueries):
         unstored: UnstoredSession | None = None,
     ) -> SessionHandle:
         return SessionHandle(
-            self._tables,
-            self._keeping,
+            self._state,
+            self._supervisor,
             session,
             clocks=session_clocks(session)
             if clocks is None
@@ -280,7 +282,7 @@ class Manager(ProviderQueries, StoreQueries):
         approve: Approve | None = None,
         reopen: bool = False,
     ) -> SessionHandle:
-        """Take up a session that is stored, with the clocks and the budget it was opened with.
+        """Return a handle of a stored session, with the session's clocks and budget.
 
         Clocks and budgets given here override those, for this handle's runs. The budget covers all
         runs of the session, including those of other managers. With `reopen`, a closed session
@@ -295,23 +297,23 @@ class Manager(ProviderQueries, StoreQueries):
             reopen: Whether a closed session accepts runs of this handle; by default it does not.
 
         Raises:
-            UnknownId: There is none of that id.
+            UnknownId: The session does not exist.
             ProviderUnknown: Its provider is not installed any more.
         """
         given = {"clocks": clocks, "budget": budget, "approve": approve}
         require_arguments("session", RECORDS, {"session_id": session_id})
         require_arguments("session", SESSION_ARGUMENTS, given)
-        self._tables.require_open("session")
-        stored = await self._tables.store.session(session_id)
-        self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
+        self._state.require_open("session")
+        stored = await self._state.store.session(session_id)
+        self._state.fresh.discard(session_id)  # another manager may have used our id
         found = decode_session(stored.body)
-        self._keeping.require_provider(found.provider)
+        self._supervisor.require_provider(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
 
     async def resume(
         self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunResult:
-        """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
+        """Resume a run that was paused here or elsewhere, and wait for its result.
 
         See `submit_resume`.
 
@@ -322,7 +324,7 @@ class Manager(ProviderQueries, StoreQueries):
                 run.
 
         Raises:
-            NotResumable: A precondition does not hold; it says which.
+            NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot be started.
         """
         run = await self.submit_resume(snapshot, message, **wishes)
@@ -331,12 +333,12 @@ class Manager(ProviderQueries, StoreQueries):
     async def submit_resume(
         self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[RunArguments]
     ) -> RunHandle:
-        """Go on with what was paused, as a run that the manager owns.
+        """Resume a paused run, as a run that the manager owns.
 
-        It is asked for the same as the run that was paused (permission, clocks, budget, options,
-        tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again, because they are not stored; if another manager paused the run, also `approve`
-        and options with secrets. Its budget and its deadline count from its start.
+        The new run has the arguments of the paused one (permission, clocks, budget, options, tools,
+        ...), except for those in `wishes`. Only images and variables must be passed again, because
+        they are not stored; if another manager paused the run, also `approve` and options with
+        secrets. Its budget and its deadline count from its start.
 
         Args:
             snapshot: The snapshot of the paused run, or its id.
@@ -345,22 +347,22 @@ class Manager(ProviderQueries, StoreQueries):
                 run.
 
         Raises:
-            NotResumable: A precondition does not hold; it says which.
+            NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot be started.
         """
         require_arguments("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
         wishes = plain_wishes("submit_resume", wishes)
-        self._tables.require_open("submit_resume")
+        self._state.require_open("submit_resume")
         if isinstance(snapshot, str):
-            snapshot = decode_snapshot((await self._tables.store.snapshot(snapshot)).body)
-        run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
-        known = self._tables.secret_options.get(snapshot.id, {})
+            snapshot = decode_snapshot((await self._state.store.snapshot(snapshot)).body)
+        run = decode_run((await self._state.store.run(snapshot.run_id)).body)
+        known = self._state.secret_options.get(snapshot.id, {})
         wish = resume_request(snapshot, run, message, wishes, known)
-        approve = self._tables.approvers.get(snapshot.session_id)
+        approve = self._state.approvers.get(snapshot.session_id)
         session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
-        self._tables.approvers.pop(snapshot.session_id, None)
-        self._tables.secret_options.pop(snapshot.id, None)
+        self._state.approvers.pop(snapshot.session_id, None)
+        self._state.secret_options.pop(snapshot.id, None)
         return resumed
 
     async def submit_follow_up(
@@ -369,8 +371,8 @@ class Manager(ProviderQueries, StoreQueries):
         """Follow up a finished run with a new run of the same session, owned by the manager.
 
         The followed run may have ended in any way, and its session may be closed: the provider's
-        session continues. The new run has the same wishes as the followed one, except for those in
-        `wishes`; images, variables and `approve` must be passed again.
+        session continues. The new run has the same arguments as the followed one, except for those
+        in `wishes`; images, variables and `approve` must be passed again.
 
         Args:
             run_id: The id of the finished run.
@@ -385,12 +387,12 @@ class Manager(ProviderQueries, StoreQueries):
         """
         require_arguments("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
         wishes = plain_wishes("submit_follow_up", wishes)
-        self._tables.require_open("submit_follow_up")
-        store = self._tables.store
+        self._state.require_open("submit_follow_up")
+        store = self._state.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
         with suppress(LeaseHeld):  # the admission of the run reports the holder
-            await self._keeping.reconcile_session(session_id)
+            await self._supervisor.reconcile_session(session_id)
         run = await fold_run(store, await store.run(run_id))
         if not self.supports(run.provider, "resume"):
             raise NotResumable(run_id, f"{run.provider} cannot resume a session")
@@ -401,51 +403,51 @@ class Manager(ProviderQueries, StoreQueries):
         return await session.admit(wish)
 
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
-        """End a run, or all of a session; False if nothing of it was on here any more.
+        """Begin to end a run or all runs of a session; False if none of them is active here.
 
         Args:
             id: The id of a run or of a session.
             detail: The reason, for the record; by default none.
 
         Raises:
-            UnknownId: The store knows no such id either.
-            StoreSilent: It does not answer when it is asked for the id.
+            UnknownId: Neither the manager nor the store has this id.
+            StoreTimeout: The store does not answer the question for the id.
         """
         require_arguments("cancel", RECORDS, {"id": id})
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        entry = self._tables.runs.get(id)
+        entry = self._state.runs.get(id)
         if entry is not None:
             return entry.end(stop)
-        live = self._tables.live_sessions.get(id)
+        live = self._state.live_sessions.get(id)
         if live is not None:
             ended = [each.end(stop) for each in list(live.runs.values())]
             return any(ended)
-        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
-            if await self._tables.store.resolve(id) != id:
+        with trio.move_on_after(self._state.clocks.of("store") or float("inf")):
+            if await self._state.store.resolve(id) != id:
                 raise UnknownId("run", id)
             return False
         raise StoreTimeout("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
-        """End everything that is on or waits; return how many runs that were.
+        """Begin to end all active and queued runs; return their number.
 
         Args:
             detail: The reason, for the record; by default none.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         stop = StopReason.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
+        return sum(entry.end(stop) for entry in list(self._state.runs.values()))
 
     def status(self) -> ManagerStatus:
-        """Say how the manager stands now."""
-        self._tables.require_own_trio_run()
-        return manager_status(self._tables)
+        """Return the status of the manager."""
+        self._state.require_own_trio_run()
+        return self._state.status()
 
     def tree(self) -> str:
-        """Draw the tree as it is now."""
+        """Return a drawing of the supervision tree as it is now."""
         return self._tree.draw()
 
 
@@ -501,9 +503,9 @@ def open_manager(
         "environ": environ,
     }
     require_arguments("open_manager", MANAGER_ARGUMENTS, given)
-    keeping = StoreChild(store)
+    store_child = StoreChild(store)
     presence_name = new_id(IdKind.BATCH) if bits is None else new_id(IdKind.BATCH, bits)
-    tables = ManagerState(
+    manager_state = ManagerState(
         presence=ManagerOwner(presence_name),
         adapters=adapters or {},
         clocks=clocks or Clocks(),
@@ -513,4 +515,4 @@ def open_manager(
         now=now,
         bits=bits,
     )
-    return Manager(tables, keeping, EndSpool(keeping.spool_path))
+    return Manager(manager_state, store_child, EndSpool(store_child.spool_path))

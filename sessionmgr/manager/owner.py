@@ -1,4 +1,4 @@
-"""Identity of a manager: the owner of a lease, and whether that owner is alive.
+"""The identity of a manager: the owner of a lease, and whether that owner is alive.
 
 An owner is provably alive, provably gone, or neither. Process numbers count only in the PID
 namespace that issued them, and only if /proc shows this very process; otherwise nothing is
@@ -30,11 +30,11 @@ class ProcessScope(msgspec.Struct, frozen=True):
 
 
 _VIEWS: Final[dict[int, ProcessScope]] = {}
-"""The view of this process, by process number."""
+"""The scope of this process, by process number."""
 
 
 class ManagerOwner:
-    """One manager's identity, for the length of a `with` block."""
+    """The identity of one manager, from `register` to `unregister`."""
 
     def __init__(self, name: str) -> None:
         pid = os.getpid()
@@ -47,18 +47,18 @@ class ManagerOwner:
         )
 
     def register(self) -> None:
-        """Be there from now on."""
+        """Add it to the open managers of this process."""
         _HERE.add((os.getpid(), self.owner.name))
 
     def unregister(self) -> None:
-        """Be gone."""
+        """Remove it from the open managers of this process."""
         _HERE.discard((os.getpid(), self.owner.name))
 
 
 def process_scope() -> ProcessScope:
-    """Return the view of this process.
+    """Return the scope of this process.
 
-    It is computed once for the life of the process: a start looks at many leases.
+    It is computed once per process, because a start examines many leases.
     """
     pid = os.getpid()
     if pid not in _VIEWS:
@@ -71,7 +71,7 @@ def process_scope() -> ProcessScope:
 
 
 def is_owner_gone(owner: LeaseOwner) -> bool:
-    """Say whether a manager is certainly no more: it ended, or its process, or its machine."""
+    """Return whether a manager is certainly gone: it closed, its process ended, or its machine."""
     return owner_liveness(owner, process_scope()) is False
 
 

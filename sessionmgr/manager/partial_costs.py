@@ -48,7 +48,7 @@ async def read_costs(
 
 
 class CostGaps:
-    """The runs, and their sessions, whose costs are not known to the end."""
+    """The runs, and their sessions, whose costs are not completely known."""
 
     def __init__(self, adapters: Mapping[str, type[ProviderAdapter]] | None = None) -> None:
         self._adapters: Final = adapters
@@ -61,7 +61,7 @@ class CostGaps:
     async def find(
         self, store: Store, *, session_id: str | None = None, provider: str | None = None
     ) -> None:
-        """Look through stored runs."""
+        """Find the gaps of stored runs."""
         cursor: int | None = None
         while True:
             page = await store.runs(
@@ -101,7 +101,7 @@ class CostGaps:
             try:
                 support = find_adapter(provider, self._adapters).capabilities.cost
             except (ProviderUnknown, AdapterBroken):
-                self._reports[provider] = True  # it may have
+                self._reports[provider] = True  # it may report them
             else:
                 self._reports[provider] = support is not UNSUPPORTED
         return self._reports[provider]

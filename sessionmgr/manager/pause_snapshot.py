@@ -1,4 +1,4 @@
-"""The pause of a run: its order, and the snapshot that is stored with the run's end."""
+"""The pause of a run: the order, and the snapshot that is stored with the run's end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sessionmgr.model import Snapshot as SnapshotValue, encode_json
 from sessionmgr.store import SnapshotRow
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json, Run
+    from sessionmgr.store import Redactor
 
 
 class PauseOrder(msgspec.Struct, frozen=True):
-    """The order to pause a run, and what its snapshot is to hold."""
+    """The order to pause a run, with the contents of its snapshot."""
 
     snapshot_id: str
     node: str | None
@@ -24,17 +24,17 @@ class PauseOrder(msgspec.Struct, frozen=True):
     asked: dict[str, Json]
 
 
-def make_snapshot(entry: RunState, run: Run, created_at: str, at: int) -> SnapshotRow:
-    """Make the snapshot of a paused run, whose record is `run`."""
-    order = entry.pause
-    assert order is not None
+def make_snapshot(
+    order: PauseOrder, run: Run, *, cwd: str, redactor: Redactor, created_at: str, at: int
+) -> SnapshotRow:
+    """Make the snapshot of a paused run from its order and its record."""
     value = SnapshotValue(
         id=order.snapshot_id,
         run_id=run.id,
         session_id=run.session_id,
         provider=run.provider,
         provider_session_id=run.provider_session_id,
-        cwd=run.cwd or entry.spec.cwd,
+        cwd=run.cwd or cwd,
         permission=run.permission,
         node=order.node,
         state=order.state,
@@ -47,5 +47,5 @@ def make_snapshot(entry: RunState, run: Run, created_at: str, at: int) -> Snapsh
         session_id=run.session_id,
         run_id=run.id,
         at=at,
-        body=entry.session_state.redactor.redact(encode_json(value)),
+        body=redactor.redact(encode_json(value)),
     )

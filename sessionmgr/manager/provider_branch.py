@@ -1,12 +1,13 @@
 """A provider's branch of the supervision tree: its adapter, its connections, its run tasks.
 
 The adapter is an actor. The manager holds its `Ref` and sends it messages; the adapter launches a
-task for each in its nursery of run tasks. If the adapter dies, its connections and run tasks are
-stopped and started with it (rest_for_one): its runs end as crashed, and no others. A message that
-it had not handled by then is not lost: the branch watches the nursery, which ends with the adapter
-and before it takes work again, and sends those starts anew.
+task for each in its supervisor of run tasks. If the adapter dies, its connections and run tasks
+restart with it (rest_for_one): its runs end as crashed, and no others. A start that the adapter had
+not handled by then is not lost: the branch watches the supervisor of run tasks, which ends with the
+adapter and before the adapter works again, and sends such starts again.
 
-A branch that gives up is down. It is started again on demand after a back-off, longer each time.
+A branch that stops after repeated crashes is down. It starts again on demand after a back-off,
+which doubles each time.
 """
 
 from __future__ import annotations
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sessionmgr.adapter import Health, Options
-    from sessionmgr.manager.commands import MessageFate
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.run_state import DeliveryState, RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
     from sessionmgr.process import Launcher
@@ -58,7 +58,7 @@ log: Final = logging.getLogger("sessionmgr.manager")
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 300.0
 SOON: Final = 0.02
-"""Seconds between two looks at a branch that is being restarted."""
+"""Seconds between two checks of a restarting branch."""
 LONGEST_WAIT: Final = 300.0
 """Maximum number of seconds that a run without a start clock waits for a branch's restart."""
 
@@ -71,7 +71,7 @@ class ProviderEnvironment(NamedTuple):
 
 
 class ProviderBranch:
-    """A provider, up or down."""
+    """The branch of one provider, up or down."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ProviderBranch:
         self.capabilities = adapter.capabilities
         """The provider's capabilities, as far as they are known."""
         self._reported: dict[str, Support] = {}
-        """The support that the provider itself has reported since the branch was started."""
+        """The support that the provider has reported since the start of the branch."""
         self._launcher: Final = launcher
         self._environ: Final = environ
         self._watch: Final = watch
@@ -94,11 +94,11 @@ class ProviderBranch:
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
         self._actors: tuple[Ref[ProviderAdapter], Ref[Actor]] | None = None
-        """The present adapter and its nursery of run tasks, while both take messages."""
+        """The present adapter and its supervisor of run tasks, while both accept messages."""
         self._sent: Final[dict[RunState, None]] = {}
-        """Runs whose start was sent to the adapter, until their tasks have ended."""
+        """Runs whose start was sent to the adapter and whose tasks have not ended."""
         self._waiting: Final[dict[RunState, float]] = {}
-        """Runs that wait for the restart of the branch, and until when."""
+        """Runs that wait for the restart of the branch, with the times at which they fail."""
         self._pause = 0.0
         self._down_until = 0.0
         self._why = ""
@@ -119,7 +119,7 @@ class ProviderBranch:
         """Build the environment of the provider's programs.
 
         Raises:
-            VariableRefused: The job sets a variable that may not be passed on.
+            VariableRefused: The job sets a variable that must not be passed on.
         """
         if job:
             return self._build_environment(job)
@@ -135,17 +135,17 @@ class ProviderBranch:
     # --- up and down -----------------------------------------------------------------------------
 
     def require_up(self) -> None:
-        """Make sure that it is up, or may be tried again.
+        """Check that the branch is up, or may be started again.
 
         Raises:
-            ProviderDown: It gave up, not long ago.
+            ProviderDown: It is down, and its back-off is not over.
         """
         left = self._down_until - trio.current_time()
         if not self.is_up and left > 0:
             raise ProviderDown(self.name, self._why, left)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Run the branch until it is stopped or gives up."""
+        """Run the branch until it is stopped or has crashed too often."""
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
         adapter = replace(child(self.adapter_class, id="adapter"), target=self._make_adapter)
@@ -171,13 +171,13 @@ class ProviderBranch:
             self.capabilities = self.adapter_class.capabilities
 
     def _make_adapter(self) -> ProviderAdapter:
-        """Make an incarnation of the adapter, and give it its connections and its nursery."""
+        """Make an incarnation of the adapter, with its connections and its run tasks."""
         adapter = self.adapter_class()
         adapter.connections, adapter.run_tasks = self._connections, self._runs
         return adapter
 
     async def _resend_starts(self, branch: Supervisor) -> None:
-        """Send the starts that the adapter lost with its end to the next incarnation."""
+        """Send starts that the adapter had not handled when it ended to the next incarnation."""
         while True:
             assert self._actors is not None
             _, run_tasks = self._actors
@@ -203,13 +203,13 @@ class ProviderBranch:
             self._postpone(entry)
 
     def _postpone(self, entry: RunState) -> None:
-        """Have a run wait for the restart of the branch."""
+        """Let a run wait for the restart of the branch."""
         entry.start_postponed(partial(self._recall, entry))
         limit = entry.plan.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
     def _refuse_expired(self) -> None:
-        """End the runs whose time to wait is over."""
+        """Fail the runs that have waited for too long."""
         now = trio.current_time()
         for entry in [entry for entry, until in self._waiting.items() if now >= until]:
             self._refuse(entry, f"{self.name} was not restarted in time")
@@ -223,14 +223,16 @@ class ProviderBranch:
         entry.start_failed(why or self.down_reason)
 
     def mark_down(self, why: str) -> None:
-        """Note that it gave up, and how long it is not tried again."""
+        """Note that the branch is down, and compute its back-off."""
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._down_until = trio.current_time() + self._pause
         self._why = why
-        log.error("event=provider_down provider=%s retry_in=%g why=%s", self.name, self._pause, why)
+        log.error(
+            "A provider is down. provider=%s retry_in=%g error=%s", self.name, self._pause, why
+        )
 
     def status(self, *, running: int, queued: int) -> ProviderStatus:
-        """Return its status, with the given numbers of runs."""
+        """Return the status of the branch, with the given numbers of runs."""
         left = max(0.0, self._down_until - trio.current_time())
         state: Literal["up", "down", "idle"] = "up" if self.is_up else "down" if left else "idle"
         return ProviderStatus(
@@ -249,9 +251,9 @@ class ProviderBranch:
     # --- messages to the adapter -----------------------------------------------------------------
 
     def launch(self, entry: RunState) -> None:
-        """Have the adapter start a run's task; the session hears of it if that fails.
+        """Send a run's start to the adapter; if that fails, the run fails.
 
-        While the branch is being restarted, the run waits for it.
+        A run waits for a restarting branch.
         """
         if not (self.is_up and entry.can_start):
             self._refuse(entry)
@@ -276,16 +278,16 @@ class ProviderBranch:
             return
         self._sent[entry] = None
         is_first = entry.start_sent(run, partial(self._recall, entry))
-        if is_first:  # else its timeouts run
+        if is_first:  # else its timeouts have started
             self._watch(entry)
 
     def _task_gone(self, entry: RunState) -> None:
-        """Note the end of a run's task; one that was stopped before it began cannot report it."""
+        """Note the end of a run's task; a task that was stopped before it began cannot."""
         del self._sent[entry]
         entry.start_failed(self.down_reason)
 
     def _narrow(self, entry: RunState, live: Mapping[str, Support]) -> None:
-        """Note the capabilities that the provider itself has reported to a run."""
+        """Note the capabilities that the provider has reported to a run."""
         self._reported.update(live)
         self.capabilities = self.adapter_class.capabilities.narrowed(self._reported)
         model = entry.plan.wish.model or entry.session_state.session.model
@@ -305,9 +307,9 @@ class ProviderBranch:
         return self.adapter_class.can_append() and not is_unsupported
 
     async def deliver_message(
-        self, entry: RunState, content: str, message_id: str, tell: Callable[[MessageFate], None]
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[DeliveryState], None]
     ) -> None:
-        """Give a message to the turn that runs, and tell its fate."""
+        """Give a message to the running turn, and report its delivery state."""
         run = entry.context
         if run is None or self._actors is None or not self.can_append():
             tell("dropped")
@@ -318,25 +320,25 @@ class ProviderBranch:
         )
         try:
             await self._actors[0].call(message, timeout=limit)
-        except Exception:  # the provider may have taken it all the same
-            log.exception("event=append_crashed run=%s", entry.id)
+        except Exception:  # the provider may have received it
+            log.exception("Giving a message to the running turn failed. run=%s", entry.id)
             tell("unknown")
 
     def release(self, provider_session_id: str) -> None:
-        """Have the adapter release what it keeps for a provider session's next run."""
+        """Release the adapter's idle resources of a provider session."""
         if self._actors is None:
             return  # its connections are gone
         try:
             self._actors[0].cast(ReleaseSession(provider_session_id))
-        except MailboxFull:  # the rest ends with the branch, or when idle for too long
-            log.warning("event=release_lost provider=%s", self.name)
+        except MailboxFull:  # the resources end with the branch, or when they are idle for too long
+            log.warning("A release of idle resources was dropped. provider=%s", self.name)
 
     async def ask_health(self, limit: float) -> Health:
-        """Ask the adapter whether a run could be started now.
+        """Return whether the adapter could start a run now.
 
         Raises:
-            CallTimeout: It did not answer within `limit` seconds.
-            OtpError: It is not there, or ended before it answered.
+            CallTimeout: The adapter did not answer within `limit` seconds.
+            OtpError: The adapter is not running, or ended before it answered.
         """
         if self._actors is None:
             raise SupervisorNotRunning(self.name)

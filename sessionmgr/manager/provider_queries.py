@@ -1,4 +1,4 @@
-"""A manager's information about its providers before anything starts."""
+"""A manager's queries about its providers before a run starts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,8 @@ from sessionmgr.manager.argument_checks import (
     require_arguments as require_kinds,
 )
 from sessionmgr.manager.errors import ManagerClosing, ProviderDown
-from sessionmgr.manager.run_plan import (
-    RunGrant,
-    RunRequest,
-    absolute_path,
-    run_grant,
-    run_readiness,
-)
+from sessionmgr.manager.run_plan import RunGrant, RunRequest
+from sessionmgr.manager.run_planner import absolute_path, run_grant, run_readiness
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 from sessionmgr.otp import CallTimeout, OtpError
 
@@ -41,8 +36,8 @@ if TYPE_CHECKING:
 class ProviderQueries:
     """The part of a manager that reports the providers' capabilities and readiness."""
 
-    _tables: ManagerState
-    _keeping: SessionSupervisor
+    _state: ManagerState
+    _supervisor: SessionSupervisor
 
     def check(self, provider: str, wish: RunRequest, *, cwd: str | Path = ".") -> RunGrant:
         """Return the grant that a run would get, without starting it.
@@ -56,7 +51,7 @@ class ProviderQueries:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
         """
-        return run_grant(self._tables, self._hypothetical_session(provider, cwd), wish)
+        return run_grant(self._state, self._hypothetical_session(provider, cwd), wish)
 
     def readiness(self, provider: str, wish: RunRequest, *, cwd: str | Path = ".") -> Health:
         """Check whether a run's program is installed and logged in, without starting it.
@@ -70,12 +65,12 @@ class ProviderQueries:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
         """
-        return run_readiness(self._tables, self._hypothetical_session(provider, cwd), wish)
+        return run_readiness(self._state, self._hypothetical_session(provider, cwd), wish)
 
     def _hypothetical_session(self, provider: str, cwd: str | Path) -> Session:
-        """Return a session that only serves to check a wish."""
-        self._tables.require_own_trio_run()
-        self._keeping.require_provider(provider)
+        """Return a session that only serves to check a run request."""
+        self._state.require_own_trio_run()
+        self._supervisor.require_provider(provider)
         return Session(id="", provider=provider, cwd=absolute_path(cwd))
 
     async def negotiate(
@@ -100,9 +95,9 @@ class ProviderQueries:
         """
         asked = {"require": require, "prefer": prefer, "require_native": require_native}
         require_kinds("negotiate", RUN_ARGUMENTS, asked)
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         await trio.lowlevel.checkpoint()
-        offered = self._keeping.require_provider(provider).capabilities
+        offered = self._supervisor.require_provider(provider).capabilities
         return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
 
     def supports(self, provider: str, capability: str) -> bool:
@@ -115,7 +110,7 @@ class ProviderQueries:
         Raises:
             ProviderUnknown: The provider does not exist.
         """
-        offered = self._keeping.require_provider(provider).capabilities
+        offered = self._supervisor.require_provider(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
     def runs_commands(self, provider: str) -> bool:
@@ -127,7 +122,7 @@ class ProviderQueries:
         Raises:
             ProviderUnknown: The provider does not exist.
         """
-        return self._keeping.require_provider(provider).adapter_class.runs_commands
+        return self._supervisor.require_provider(provider).adapter_class.runs_commands
 
     async def health(self, providers: Collection[str] | None = None) -> dict[str, Health]:
         """Check whether these providers, or all installed ones, are usable now.
@@ -141,40 +136,40 @@ class ProviderQueries:
             ProviderUnknown: A provider does not exist.
         """
         require_kinds("health", PROVIDERS, {"providers": providers})
-        self._tables.require_own_trio_run()
-        return await check_providers(self._keeping, self._tables, providers)
+        self._state.require_own_trio_run()
+        return await check_providers(self._supervisor, self._state, providers)
 
 
 async def check_providers(
-    keeping: SessionSupervisor, tables: ManagerState, providers: Collection[str] | None
+    supervisor: SessionSupervisor, manager_state: ManagerState, providers: Collection[str] | None
 ) -> dict[str, Health]:
-    """Ask the `providers`, or all there are; who does not answer in time fails.
+    """Check the `providers`, or all; one that does not answer in time fails.
 
     Raises:
-        ProviderUnknown: There is none of such a name.
-        ManagerClosing: The manager is going down.
+        ProviderUnknown: A provider does not exist.
+        ManagerClosing: The manager is closing.
     """
     names = sorted(
-        {*tables.adapters, *installed_adapters()} if providers is None else set(providers)
+        {*manager_state.adapters, *installed_adapters()} if providers is None else set(providers)
     )
     found: dict[str, Health] = {}
     branches: list[ProviderBranch] = []
     for name in names:
         try:
-            branches.append(keeping.require_provider(name))
+            branches.append(supervisor.require_provider(name))
         except AdapterBroken as error:
             found[name] = Health(state="fail", detail=str(error))
 
-    if not tables.open:
+    if not manager_state.open:
         raise ManagerClosing
 
     async def ask(branch: ProviderBranch) -> None:
         try:
-            await keeping.start_branch(branch.name)
+            await supervisor.start_branch(branch.name)
         except (ProviderDown, ManagerClosing) as error:
             found[branch.name] = Health(state="fail", detail=str(error))
         else:
-            found[branch.name] = await _ask_health(branch, tables.clocks.of("start"))
+            found[branch.name] = await _ask_health(branch, manager_state.clocks.of("start"))
 
     async with trio.open_nursery() as nursery:
         for branch in branches:
@@ -182,7 +177,7 @@ async def check_providers(
     return {name: found[name] for name in names}
 
 
-async def _ask_health(branch: ProviderBranch, patience: float) -> Health:
+async def _ask_health(branch: ProviderBranch, limit: float) -> Health:
     try:
         ready = _readiness(branch)
     except Exception as error:  # an adapter may raise anything  # noqa: BLE001
@@ -190,11 +185,11 @@ async def _ask_health(branch: ProviderBranch, patience: float) -> Health:
     if ready != Health():  # else the adapter reports nothing about a program or a login
         return ready
     try:
-        return _validated_health(await branch.ask_health(patience or float("inf")))
+        return _validated_health(await branch.ask_health(limit or float("inf")))
     except (CallTimeout, trio.TooSlowError):
-        return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
+        return Health(state="fail", detail=f"it did not report its health within {limit:g} s")
     except OtpError as error:
-        return Health(state="fail", detail=f"it went down meanwhile: {error}")
+        return Health(state="fail", detail=f"it stopped during the check: {error}")
     except Exception as error:  # an adapter may raise anything  # noqa: BLE001
         return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
 
@@ -210,7 +205,7 @@ def _readiness(branch: ProviderBranch) -> Health:
 
 
 def _validated_health(said: object) -> Health:
-    """Return what an adapter said, if that is what it should say."""
+    """Return an adapter's health report if it has the right type."""
     if isinstance(said, Health):
         return said
-    return Health(state="fail", detail=f"it said {said!r}, which is no Health")
+    return Health(state="fail", detail=f"it returned {said!r}, which is not a Health")

@@ -1,15 +1,15 @@
 """The recorder of a session: its single writer.
 
-It is an object and no task: the committer drives it. `draft` turns the items of the session's inbox
-into an append; after the commit, `adopt` takes over the fold, tells the subscribers, and starts the
-effects. Nothing in here waits. Whatever takes time is done by tasks beside it, whose outcomes come
-back through the inbox.
+It is an object, not a task; the committer drives it. `draft_append` turns the items of the
+session's inbox into an append. After the commit, `apply_stored` adopts the new records, wakes the
+subscribers and calls the effects. Nothing here waits: separate tasks do what takes time, and their
+outcomes return through the inbox.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 from msgspec.structs import replace
@@ -17,53 +17,65 @@ from msgspec.structs import replace
 from sessionmgr.adapter import Deny, StopReason
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approvals import decide_approval
-from sessionmgr.manager.budget import remaining_budget, spent_budget_reason
 from sessionmgr.manager.clocks import silence_explanation
 from sessionmgr.manager.commands import SLEEP_IF_IDLE, RecorderCommand
 from sessionmgr.manager.inbox import CommitUrgency, EventBatch
 from sessionmgr.manager.pause_snapshot import make_snapshot
+from sessionmgr.manager.run_plan import remaining_budget, spent_budget_reason
 from sessionmgr.manager.shutdown import limit_task_end
 from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import EndCause, encode_json
-from sessionmgr.otp import TaskHandle as Task
+from sessionmgr.otp import TaskHandle as Task, TaskSupervisor
 from sessionmgr.store import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.adapter import Decision
-    from sessionmgr.manager.approvals import PendingApproval
-    from sessionmgr.manager.commands import MessageFate, TurnMessage
-    from sessionmgr.manager.committer import Committer
     from sessionmgr.manager.lazy_event import LazyEvent
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Run
     from sessionmgr.store import Lease
 
 LINGER: Final = 5.0
-"""Seconds for which a session without work is kept: its next run may come soon."""
+"""Seconds for which a session without work stays live: its next run may come soon."""
 MOST_AT_ONCE: Final = 1 << 20
-"""Bytes of events after which a batch is closed, so that no session holds up the others."""
+"""Bytes of events after which a batch is closed, so that one session does not delay the others."""
 FLOOD: Final = 4
-"""So many reads in one batch are a flood, which gains from a window even alone."""
+"""The number of reads in one batch that make a flood, which gains from a window even alone."""
+
+
+class RecorderDriver(Protocol):
+    """The committer, as its recorders use it."""
+
+    @property
+    def tasks(self) -> TaskSupervisor: ...  # noqa: D102
+    def mark_pending(self, recorder: Recorder, urgency: CommitUrgency) -> None: ...  # noqa: D102
+    def retire_recorder(self, recorder: Recorder) -> None: ...  # noqa: D102
+    def crash_recorder(self, recorder: Recorder, error: Exception) -> None: ...  # noqa: D102
 
 
 class Recorder:
-    """Writes one session's record."""
+    """The recorder of one session."""
 
     __slots__ = (
-        *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
+        *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_state", "_tasks"),
         *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "session_state"),
     )
 
     def __init__(
-        self, live: SessionState, tables: ManagerState, committer: Committer, lease: Lease
+        self,
+        live: SessionState,
+        manager_state: ManagerState,
+        committer: RecorderDriver,
+        lease: Lease,
     ) -> None:
         self.session_state: Final = live
         self.lease: Final = lease
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._committer: Final = committer
         self._transitions: Final = RecordTransitions(live, self)
         self._draft: Final = AppendBatch(
@@ -75,27 +87,27 @@ class Recorder:
         )
         self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
-        """Whether the session was closed under this recorder."""
+        """Whether this recorder has closed the session."""
         self._is_quiet = False
-        """Whether the session had no work for a while."""
+        """Whether the session had no work for `LINGER` seconds."""
         self.append: Append | None = None
-        """The append that is on its way to the store: one at a time."""
+        """The append on its way to the store: one at a time."""
         self.is_gone = False
         """Whether it has left its session, asleep or crashed."""
         self.is_marked = False
-        """Whether the committer is to take what is in its inbox."""
+        """Whether the committer will drain its inbox."""
         self.is_flooded = False
         """Whether its last batch had the text of many reads."""
         self.epoch = 0
-        """When it last had something to commit, in the committer's epochs."""
+        """The committer's epoch in which it last had something to commit."""
 
     @property
     def drafted_bytes(self) -> int:
-        """How many bytes of events it has drafted."""
+        """The size of the drafted events in bytes."""
         return self._draft.size
 
     def start(self) -> None:
-        """Take the items of the inbox from now on."""
+        """Begin to process the inbox."""
         inbox = self.session_state.inbox
         inbox.notify = self._mark
         if len(inbox):
@@ -107,7 +119,7 @@ class Recorder:
         self._committer.mark_pending(self, urgency)
 
     def draft_append(self, at: str, milliseconds: int) -> bool:
-        """Take what has come in; return whether it makes an append."""
+        """Process the inbox; return whether there is something to append."""
         live = self.session_state
         draft = self._draft
         draft.begin(live.last_seq, at, live.redactor, closed=live.session.state == "closed")
@@ -140,7 +152,7 @@ class Recorder:
             self.append = Append(
                 session_id=draft.session_id,
                 fence=self.lease.fence,
-                batch=self._tables.batch_id(),
+                batch=self._state.batch_id(),
                 first=draft.first,
                 at=milliseconds,
                 rows=tuple(draft.rows),
@@ -154,9 +166,9 @@ class Recorder:
         return True
 
     def _write_text(self, draft: AppendBatch, batches: list[EventBatch]) -> None:
-        """Add the pieces of text that one run has emitted, one batch after the other."""
+        """Add the text that one run has emitted in these batches."""
         entry = self.session_state.runs.get(batches[0].run.run_id)
-        if entry is None:  # its record is closed
+        if entry is None:  # the record of the run is closed
             return
         entry.in_turn = True
         self.is_flooded = len(batches) >= FLOOD
@@ -174,7 +186,7 @@ class Recorder:
         return Append(
             session_id=live.session.id,
             fence=self.lease.fence,
-            batch=self._tables.batch_id(),
+            batch=self._state.batch_id(),
             first=draft.first,
             at=at,
             rows=tuple(draft.rows),
@@ -187,7 +199,14 @@ class Recorder:
             blobs=draft.blobs,
             snapshots=tuple(
                 [
-                    make_snapshot(entry, draft.fold(entry), draft.at, at)
+                    make_snapshot(
+                        entry.pause,
+                        draft.fold(entry),
+                        cwd=entry.spec.cwd,
+                        redactor=live.redactor,
+                        created_at=draft.at,
+                        at=at,
+                    )
                     for entry in draft.folds
                     if entry.pause is not None and draft.has_ended(entry)
                 ]
@@ -197,7 +216,7 @@ class Recorder:
     def _records(
         self, draft: AppendBatch, at: int
     ) -> tuple[tuple[RunRow, ...], bytes | None, NewSession | None]:
-        """Return the records that change: the runs', and the session's if it does or is new."""
+        """Return the changed records: of the runs, and of the session if it changed or is new."""
         live, runs = self.session_state, draft.changed_runs()
         is_changed = self._change_session(draft)
         session, records = live.session, list(map(encode_json, runs))
@@ -213,7 +232,7 @@ class Recorder:
         return tuple(rows), bodies[-1] if is_changed else None, new_session
 
     def _change_session(self, draft: AppendBatch) -> bool:
-        """Change the session's record as the draft wants it; return whether it does."""
+        """Apply the batch to the session's record; return whether the record changed."""
         live, named = self.session_state, self.session_state.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
@@ -224,13 +243,13 @@ class Recorder:
         return True
 
     def apply_stored(self) -> None:
-        """Take over what is stored now, let it have effect, and go to sleep without work."""
+        """Adopt what is stored now, call the effects, and go to sleep without work."""
         draft, live = self._draft, self.session_state
         if self.append is not None:
             self.append = live.committing_since = live.commit_error = None
             if not live.stored:
                 live.stored = True
-                self._tables.mark_stored(live.session.id)
+                self._state.mark_stored(live.session.id)
         self._apply_records(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
         for effect in draft.clear():
@@ -239,20 +258,20 @@ class Recorder:
             self._wait_for_work()
 
     def _wait_for_work(self) -> None:
-        """Wait for work, and sleep if none has come for a while."""
+        """Wait for work; go to sleep if the session was idle for long enough."""
         if self._is_quiet or self._closed or self.session_state.sleeps_when_idle:
             self._committer.retire_recorder(self)
         else:
-            self._tables.timeouts.arm_idle(self.session_state, LINGER)
+            self._state.timeouts.arm_idle(self.session_state, LINGER)
 
     def release_idle(self) -> None:
-        """Release the adapter's idle resources, or remember that the session sleeps."""
+        """Release the provider's idle resources, or remember that the session sleeps."""
         if self._closed or self.session_state.sleeps_when_idle:
-            self._tables.release(self.session_state)
+            self._state.release(self.session_state)
         else:
-            self._tables.note_asleep(self.session_state)
+            self._state.note_asleep(self.session_state)
 
-    # --- tasks beside it, as long as the session is live ----------------------------------------
+    # --- tasks of the session, which end with the recorder ---------------------------------------
 
     def _start_task(self, body: Callable[[], Awaitable[None]]) -> None:
         task: Task[None] = Task(self._run, (body,), None, lambda: self._forget(task))
@@ -272,7 +291,7 @@ class Recorder:
             self._tasks.pop(task, None)
 
     def stop(self) -> None:
-        """Stop the tasks beside it, and take no more items."""
+        """Cancel its tasks and close the inbox."""
         self.is_gone = True
         self.append = None
         self.session_state.inbox.close()
@@ -284,9 +303,9 @@ class Recorder:
         live.inbox.release_bytes(draft.size)
         for entry, run in draft.folds.items():
             before, ended = entry.run, False
-            if entry in draft.touched:  # else previews have come, which change nothing else
+            if entry in draft.touched:  # else it had previews, which change only the text
                 ended = draft.has_ended(entry)
-                if ended:  # joined deltas; no secret is whole in it
+                if ended:  # deltas are joined here: none contained a whole secret
                     run = replace(run, text=live.redactor.text.redact(run.text))
                 if run.usage != before.usage or run.cost != before.cost:
                     self._count_usage(before, run)
@@ -303,41 +322,41 @@ class Recorder:
             live.append_events(draft.written)
 
     def _update_timeout(self, entry: RunState) -> None:
-        """Have the clocks of a run that was sent follow from what it does now."""
+        """Compute the timeouts of a started run again if its activity has changed."""
         if entry.dispatched_at is not None:
             explained = silence_explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
             if explained != entry.explained:
                 entry.explained = explained
-                self._tables.timeouts.watch_run(entry)
+                self._state.timeouts.watch_run(entry)
 
     def _count_usage(self, before: Run, after: Run) -> None:
-        """Count a run's usage; when the manager's budget is used up, end all its runs."""
+        """Add a run's usage to the accounts; end all runs if the manager's budget is used up."""
         self.session_state.account.add(before, after)
-        tables = self._tables
-        tables.account.add(before, after)
-        spent = tables.account.spent_reason(tables.budget, "manager")
+        manager_state = self._state
+        manager_state.account.add(before, after)
+        spent = manager_state.account.spent_reason(manager_state.budget, "manager")
         if spent is not None:
-            for entry in list(tables.runs.values()):
+            for entry in list(manager_state.runs.values()):
                 if not entry.is_over:
                     entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
 
-    # --- effects: what follows from what is stored ----------------------------------------------
+    # --- effects: called after the commit --------------------------------------------------------
 
     def notify_waiter(self, waiter: LazyEvent) -> None:
-        """Wake the task that waits for it to be stored."""
+        """Wake the task that waits for the commit."""
         self.session_state.notify_waiter(waiter)
 
     def start_deciding(self, run: RunState, question: PendingApproval) -> None:
-        """Start the task that finds the answer to a question."""
+        """Start the task that finds the decision of an approval request."""
         self._start_task(partial(decide_approval, run, question))
 
     def resolve_approval(
         self, run: RunState, question: PendingApproval, decision: Decision
     ) -> None:
-        """Give an answer to the provider."""
+        """Give a decision to the provider."""
         question.decision = decision
         question.answered.set()
-        run.note_activity()  # it was our silence until now
+        run.note_activity()  # the silence until now was ours
         if isinstance(decision, Deny) and decision.stop:
             run.end(StopReason(cause=EndCause.CALLER, detail=decision.reason))
 
@@ -350,38 +369,39 @@ class Recorder:
         run.end(stop)
 
     def limit_task_end(self, run: RunState) -> None:
-        """Limit the time that the task of a run has left which its provider has ended."""
+        """Limit the remaining time of the task of a run that its provider has ended."""
         if not run.gone.is_set():
             limit_task_end(run)
-            self._tables.timeouts.watch_run(run)
+            self._state.timeouts.watch_run(run)
 
     def launch(self, run: RunState) -> None:
-        """Have a run's task started."""
+        """Start a run's task."""
         if self._is_within_budgets(run):
-            self._tables.launch(run)
+            self._state.launch(run)
 
     def _is_within_budgets(self, entry: RunState) -> bool:
-        """Give a starting run the remainder of its outer budgets; end the run if none is left."""
-        spent = spent_budget_reason(self._tables, self.session_state, entry.plan.wish)
+        """Limit a starting run to the rest of its outer budgets; end it if nothing remains."""
+        wish, session, manager = entry.plan.wish, self.session_state.account, self._state.account
+        spent = spent_budget_reason(wish, session, manager)
         if spent is not None:
             entry.end(StopReason(cause=EndCause.BUDGET, detail=spent))
             return False
-        budget = remaining_budget(self._tables, self.session_state, entry.plan.wish)
+        budget = remaining_budget(wish, session, manager)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True
 
     def start_next_run(self, left: RunState) -> None:
-        """Give the session's next run its turn, if `left` has none any more."""
+        """Make the session's next run the active one, unless `left` is still active."""
         live = self.session_state
         if live.active is left and left.is_over:
             live.active = None
         while live.queue and not live.queue[0].can_wait:
             del live.queue[0]
-        # A task that is deaf to its end may still have something to say.
+        # A task that ignores its cancellation may still report events.
         if left.is_finished:
             live.runs.pop(left.id, None)
-            self._tables.runs.pop(left.id, None)
+            self._state.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
             live.commands.close_idle_session()
         if live.active is None and live.queue:
@@ -392,9 +412,9 @@ class Recorder:
     async def _deliver_message(self, message: TurnMessage) -> None:
         message.is_begun = True
         tell = partial(self._record_delivery, message)
-        await self._tables.deliver_message(message.entry, message.content, message.message_id, tell)
+        await self._state.deliver_message(message.entry, message.content, message.message_id, tell)
 
-    def _record_delivery(self, message: TurnMessage, fate: MessageFate) -> None:
-        if message.fate is None:  # the first answer counts
-            message.fate = fate
-            self.session_state.commands.record_delivery(message, fate)
+    def _record_delivery(self, message: TurnMessage, delivery: DeliveryState) -> None:
+        if message.delivery is None:  # the first answer counts
+            message.delivery = delivery
+            self.session_state.commands.record_delivery(message, delivery)

@@ -1,4 +1,4 @@
-"""Runs that go on from another one: resumed after a pause or an interruption, or following it up.
+"""Requests for runs that resume a paused or interrupted run, or follow up a finished one.
 
 The new run has the directory, model, permission mode, tools, options and limits of the old one,
 unless the caller overrides them. A notice tells the agent what was interrupted.
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 CONTINUE: Final = "continue"
 MOST_DENIED: Final = 5
-"""So many denied calls are named to an agent."""
+"""The number of denied calls that a notice names."""
 
 
 def decode_snapshot(body: bytes) -> Snapshot:
-    """Read a snapshot as it is stored."""
+    """Decode a stored snapshot."""
     return msgspec.convert(without_unknown(msgspec.json.decode(body), Snapshot), Snapshot)
 
 
@@ -50,9 +50,9 @@ def resume_request(
     wishes: RunArguments,
     known: Mapping[str, Json],
 ) -> RunRequest:
-    """Return what is asked for: the same as before, but for what `wishes` say.
+    """Return the request of a resumed run: that of the paused run, overridden by `wishes`.
 
-    Secret options, which are not stored, come from those that are `known`.
+    `known` supplies secret options, which are not stored.
 
     Raises:
         NotResumable: A precondition does not hold.
@@ -77,7 +77,7 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
     if snapshot.provider_session_id is None:
         raise NotResumable(run.id, "the provider's session is not known")
     if not Path(snapshot.cwd).is_dir():
-        raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
+        raise NotResumable(run.id, f"its directory {snapshot.cwd} does not exist any more")
 
 
 def resume_message(runs: Iterable[Run], message: str | None = None) -> str:
@@ -106,14 +106,14 @@ def resume_message(runs: Iterable[Run], message: str | None = None) -> str:
 
 
 def was_interrupted_unanswered(run: Run) -> bool:
-    """Return whether a run was interrupted before its agent has said or done anything."""
+    """Return whether a run was interrupted before its agent did anything."""
     is_answered = run.text or run.partial or run.tool_calls.count or run.usage != Usage()
     is_dead = run.failure is not None and run.failure.kind is FailureKind.MANAGER_CRASHED
     return not is_answered and (is_dead or run.status is RunStatus.CANCELLED)
 
 
 def _denied_calls(runs: Iterable[Run]) -> list[str]:
-    """Return what these runs were denied, without what their own permission mode denies."""
+    """Return the calls that these runs were denied, except by their own permission mode."""
     denials = [each for run in runs for each in run.permission_denials if each.by != "mode"]
     said = [
         f"{each.tool_name}: {each.summary}" if each.summary else each.tool_name for each in denials
@@ -136,7 +136,7 @@ FOLLOWS: Final = "follow_up_of"
 
 
 async def recorded_resume_spec(store: Store, run: Run) -> ResumeSpec | None:
-    """Return a run's recorded wishes; None if an older version has recorded it."""
+    """Return a run's recorded request; None if an older version has recorded the run."""
     page = await store.events(run.session_id, run_id=run.id, types=["run_started"], limit=1)
     for row in page.rows:
         event = decode_event(row.body)
@@ -148,7 +148,7 @@ async def recorded_resume_spec(store: Store, run: Run) -> ResumeSpec | None:
 def follow_up_request(
     run: Run, asked: ResumeSpec | None, message: str | None, wishes: RunArguments
 ) -> RunRequest:
-    """Return the wish of a follow-up; `asked` is that of the followed run.
+    """Return the request of a follow-up; `asked` is that of the followed run.
 
     Raises:
         NotResumable: A precondition does not hold; the error names it.

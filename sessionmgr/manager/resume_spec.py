@@ -1,4 +1,4 @@
-"""The part of a run's request that is kept, without secrets, for runs that resume or follow it.
+"""The stored part of a run's request, without secrets, for runs that resume or follow it.
 
 An option holds a secret if its name indicates one (`Authorization` among the headers of an MCP
 server, its variable `API_KEY`), if it is an address with a password or a well-known key, or if it
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ResumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The fields of a `RunWish` that outlast the run.
+    """The fields of a `RunRequest` that are stored.
 
     Its prompt and images were for that run alone, and its variables may be secret. Secrets are
     removed from its options; the caller must pass them again.
@@ -58,7 +58,7 @@ class ResumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names of the run's variables; their values are not stored."""
 
     def merged_arguments(self, run_id: str, given: RunArguments) -> RunArguments:
-        """Return the recorded wishes, overridden by those of `given`.
+        """Return the recorded arguments, overridden by those of `given`.
 
         Given options, clocks and budgets are merged with the recorded ones.
 
@@ -94,7 +94,7 @@ _DEFAULTS: Final = ResumeSpec()
 
 
 def resume_spec_of(wish: RunRequest, secrets: Collection[str] = ()) -> dict[str, Json]:
-    """Return the storable part of a wish as JSON, without options that contain these secrets."""
+    """Return the storable part of a request as JSON, without options that contain these secrets."""
     said = {
         name: value
         for name in _KEPT
@@ -141,26 +141,26 @@ def _is_default(field: FieldInfo, value: object) -> bool:
 
 
 def read_resume_spec(kept: dict[str, Json]) -> ResumeSpec:
-    """Read what was kept; what we do not know of it is left out."""
+    """Decode a stored request, ignoring unknown fields."""
     return msgspec.convert(without_unknown(kept, ResumeSpec), ResumeSpec)
 
 
 def session_clocks(session: Session) -> Clocks:
-    """Return the clocks that a session was opened with."""
+    """Return the clocks with which a session was opened."""
     if not session.clocks:
         return UNSET_CLOCKS
     return msgspec.convert(without_unknown(session.clocks, Clocks), Clocks)
 
 
 def session_budget(session: Session) -> Budget:
-    """Return the budget that a session was opened with."""
+    """Return the budget with which a session was opened."""
     if not session.budget:
         return UNLIMITED_BUDGET
     return msgspec.convert(without_unknown(session.budget, Budget), Budget)
 
 
 def set_fields(value: Clocks | Budget) -> dict[str, Json]:
-    """Return what clocks or a budget say, without what they leave to others."""
+    """Return the fields of clocks or a budget that are set."""
     return cast("dict[str, Json]", msgspec.to_builtins(value))
 
 

@@ -7,37 +7,37 @@ from typing import Final
 
 
 class RunPhase(StrEnum):
-    """How far a run is, from its admission until nothing of it counts any more."""
+    """The phase of a run between its admission and the end of its task."""
 
     WAITING = "waiting"
-    """It was admitted; the session's run before it has not ended."""
+    """It is admitted; an earlier run of the session has not ended."""
     DISPATCHED = "dispatched"
-    """It has its turn: its prompt is stored, then its task is started."""
+    """It is the active run: its prompt is stored, then its task is started."""
     RUNNING = "running"
     """Its task runs."""
     STOPPING = "stopping"
-    """It was ended, by its provider or another; its task has the grace to return."""
+    """The provider or the manager has ended it; its task has the grace to return."""
     CUT = "cut"
-    """Its task was cancelled before the grace was over, and has until a moment after that."""
+    """Its task was cancelled within the grace; it has the grace and a moment to return."""
     LATE = "late"
-    """The grace is over: its task was cancelled, and has a moment to leave."""
+    """The grace is over: its task was cancelled, and has a moment to return."""
     OVER = "over"
     """Its task has ended, will never begin, or was abandoned."""
 
 
 class RunStep(StrEnum):
-    """What moves a run from one phase to the next."""
+    """A step that moves a run from one phase to the next."""
 
     DISPATCH = "dispatch"
-    """It has its turn."""
+    """It becomes the active run."""
     START = "start"
     """Its task was started."""
     STOP = "stop"
-    """The first reason for its end was given."""
+    """The first reason for its end is set."""
     CUT = "cut"
-    """Its task was cancelled, because its provider cannot be interrupted."""
+    """Its task is cancelled, because its provider cannot be interrupted."""
     GRACE_OVER = "grace_over"
-    """The time that it had for this phase of its end is over."""
+    """The time for this phase of its end is over."""
     TASK_OVER = "task_over"
     """Its task has ended, or will never begin."""
 

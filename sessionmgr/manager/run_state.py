@@ -1,60 +1,113 @@
-"""One run, from its admission until its task has ended: what it is to do, and how far it is.
+"""The state of one run, from its admission until its task has ended.
 
-Its phase is written by the methods here, which the session's recorder and the commands that it
-hands out call; each takes a step of the table in `run_phase`. The record (`RunState.run`) is
-adopted from what is stored, so it may be behind the phase while the store is slow, and is never
-ahead of it.
+Only the methods here write the phase. The session's recorder and the commands that it hands out
+call them, and each takes a step of the table in `run_phase`. The record (`RunState.run`) is built
+from stored events alone: it can be behind the phase while the store is slow, but never ahead.
+
+The protocols below name what a run uses of its session and of the timer, whose modules import this
+one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
 from sessionmgr.adapter import StopReason
-from sessionmgr.manager import approvals, shutdown
 from sessionmgr.manager.delta_redaction import RunStreams
 from sessionmgr.manager.lazy_event import LazyEvent
 from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
-from sessionmgr.model import TERMINAL, EndCause, IllegalTransition, Run, StallSuspected, reduce_all
+from sessionmgr.model import TERMINAL, EndCause, IllegalTransition, Run, reduce_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter import ProviderAdapter, RunContext
-    from sessionmgr.manager.approvals import PendingApproval
+    from sessionmgr.adapter import ApprovalRequest, Decision, ProviderAdapter, RunContext
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.pause_snapshot import PauseOrder
+    from sessionmgr.manager.pending_approval import PendingApproval
     from sessionmgr.manager.run_plan import RunPlan
-    from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.manager.timeouts import TimeoutScheduler
-    from sessionmgr.model import AnyEvent, Json
+    from sessionmgr.model import AnyEvent, Event, Negotiation, Session
     from sessionmgr.otp import TaskHandle as Task, TaskSupervisor
+    from sessionmgr.store import Redactor
 
 COUNTED_TOGETHER: Final = 64
-"""So many previews are counted by the record at once."""
+"""The number of previews that the record counts at once."""
 
 
-class RunState:
-    """One run: its wish, its phase, its record, and what its adapter and its handles share."""
+DeliveryState: TypeAlias = Literal["sent", "dropped", "unknown"]
+"""The delivery state of a message to the running turn."""
+
+
+class TurnMessage(msgspec.Struct):
+    """A message to the running turn. The recorder stores it before the provider gets it."""
+
+    entry: RunState
+    message_id: str
+    content: str
+    written: LazyEvent
+    is_begun: bool = False
+    """Whether the provider may have received it."""
+    delivery: DeliveryState | None = None
+    """Its delivery state; it stays None if the recorder dies first."""
+
+
+class RunTimer(Protocol):
+    """The timer that enforces the timeouts of runs."""
+
+    def watch_run(self, run: RunState) -> None:
+        """Compute again when to examine a run next."""
+
+
+class RunCommands(Protocol):
+    """The recorder's commands about one run; `RecorderCommands` implements them."""
+
+    def stop(self, run: RunState) -> None: ...  # noqa: D102
+    def task_ended(self, run: RunState, error: BaseException | None) -> None: ...  # noqa: D102
+    def task_not_started(self, run: RunState, why: str) -> None: ...  # noqa: D102
+    def task_abandoned(self, run: RunState) -> None: ...  # noqa: D102
+    def request_approval(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def withdraw_approval(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def decide_approval(  # noqa: D102
+        self, run: RunState, question: PendingApproval, decision: Decision
+    ) -> None: ...
+    def append_message(self, message: TurnMessage) -> None: ...  # noqa: D102
+    def record_events(self, run: RunState, *events: Event) -> None: ...  # noqa: D102
+    def narrow_negotiation(self, run: RunState, negotiation: Negotiation) -> None: ...  # noqa: D102
+
+
+class RunSession(Protocol):
+    """The session of a run, as the run and its supervision use it; `SessionState` implements it."""
+
+    session: Session
+    provider_session_id: str | None
+    redactor: Redactor
+    last_seq: int
+    committing_since: float | None
+
+    @property
+    def inbox(self) -> Inbox: ...  # noqa: D102
+    @property
+    def commands(self) -> RunCommands: ...  # noqa: D102
+    @property
+    def active(self) -> RunState | None: ...  # noqa: D102
+    def add_waiter(self, event: LazyEvent) -> LazyEvent: ...  # noqa: D102
+
+
+class RunState(ABC):
+    """The state of one run: plan, phase and record, shared by recorder, adapter and handles."""
 
     __slots__ = (
         *("_previews", "_recall", "_record", "_timeouts", "abandon_at", "admitted", "context"),
-        *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *(
-            "in_turn",
-            "inbox",
-            "interruption",
-            "last_sign",
-            "session_state",
-            "message_id",
-            "negotiation",
-        ),
-        *("pause", "phase", "plan", "played", "provider", "questions", "run_id", "seen"),
-        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
+        *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace", "in_turn"),
+        *("inbox", "interruption", "last_sign", "message_id", "negotiation", "pause", "phase"),
+        *("plan", "played", "provider", "questions", "run_id", "seen", "session_id"),
+        *("session_state", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
         *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "watched_until"),
     )
 
@@ -62,8 +115,8 @@ class RunState:
         self,
         plan: RunPlan,
         *,
-        live: SessionState,
-        timeouts: TimeoutScheduler,
+        live: RunSession,
+        timeouts: RunTimer,
         run_id: str,
         message_id: str,
         follow_up: bool = False,
@@ -74,65 +127,65 @@ class RunState:
         self.provider: Final[str] = session.provider
         self.inbox: Final[Inbox] = live.inbox
         self.grace: Final[float] = plan.clocks.of("close")
-        """How many seconds a provider has to end by itself when it is interrupted."""
+        """Seconds that the provider has to end by itself after an interrupt."""
         self.stop: StopReason | None = None
-        """Why the run ends: the first reason wins."""
+        """The reason of the run's end: the first one wins."""
         self.stopped_at = 0.0
-        """When that was said, by trio's clock."""
+        """The time of that reason, by trio's clock."""
         self.questions: Final[dict[str, PendingApproval]] = {}
         self.last_sign = 0.0
-        """When there was the last sign of life, by trio's clock."""
+        """The time of the last sign of life, by trio's clock."""
         self.seen = False
-        """Whether there ever was a sign of life."""
+        """Whether there was any sign of life."""
         self.session_state: Final = live
         self._timeouts: Final = timeouts
         self.plan: Final = plan
         self.spec = plan.spec
-        """What its adapter is to do: that of the plan, with what only its start has shown."""
+        """The adapter's instructions: the plan's, completed with what the start has shown."""
         self.negotiation = plan.negotiation
-        """What was granted: that of the plan, or less."""
+        """The granted capabilities: those of the plan, or fewer."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self._record = Run(id=run_id, session_id=session.id, provider=session.provider)
         self._previews: list[AnyEvent] = []
-        """Stored events that the record does not count yet: they change no more than its text."""
+        """Stored events that the record does not count yet; they change only its text."""
         self.phase = RunPhase.WAITING
         self.context: RunContext | None = None
-        """The run as the adapter to which its start was sent sees it."""
+        """The run as its adapter sees it, once the start was sent."""
         self._recall: Callable[[], None] | None = None
-        """Takes its start back; None once the adapter has launched the task."""
+        """Takes the start back; None once the adapter has launched the task."""
         self.task: Task[None] | None = None
         """The task, once the adapter has launched it."""
         self.played: tuple[ProviderAdapter, TaskSupervisor] | None = None
-        """The adapter that plays it, and the nursery of run tasks, while it is played."""
+        """The adapter that runs it and the supervisor of run tasks, while its task runs."""
         self.interruption: Task[None] | None = None
         self.due = inf
-        """When the time of the present phase of its end is up, by trio's clock."""
+        """The end of the present shutdown phase, by trio's clock."""
         self.abandon_at = inf
         self.admitted: Final = LazyEvent()
         """Set when its admission is stored."""
         self.ended: Final = LazyEvent()
         """Set when its terminal event is stored."""
         self.gone: Final = LazyEvent()
-        """Set when it has no task any more, and will have none."""
+        """Set when the run has no task and will not get one."""
         self.dispatched_at: float | None = None
-        """When its start was sent to the adapter, by trio's clock."""
+        """The time when its start was sent to the adapter, by trio's clock."""
         self.in_turn = True
-        """Whether the agent is at work, as far as its events say."""
+        """Whether the agent is working, according to its events."""
         self.streams: Final = RunStreams()
-        """Its streams: ends of deltas that may be the beginnings of secrets."""
+        """The held-back ends of text deltas, which may be beginnings of secrets."""
         self.undelivered: Final[dict[str, str]] = {}
-        """Messages to the running turn whose fate is unknown: id and content."""
+        """Messages to the running turn whose delivery is unknown: id and content."""
         self.watch_number = 0
-        """Its number with the timer task, and"""
+        """The key of its entry in the timer's heap,"""
         self.watched_until = 0.0
-        """when that looks at it next."""
+        """and the time of that entry."""
         self.warned_at: float | None = None
         self.warned_of_deadline = False
         self.explained: tuple[object, ...] = ()
-        """What explained its silence when the timer task was last told."""
+        """The explanation of its silence when the timer last computed its timeout."""
         self.stopped_in: tuple[str, ...] = ()
-        """Tools whose calls were running when it was stopped."""
+        """The tools whose calls were running when the run was stopped."""
         self.pause: PauseOrder | None = None
 
     @property
@@ -142,12 +195,12 @@ class RunState:
 
     @property
     def is_over(self) -> bool:
-        """Whether its terminal event is stored."""
+        """Whether the terminal event is stored."""
         return self._record.status in TERMINAL
 
     @property
     def run(self) -> Run:
-        """The record, as far as it is stored."""
+        """The record of the stored events."""
         if self._previews:
             self._record = reduce_all(self._record, self._previews)
             self._previews.clear()
@@ -155,47 +208,67 @@ class RunState:
 
     @property
     def has_turn(self) -> bool:
-        """Whether it is its session's active run."""
+        """Whether it is the active run of its session."""
         return self.session_state.active is self
 
     @property
     def can_wait(self) -> bool:
-        """Whether it waits for its turn, and nothing has ended it."""
+        """Whether it is queued and can still be dispatched."""
         return RunStep.DISPATCH in TRANSITIONS[self.phase]
 
     @property
     def is_active(self) -> bool:
-        """Whether it has its turn, and nothing has ended it."""
+        """Whether it is dispatched or running, and not ending."""
         return self.phase in (RunPhase.DISPATCHED, RunPhase.RUNNING)
 
     @property
     def is_finished(self) -> bool:
-        """Whether its end is stored, and it has no task any more."""
+        """Whether its end is stored and its task is gone."""
         return self.is_over and self.gone.is_set()
 
     @property
     def can_start(self) -> bool:
-        """Whether its task may be started."""
+        """Whether its task can be started."""
         return RunStep.START in TRANSITIONS[self.phase]
 
     @property
     def was_cut(self) -> bool:
-        """Whether its task, which has not reported its end, was cancelled."""
+        """Whether its task was cancelled and has not reported its end."""
         return self.phase in (RunPhase.CUT, RunPhase.LATE, RunPhase.OVER)
 
     @property
     def is_late(self) -> bool:
-        """Whether its task was cancelled when the grace was over, and is still there."""
+        """Whether its task still runs after the grace, although it was cancelled."""
         return self.phase is RunPhase.LATE
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it is over, and its task is still there."""
+        """Whether the run is over while its task still exists."""
         return self.phase is RunPhase.OVER and not self.gone.is_set()
 
-    run_adapter = shutdown.run_adapter
-    interrupt = shutdown.interrupt_task
-    ask = approvals.request_approval
+    # --- supervision, implemented by `SupervisedRun` ---------------------------------------------
+
+    @abstractmethod
+    async def run_adapter(
+        self, /, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    ) -> None:
+        """Call the adapter's `run` and report its end. This is the body of the run's task."""
+
+    @abstractmethod
+    def interrupt(self, /) -> None:
+        """Start the task that asks the provider to end the run."""
+
+    @abstractmethod
+    async def ask(self, /, request: ApprovalRequest) -> Decision:
+        """Store an approval request of the provider and return the stored decision."""
+
+    @abstractmethod
+    def begin_task_end(self, /) -> None:
+        """Begin to end the task: interrupt it, or cancel it."""
+
+    @abstractmethod
+    def cut_task(self, /) -> None:
+        """Cancel the task."""
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -206,18 +279,18 @@ class RunState:
             raise IllegalTransition(self.phase, step) from None
         if (
             self.phase is RunPhase.OVER and step is not RunStep.GRACE_OVER
-        ):  # else its task is still there
+        ):  # else its task still exists
             self.gone.set()
 
     def _try_to_advance(self, step: RunStep) -> bool:
-        """Take a step if the phase has it; return whether it has."""
+        """Take a step if the phase allows it; return whether it does."""
         if step not in TRANSITIONS[self.phase]:
             return False
         self._advance(step)
         return True
 
     def dispatch(self) -> None:
-        """Note that it has its turn."""
+        """Note that the run is the active one of its session now."""
         self._advance(RunStep.DISPATCH)
 
     def task_launched(self, task: Task[None]) -> None:
@@ -226,7 +299,7 @@ class RunState:
         self.task, self._recall = task, None
 
     def claim(self, stop: StopReason) -> bool:
-        """Give the reason of its end, past every queue; False if it is ending already."""
+        """Set the reason of the end, past every queue; False if the run is ending already."""
         if not self._try_to_advance(RunStep.STOP):
             return False
         self._set_stop(stop)
@@ -241,44 +314,44 @@ class RunState:
         return True
 
     def conclude(self, stop: StopReason) -> bool:
-        """Give the reason of an end that is being recorded; False if there is another."""
+        """Set the reason of an end that is being stored; False if another reason was set before."""
         return self.claim(stop) or self._set_stop(stop)
 
     def end(self, stop: StopReason, pause: PauseOrder | None = None) -> bool:
-        """Have it end, by an interrupt first if possible; False if it is ending already."""
+        """End the run, by an interrupt first if possible; False if it is ending already."""
         if not self.claim(stop):
             return False
         self.pause = pause
-        if self.phase is RunPhase.OVER:  # it has no task to be ended
+        if self.phase is RunPhase.OVER:  # there is no task to end
             self.session_state.commands.task_not_started(self, "")
         else:
             self.session_state.commands.stop(self)
-            shutdown.begin_task_end(self)
+            self.begin_task_end()
             self._timeouts.watch_run(self)
         return True
 
     def cut(self) -> bool:
-        """Note that its task is cut; False if it has not the grace to end."""
+        """Note that the task is cancelled; False if the run is not stopping."""
         return self._try_to_advance(RunStep.CUT)
 
     def grace_expired(self) -> bool:
-        """Note that the time for this phase of its end is over; False if it is not ending."""
+        """Note that the time for this shutdown phase is over; False if the run is not ending."""
         return self._try_to_advance(RunStep.GRACE_OVER)
 
     def task_ended(self, error: BaseException | None) -> None:
-        """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
+        """Note the end of the task: `run` returned, was cancelled, or raised `error`."""
         self._task_gone()
         self.session_state.commands.task_ended(self, error)
 
     def start_failed(self, why: str) -> None:
-        """Have the recorder end it, because its task will not begin, unless it has none already."""
+        """End the run, whose task will not begin; do nothing if its task is gone already."""
         self._recall_start()
         if not self.gone.is_set():
             self._task_gone()
             self.session_state.commands.task_not_started(self, why)
 
     def _recall_start(self) -> None:
-        """Take its start back from the adapter, which has not launched it, or from who keeps it."""
+        """Take the start back from the adapter or from the branch that has postponed it."""
         recall, self._recall, self.context = self._recall, None, None
         if recall is not None:
             recall()
@@ -288,23 +361,23 @@ class RunState:
             self._advance(RunStep.TASK_OVER)
         self.gone.set()
         self.due = inf
-        self.task = self.interruption = None  # which have the run, in a cycle
+        self.task = self.interruption = None  # these refer to the run: a reference cycle
 
     def abandon_task(self) -> None:
-        """End its task at once: its recorder has died, and another writes its end."""
+        """Cancel the task at once: the recorder has died, and the Reconciler writes the end."""
         self.claim(StopReason(cause=EndCause.MANAGER_CRASH))
-        shutdown.cut_task(self)
+        self.cut_task()
 
-    # --- what the others note --------------------------------------------------------------------
+    # --- notes of other parts --------------------------------------------------------------------
 
     def apply_record(self, record: Run) -> None:
-        """Take over the record as it is stored, and wake those that wait for its end."""
+        """Adopt the stored record, and wake the tasks that wait for the end."""
         self._record = record
         if self.is_over:
             self.ended.set()
 
     def apply_previews(self, previews: Sequence[AnyEvent]) -> None:
-        """Take over previews that are stored; the record counts some at a time."""
+        """Adopt stored previews; the record counts many of them at once."""
         self._previews += previews
         if len(self._previews) >= COUNTED_TOGETHER:
             self._record = self.run
@@ -315,21 +388,21 @@ class RunState:
         self.seen = True
 
     def redact(self, text: str) -> str:
-        """Return a text without the secrets that are known by now."""
+        """Return a text without the secrets that are known so far."""
         return self.session_state.redactor.text.redact(text)
 
     def resume_session(self) -> None:
-        """Have it resume its session's provider session, unless it has one to resume."""
+        """Resume the provider session of its session, unless the run names one itself."""
         known = self.session_state.provider_session_id
         if self.spec.provider_session_id is None and known is not None:
             self.spec = replace(self.spec, provider_session_id=known)
 
     def start_postponed(self, recall: Callable[[], None]) -> None:
-        """Note that its start waits for an adapter."""
+        """Note that the start waits for an adapter."""
         self.context, self._recall = None, recall
 
     def start_sent(self, context: RunContext, recall: Callable[[], None]) -> bool:
-        """Note that its start was sent to the adapter; False if that is its second start."""
+        """Note that the start was sent to the adapter; return whether it was the first time."""
         self.context, self._recall = context, recall
         self.last_sign = trio.current_time()
         if self.dispatched_at is not None:
@@ -338,29 +411,11 @@ class RunState:
         return True
 
     def excuse_silence(self, now: float) -> None:
-        """Count no silence before `now`: its events may wait to be stored."""
+        """Count no silence before `now`, because events may still wait to be stored."""
         self.last_sign = max(self.last_sign, now)
 
     def exclude_standstill(self, seconds: float, now: float) -> None:
-        """Take a standstill of our own process out of its silence."""
+        """Subtract a standstill of our own process from the silence."""
         sign, self.last_sign = self.last_sign, min(now, self.last_sign + seconds)
         if self.warned_at == sign:
             self.warned_at = self.last_sign
-
-    def note_stall(self, clock: str, limit: float, **more: Json) -> None:
-        """Have the record say that a clock warns or acts, with the evidence."""
-        now, run = trio.current_time(), self.run
-        begun = now if self.dispatched_at is None else self.dispatched_at
-        evidence: dict[str, Json] = {
-            "clock": clock,
-            "limit": limit,
-            "running_for": round(now - begun, 3),
-            "open_tools": list(run.open_tools.values()),
-            "open_approvals": list(run.open_approvals),
-            "open_tasks": run.open_tasks,
-            "turns": run.turns,
-            **more,
-        }
-        silent = round(now - self.last_sign, 3)
-        stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.session_state.commands.record_events(self, stalled)

@@ -1,4 +1,4 @@
-"""A session that has work to do, in memory: what its recorder, handles and runs share."""
+"""The in-memory state of a session that has work: shared by its recorder, handles and runs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
-"""How many events are kept at hand for those who follow closely, and the last batch as a whole."""
+"""The number of recent events in memory for close followers; a larger last batch is kept whole."""
 TAIL_SLACK: Final = 64
-"""So many more are kept, so that not each batch moves those behind it."""
+"""The number of further events that may accumulate before the oldest are deleted at once."""
 
 
 @lru_cache(maxsize=64)
 def _redactor(secrets: frozenset[str]) -> Redactor:
-    """Make a redactor, once for all sessions with these secrets: that takes a while."""
+    """Return a redactor. Sessions with the same secrets share one, because it is slow to build."""
     return Redactor(secrets)
 
 
 class SessionState:
-    """One live session. Only its recorder changes what is stored of it."""
+    """The state of one live session. Only its recorder changes the stored part."""
 
     __slots__ = (
         "_promised",
@@ -63,42 +63,42 @@ class SessionState:
     def __init__(self, session: Session, *, stored: bool, last_seq: int) -> None:
         self.session = session
         self.stored = stored
-        """Whether the store knows it: a session is stored with its first run."""
+        """Whether the store has it: a session is stored with its first run."""
         self.last_seq = last_seq
         self.inbox: Final = Inbox()
         self.commands: Final = RecorderCommands(self.inbox)
         self.runs: Final[dict[str, RunState]] = {}
-        # Lists: an empty deque weighs as much as ten of them, and these are short.
+        # Lists, because an empty deque takes ten times their memory, and these are short.
         self.queue: Final[list[RunState]] = []
         self.active: RunState | None = None
         self._tail: Final[list[AnyEvent]] = []
         self.committing_since: float | None = None
         self.account: Final = UsageAccount()
         self.commit_error: Exception | None = None
-        """The store's answer to the current batch, if it is being retried."""
+        """The store's last error for the current append, while it is being retried."""
         self.provider_session_id = session.provider_session_id
         self.redactor = _redactor(NO_SECRETS)
         self._secrets = NO_SECRETS
         self.closing = False
-        """Whether it takes no more runs, or has taken its last."""
+        """Whether it accepts no more runs."""
         self.sleeps_when_idle = False
-        """Whether no further run is expected: it goes to sleep as soon as it has no work."""
+        """Whether no further run is expected; then it sleeps as soon as it has no work."""
         self._promised: Final[list[LazyEvent]] = []
         self.nap_number = 0
-        """Its number with the timer task, while it has no work."""
+        """The key of its idle timeout in the timer's heap."""
         self.asleep = False
-        """Whether it has no recorder any more; the store has all that is known of it."""
+        """Whether it has no recorder; the store has its whole state then."""
         self._waiting: Final[dict[Task, None]] = {}
-        """The tasks that wait for news."""
+        """The tasks that wait for new events."""
 
     def wake_waiters(self) -> None:
-        """Wake all who wait for news."""
+        """Wake the tasks that wait for new events."""
         for task in self._waiting:
             reschedule(task)
         self._waiting.clear()
 
     async def wait_for_events(self, after: int) -> None:
-        """Wait until there is something after that number, or the session goes to sleep."""
+        """Wait until an event after that number is stored, or the session sleeps."""
         if self.last_seq > after or self.asleep or self.is_closed_unused:
             await trio.lowlevel.checkpoint()
         while self.last_seq <= after and not self.asleep and not self.is_closed_unused:
@@ -112,21 +112,21 @@ class SessionState:
 
     @property
     def is_closed_unused(self) -> bool:
-        """Whether it was closed before anything happened in it."""
+        """Whether it was closed before it had a run."""
         return self.closing and not self.stored and not self.runs
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run is on or waits."""
+        """Whether a run is active or queued."""
         return any(not entry.is_over for entry in self.runs.values())
 
     def add_waiter(self, event: LazyEvent) -> LazyEvent:
-        """Note that a task waits for this; it is woken also if the recorder dies."""
+        """Register an event that a task waits for; the death of the recorder sets it, too."""
         self._promised.append(event)
         return event
 
     def notify_waiter(self, event: LazyEvent) -> None:
-        """Wake the task that waits for this: it has happened."""
+        """Set an event and wake its waiter."""
         if event in self._promised:
             self._promised.remove(event)
         event.set()
@@ -138,34 +138,34 @@ class SessionState:
 
     @property
     def is_free(self) -> bool:
-        """Whether a run that is admitted now has its turn at once."""
+        """Whether a new run would be active at once."""
         return self.active is None and not self.queue
 
     def enqueue(self, entry: RunState) -> None:
-        """Give a run its turn if no other has it, else queue it."""
+        """Make a run the active one if there is none, else queue it."""
         if self.is_free:
             self.activate(entry)
         else:
             self.queue.append(entry)
 
     def activate(self, entry: RunState) -> None:
-        """Give a run its turn."""
+        """Make a run the active one."""
         entry.dispatch()
         self.active = entry
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
-        """Keep these out of all that is stored from now on."""
+        """Redact these secrets in all that is stored from now on."""
         if not self._secrets.issuperset(secrets):
             self._secrets = self._secrets.union(secrets)
             self.redactor = _redactor(self._secrets)
 
     @property
     def has_work(self) -> bool:
-        """Whether a run is on or waits, or a command is on its way or waited for."""
+        """Whether it has runs, commands in the inbox, or waiters."""
         return bool(self.runs or len(self.inbox) or self._promised)
 
     def append_events(self, batch: Sequence[AnyEvent]) -> None:
-        """Note what has been stored, and wake all who wait for it."""
+        """Keep newly stored events for followers, and wake the tasks that wait for them."""
         tail = self._tail
         tail += batch
         self.last_seq += len(batch)
@@ -175,7 +175,7 @@ class SessionState:
         self.wake_waiters()
 
     def recent_events(self, after: int) -> list[AnyEvent] | None:
-        """Return the events after that number, if all of them are at hand."""
+        """Return the events after that number, or None if not all of them are in memory."""
         missing = self.last_seq - after
         if missing > len(self._tail):
             return None

@@ -1,4 +1,4 @@
-"""The supervisor of sessions and providers: starts recorders and branches when they are needed."""
+"""The supervisor of sessions and providers: it starts recorders and branches on demand."""
 
 from __future__ import annotations
 
@@ -44,46 +44,49 @@ T = TypeVar("T")
 RENEW_EVERY: Final = 30.0
 SWEEP_EVERY: Final = 30.0
 RELEASE: Final = 1.0
-"""Seconds in which a lease is given back at the end; else it runs out by itself."""
+"""Seconds for releasing a lease while the manager closes; else the lease expires."""
 
 
 class SessionSupervisor:
-    """Starts a recorder for each session that is woken, and a branch for each provider."""
+    """The supervisor of sessions: a recorder for each live session, a branch for each provider."""
 
-    def __init__(self, tables: ManagerState, reconciler: Reconciler) -> None:
+    def __init__(self, manager_state: ManagerState, reconciler: Reconciler) -> None:
         tasks = TaskSupervisor(name="tasks")
-        self._committer: Final = Committer(tables, tasks, self._recorder_stopped)
+        self._committer: Final = Committer(manager_state, tasks, self._recorder_stopped)
         self.sessions: Final = Supervisor(
             tasks, child(self._run_committer, id="committer"), name="sessions"
         )
         self._is_running = False
-        """Whether the recorders are driven."""
+        """Whether the committer drives the recorders."""
         self.providers: Final = DynamicSupervisor(name="providers")
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._reconciler: Final = reconciler
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
 
     def require_provider(self, provider: str) -> ProviderBranch:
-        """Return a provider, found by its name.
+        """Return the branch of a provider; make it if necessary.
 
         Raises:
-            ProviderUnknown: There is none.
-            AdapterBroken: It cannot be loaded.
+            ProviderUnknown: The provider does not exist.
+            AdapterBroken: Its adapter cannot be loaded.
         """
-        tables = self._tables
-        if provider not in tables.providers:
-            adapter = find_adapter(provider, tables.adapters)
-            tables.providers[provider] = ProviderBranch(
-                adapter, tables.launcher, tables.environ, tables.timeouts.watch_run
+        manager_state = self._state
+        if provider not in manager_state.providers:
+            adapter = find_adapter(provider, manager_state.adapters)
+            manager_state.providers[provider] = ProviderBranch(
+                adapter,
+                manager_state.launcher,
+                manager_state.environ,
+                manager_state.timeouts.watch_run,
             )
-        return tables.providers[provider]
+        return manager_state.providers[provider]
 
     async def start_branch(self, provider: str) -> None:
-        """See to it that a provider's branch is there.
+        """Start a provider's branch if it is not up.
 
         Raises:
-            ProviderDown: It does not come up.
+            ProviderDown: The branch does not start.
         """
         tree = self.require_provider(provider)
         if tree.is_up:
@@ -101,7 +104,7 @@ class SessionSupervisor:
             except (SupervisorNotRunning, SupervisorStopping):
                 raise ManagerClosing from None
             except StartFailed as error:
-                tree.require_up()  # as a rule, it has gone down by itself
+                tree.require_up()  # usually the branch itself has noted that it is down
                 tree.mark_down(str(error))
                 tree.require_up()
                 raise ProviderDown(provider, str(error), 0) from error
@@ -110,20 +113,20 @@ class SessionSupervisor:
         """Return the session, live and with a recorder.
 
         Raises:
-            SessionBusy: Another manager has it.
-            KeeperLost: Its record could not be put in order.
+            SessionBusy: Another manager owns it.
+            RecorderUnavailable: Its open runs could not be ended.
         """
         async with self._exclusive(session.id):
-            while (settling := self._tables.reconciling.get(session.id)) is not None:
+            while (settling := self._state.reconciling.get(session.id)) is not None:
                 await settling.wait()
-            live = self._tables.live_sessions.get(session.id)
+            live = self._state.live_sessions.get(session.id)
             if live is not None:
                 return live
-            self._tables.waking.add(session.id)
+            self._state.waking.add(session.id)
             try:
                 return await self._start_recorder(session)
             finally:
-                self._tables.waking.discard(session.id)
+                self._state.waking.discard(session.id)
 
     async def _start_recorder(self, session: Session) -> SessionState:
         live = await self._read_session(session)
@@ -140,16 +143,16 @@ class SessionSupervisor:
             self._launch(self._release_failed_start, session.id)
             raise RecorderUnavailable(session.id) from error
         except BaseException:
-            # It may be ours all the same: what is given up in the middle is done by the store.
+            # The lease may be ours nevertheless: the store completes interrupted calls.
             self._launch(self._release_failed_start, session.id)
             raise
-        self._tables.live_sessions[session.id] = live
+        self._state.live_sessions[session.id] = live
         self._fences[session.id] = lease.fence
-        self._committer.add_recorder(Recorder(live, self._tables, self._committer, lease))
+        self._committer.add_recorder(Recorder(live, self._state, self._committer, lease))
         return live
 
     def _require_running(self) -> None:
-        """Make sure that a recorder would be driven.
+        """Check that the committer would drive a recorder.
 
         Raises:
             ManagerClosing: It would not.
@@ -158,19 +161,19 @@ class SessionSupervisor:
             raise ManagerClosing
 
     def _lease_held_error(self, held: LeaseHeld) -> SessionBusy:
-        detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
+        detail = describe_holder(held.holder, held.expires - self._state.milliseconds())
         return SessionBusy(held.name, held.holder, held.expires, detail)
 
     async def _read_session(self, session: Session) -> SessionState:
-        """Return a session as the store knows it."""
-        if session.id in self._tables.fresh:
-            self._tables.fresh.discard(session.id)
+        """Return a session's state as read from the store."""
+        if session.id in self._state.fresh:
+            self._state.fresh.discard(session.id)
             return self._new_session_state(session)
         try:
-            stored = await self._tables.store.session(session.id)
+            stored = await self._state.store.session(session.id)
         except UnknownId:
             return self._new_session_state(session)
-        self._tables.mark_stored(session.id)
+        self._state.mark_stored(session.id)
         known = msgspec.convert(without_unknown(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
@@ -180,18 +183,18 @@ class SessionSupervisor:
 
     def _new_session_state(self, session: Session) -> SessionState:
         live = SessionState(session, stored=False, last_seq=0)
-        opened = self._tables.opened.get(session.id)
+        opened = self._state.opened.get(session.id)
         live.closing = opened is not None and opened.closed
         return live
 
     async def _acquire_session(self, live: SessionState) -> Lease:
-        """Acquire a session's lease, and put its record in order."""
-        store, session_id = self._tables.store, live.session.id
+        """Acquire a session's lease, and end its open runs."""
+        store, session_id = self._state.store, live.session.id
         if not live.stored:
             return await self._reconciler.acquire_lease(session_id)
         interrupted = await self._reconciler.interruption_reason(session_id)
         lease = await self._reconciler.acquire_lease(session_id)
-        # Its former owner may have left something open.
+        # Its former owner may have left runs open.
         await self._reconciler.end_open_runs(lease, interrupted)
         live.last_seq = (await store.session(session_id)).last_seq
         costs = (await store.costs([session_id])).get(session_id)
@@ -200,13 +203,13 @@ class SessionSupervisor:
         return lease
 
     async def _run_committer(self) -> None:
-        """Be the committer; when it is stopped, abandon the sessions that are left."""
+        """Run the committer; when it is stopped, abandon the remaining sessions."""
         self._is_running = True
         try:
             await self._committer.run()
-        except Exception:  # it is started again, and goes on with what it had in hand
+        except Exception:  # it restarts, and continues with its pending appends
             raise
-        except BaseException:  # we go down, and its runs are not over
+        except BaseException:  # the manager stops, and the runs are not over
             self._is_running = False
             with trio.move_on_after(RELEASE, shield=True):
                 async with trio.open_nursery() as nursery:
@@ -221,7 +224,7 @@ class SessionSupervisor:
             self._committer.abandon_recorder(recorder)
 
     def _recorder_stopped(self, recorder: Recorder) -> None:
-        """Forget a session that has no recorder any more, and give its lease back."""
+        """Forget a session whose recorder has stopped, and release its lease."""
         self._forget_session(recorder.session_state)
         self._launch(self._release_lease, recorder.lease)
 
@@ -230,63 +233,63 @@ class SessionSupervisor:
             self._committer.tasks.start_handle(
                 Task(self._within_release_time, (release, which), None)
             )
-        except OtpError as error:  # the lease runs out by itself
-            log.warning("event=lease_not_released why=%s", error)
+        except OtpError as error:  # the lease expires by itself
+            log.warning("A lease was not released. error=%s", error)
 
     async def _within_release_time(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
         with trio.move_on_after(RELEASE, shield=True):
             await release(which)
 
     async def _release_lease(self, lease: Lease) -> None:
-        """Give a lease back, so that no manager has to wait until it runs out."""
+        """Release a lease, so that no manager has to wait until it expires."""
         try:
-            await self._tables.store.release(lease.name, lease.fence)
+            await self._state.store.release(lease.name, lease.fence)
         except StoreError as error:
-            log.warning("event=lease_not_released session=%s why=%s", lease.name, error)
+            log.warning("A lease was not released. session=%s error=%s", lease.name, error)
 
     async def _release_failed_start(self, session_id: str) -> None:
-        """Give back the lease of a session that did not come up, if we have it."""
+        """Release the lease of a session that did not start, if it is ours."""
         async with self._exclusive(session_id):
-            if self._tables.is_owned(session_id):
-                return  # it came up for another caller, with a lease that replaces this one
+            if self._state.is_owned(session_id):
+                return  # another caller has started it, with a lease that replaces this one
             try:
                 lease = await self._reconciler.acquire_lease(session_id)
             except StoreError as error:
-                log.warning("event=lease_not_released session=%s why=%s", session_id, error)
+                log.warning("A lease was not released. session=%s error=%s", session_id, error)
             else:
                 await self._release_lease(lease)
 
     def _forget_session(self, live: SessionState) -> None:
-        """Let the session sleep: the next who wants it wakes it from the store."""
-        if self._tables.live_sessions.get(live.session.id) is live:
-            del self._tables.live_sessions[live.session.id]
+        """Put the session to sleep: the next caller wakes it from the store."""
+        if self._state.live_sessions.get(live.session.id) is live:
+            del self._state.live_sessions[live.session.id]
             self._fences.pop(live.session.id, None)
         live.asleep = True
-        self._tables.timeouts.disarm_idle(live)
+        self._state.timeouts.disarm_idle(live)
         live.wake_waiters()
 
     async def reconcile_session(self, session_id: str, why: str | None = None) -> int:
-        """End all that is open in a session without a recorder; return how many runs that were.
+        """End all open runs of a session without a recorder; return their number.
 
         Raises:
-            LeaseHeld: Another manager has it, and lives.
-            UnknownId: There is no such session.
+            LeaseHeld: Another live manager owns it.
+            UnknownId: The session does not exist.
         """
         async with self._exclusive(
             session_id
-        ):  # or we would take it from a recorder that is to come
-            if self._tables.is_owned(session_id):
+        ):  # else this would take the lease from a recorder that is about to start
+            if self._state.is_owned(session_id):
                 return 0
             return await self._reconciler.reconcile_session(session_id, why)
 
     async def sweep_abandoned_runs(self) -> None:
-        """End now and then the runs of managers that have gone while we are there."""
+        """End the runs of other managers that die, every `SWEEP_EVERY` seconds."""
         while True:
             await trio.sleep(SWEEP_EVERY)
             try:
                 await self._sweep_once()
             except StoreError as error:
-                log.warning("event=not_swept why=%s", error)
+                log.warning("The sweep for abandoned runs failed. error=%s", error)
 
     async def _sweep_once(self) -> None:
         for session_id in await self._reconciler.unfinished_sessions():
@@ -294,30 +297,30 @@ class SessionSupervisor:
                 await self.reconcile_session(session_id)
 
     async def renew_leases(self) -> None:
-        """Keep the leases of all live sessions from running out."""
-        tables = self._tables
+        """Renew the leases of all live sessions before they expire."""
+        manager_state = self._state
         while True:
             await trio.sleep(RENEW_EVERY)
             for session_id, fence in list(self._fences.items()):
                 if self._fences.get(session_id) != fence:
-                    continue  # it has gone to sleep while we were at the others
+                    continue  # it went to sleep meanwhile
                 try:
-                    await tables.store.renew(
-                        session_id, fence, now=tables.milliseconds(), ttl=LEASE_MS
+                    await manager_state.store.renew(
+                        session_id, fence, now=manager_state.milliseconds(), ttl=LEASE_MS
                     )
                 except LeaseLost:
-                    if self._fences.get(session_id) == fence:  # else it was given back just now
-                        log.warning("event=lease_lost session=%s", session_id)
+                    if self._fences.get(session_id) == fence:  # else it was released meanwhile
+                        log.warning("A lease was lost to another manager. session=%s", session_id)
                 except (StoreClosed, StoreUnusable) as error:
-                    log.warning("event=lease_not_renewed session=%s why=%s", session_id, error)
+                    log.warning("A lease was not renewed. session=%s error=%s", session_id, error)
 
     def _exclusive(self, name: str) -> _ExclusiveTurn:
-        """Have the others wait who want the same brought to life."""
+        """Return a lock for a session or provider: its starts happen one at a time."""
         return _ExclusiveTurn(self._one_at_a_time, name)
 
 
 class _ExclusiveTurn:
-    """A turn at something; who has it first does not wait, not even for the scheduler."""
+    """A lock whose first owner does not wait, not even for the scheduler."""
 
     __slots__ = ("_lock", "_locks", "_name")
 

@@ -1,19 +1,18 @@
-"""The end of a run: interrupt, grace, cut, abandon, and all its time limits.
+"""The shutdown of a run: interrupt, grace, cut, abandon, and all its time limits.
 
-Each phase of the end has a limit:
+Each phase has a limit:
 
-- STOPPING, the run was ended by another than its provider: the adapter interrupts it, and its task
-  has the grace (the `close` timeout) to return. Without a way to interrupt, or if that fails, the
-  task is cut at once.
-- STOPPING, the provider has ended the run: its task has the grace from the storing of the end.
-- CUT or LATE, the task was cancelled, before the grace was over or then: it has `UNWINDING` seconds
-  after the grace, or after an end of its provider another grace, to leave. Then it is abandoned:
-  the run is OVER without its task.
+- STOPPING, and the manager ends the run: the adapter interrupts it, and its task has the grace (the
+  `close` timeout) to return. If the adapter cannot interrupt or fails to, the task is cut at once.
+- STOPPING, and the provider has ended the run: its task has the grace from the commit of the end.
+- CUT or LATE: the task was cancelled within the grace or after it. It has until `UNWINDING` seconds
+  after the grace to return; after a provider's end, another grace. Then it is abandoned: the run is
+  OVER although its task is not.
 
 A run whose task was not launched has nothing to end: it is OVER as soon as there is a reason.
 
 All of this is synchronous and passes every queue, so it works while the store hangs. The timer task
-(`timeouts`) looks at `RunState.due` and calls `time_is_up`.
+(`timeouts`) watches `RunState.due` and calls `end_phase`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from sessionmgr.adapter import InterruptRun, StopReason
-from sessionmgr.model import EndCause
+from sessionmgr.model import EndCause, StallSuspected
 from sessionmgr.otp import MailboxFull, OtpError, TaskCancelled, TaskCrashed, TaskHandle
 
 if TYPE_CHECKING:
@@ -34,26 +33,27 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import ProviderAdapter, RunContext
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.run_state import RunState
+    from sessionmgr.model import Json
     from sessionmgr.otp import TaskSupervisor
 
 
 UNWINDING: Final = 0.25
-"""Seconds that a task which was cut has to leave, beyond the grace."""
+"""Seconds beyond the grace in which a cancelled task must return."""
 
 
 # --- the task --------------------------------------------------------------------------------
 
 
 async def run_adapter(
-    run: RunState, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    run: RunState, /, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
 ) -> None:
-    """Be the run's task: call the adapter's `run`, and report the end. Its errors propagate.
+    """Call the adapter's `run` and report its end. This is the body of the run's task.
 
-    `beside` starts the task that interrupts the run: few runs need one, and a nursery for it
-    would be a tenth of the cost of a run.
+    Its errors propagate. `beside` starts the task that interrupts the run: few runs need one, and a
+    nursery for it would be a tenth of the cost of a run.
     """
     run.played = (adapter, beside)
-    if not run.is_active:  # it was ended just after its start
+    if not run.is_active:  # the run was ended just after its start
         _interrupt_or_cut(run)
     crash: BaseException | None = None
     try:
@@ -70,8 +70,8 @@ async def run_adapter(
 
 
 async def _end_interruption(run: RunState) -> BaseException | None:
-    """End the interruption with the task; return the exception of its crash."""
-    run.played = None  # from now on there is nothing to interrupt
+    """End the interrupting task; return the exception of its crash."""
+    run.played = None  # there is nothing to interrupt any more
     if run.interruption is None:
         return None
     run.interruption.cancel()
@@ -86,7 +86,7 @@ async def _end_interruption(run: RunState) -> BaseException | None:
 
 
 def _crash_of(run: RunState, error: BaseException) -> BaseException | None:
-    """Return what ended the task; None if that was its cut alone."""
+    """Return the exception that ended the task; None if it was its cancellation alone."""
     if not run.was_cut:
         return _single_exception(error)
     if isinstance(error, BaseExceptionGroup):
@@ -95,28 +95,28 @@ def _crash_of(run: RunState, error: BaseException) -> BaseException | None:
     return None if isinstance(error, trio.Cancelled) else error
 
 
-# --- its end, step by step -------------------------------------------------------------------
+# --- its end, phase by phase -----------------------------------------------------------------
 
 
-def begin_task_end(run: RunState) -> None:
-    """End the task of a run that another than its provider has ended."""
+def begin_task_end(run: RunState, /) -> None:
+    """Interrupt or cancel the task of a run that the manager ends."""
     run.due = run.stopped_at + run.grace
     run.abandon_at = run.due + UNWINDING
     _interrupt_or_cut(run)
 
 
 def limit_task_end(run: RunState) -> None:
-    """Limit the time that the task has left after its provider's end was stored."""
+    """Limit the remaining time of the task after the provider's end was stored."""
     run.due = trio.current_time() + run.grace
     run.abandon_at = run.due + run.grace
 
 
 def _interrupt_or_cut(run: RunState) -> None:
     if run.played is None:
-        return  # its task has not begun, and asks again when it does; or it is leaving
+        return  # its task has not begun, and checks this when it does; or it is returning
     adapter = run.played[0]
     if not (adapter.can_interrupt() and adapter.ref.alive):
-        cut_task(run)  # or its branch of the tree is going down, and takes the run with it
+        cut_task(run)  # or its branch of the tree stops, and the run with it
         return
     try:
         adapter.ref.cast(InterruptRun(run))
@@ -124,8 +124,8 @@ def _interrupt_or_cut(run: RunState) -> None:
         cut_task(run)
 
 
-def interrupt_task(run: RunState) -> None:
-    """Start the task that asks the provider to end the run, if the run is still on."""
+def interrupt_task(run: RunState, /) -> None:
+    """Start the task that asks the provider to end the run, if the run is still active."""
     if run.played is None or run.context is None:
         return
     adapter, beside = run.played
@@ -133,44 +133,63 @@ def interrupt_task(run: RunState) -> None:
         run.interruption = beside.start_handle(
             TaskHandle(_interrupt, (run, adapter, run.context), None)
         )
-    except OtpError:  # its branch of the tree is going down, and takes the run with it
+    except OtpError:  # its branch of the tree stops, and the run with it
         cut_task(run)
 
 
 async def _interrupt(run: RunState, adapter: ProviderAdapter, context: RunContext) -> None:
     try:
-        await adapter.interrupt(context)  # `run` reads on, and returns when it is done
+        await adapter.interrupt(context)  # `run` keeps reading, and returns when it is done
     except Exception:
         cut_task(run)
         raise
 
 
 def end_phase(run: RunState) -> None:
-    """End the present phase: cut the task, or abandon it if that was done."""
+    """End the present phase: cancel the task, or abandon it if it was cancelled before."""
     run.due, was_late = inf, run.is_late
     if not run.grace_expired():
         return
-    if not was_late and run.stop is not None:  # the record says it once
-        run.note_stall("close", run.grace, ending=run.stop.cause.value)
+    if not was_late and run.stop is not None:  # one such event is enough
+        note_stall(run, "close", run.grace, ending=run.stop.cause.value)
     if run.is_late:
         _cancel(run)
     elif run.is_abandoned:
         run.session_state.commands.task_abandoned(run)
 
 
-def cut_task(run: RunState) -> None:
-    """Cancel the task now, unless that was done."""
+def cut_task(run: RunState, /) -> None:
+    """Cancel the task now, unless it was cancelled before."""
     if run.cut():
         _cancel(run)
 
 
 def _cancel(run: RunState) -> None:
-    # By its place in the nursery: a scope of its own would cost a tenth of a run at rest.
+    # Through the nursery: a cancel scope of its own would cost a tenth of an idle run.
     if run.task is not None:
         run.task.cancel()
     if run.interruption is not None:
         run.interruption.cancel()
     run.due = run.abandon_at
+
+
+def note_stall(run: RunState, clock: str, limit: float, **more: Json) -> None:
+    """Record that a timeout warns or acts, with the evidence."""
+    now, record = trio.current_time(), run.run
+    begun = now if run.dispatched_at is None else run.dispatched_at
+    evidence: dict[str, Json] = {
+        "clock": clock,
+        "limit": limit,
+        "running_for": round(now - begun, 3),
+        "open_tools": list(record.open_tools.values()),
+        "open_approvals": list(record.open_approvals),
+        "open_tasks": record.open_tasks,
+        "turns": record.turns,
+        **more,
+    }
+    silent = round(now - run.last_sign, 3)
+    stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
+    run.session_state.commands.record_events(run, stalled)
 
 
 async def wait_until_gone(run: RunState) -> None:
@@ -181,9 +200,9 @@ async def wait_until_gone(run: RunState) -> None:
 
 
 async def wait_until_ended(run: RunState) -> None:
-    """Wait, shielded, until the end of a run that is being ended is stored.
+    """Wait, shielded, until the end of a run that is ending is stored.
 
-    That is as long as its task has to leave, and the store to come back.
+    This lasts as long as its task may take to return and the store to be reachable again.
     """
     store = run.plan.clocks.of("store") or inf
     with trio.move_on_after(2 * run.grace + store, shield=True):
@@ -191,7 +210,7 @@ async def wait_until_ended(run: RunState) -> None:
 
 
 async def end_all_runs(runs: dict[str, RunState], clocks: Clocks) -> None:
-    """End all runs, because the manager goes down, and wait, shielded, until that is stored."""
+    """End all runs because the manager closes, and wait, shielded, until their ends are stored."""
     with trio.move_on_after(3 * clocks.of("close") + clocks.of("store"), shield=True):
         await _end_all_runs(runs)
 
@@ -200,7 +219,7 @@ async def _end_all_runs(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:
-            run.end(StopReason(cause=EndCause.SHUTDOWN, detail="the manager is going down"))
+            run.end(StopReason(cause=EndCause.SHUTDOWN, detail="the manager is closing"))
         for run in ending:
             await run.ended.wait()
             await run.gone.wait()
@@ -209,7 +228,7 @@ async def _end_all_runs(runs: dict[str, RunState]) -> None:
 
 
 def _single_exception(error: BaseException) -> BaseException:
-    """Return the exception itself where a group holds only one, however deeply wrapped."""
+    """Return the only exception of nested groups, or the group itself."""
     if isinstance(error, BaseExceptionGroup):
         inner = list(cast("BaseExceptionGroup[BaseException]", error).exceptions)
         if len(inner) == 1:
@@ -226,7 +245,7 @@ class ManagerLifetime:
         self._waiting: Final[dict[trio.CancelScope, float]] = {}
 
     def end(self) -> None:
-        """End it: each wait goes on for its own grace, and no longer."""
+        """End it: each wait continues for its own grace and no longer."""
         self.is_over = True
         now = trio.current_time()
         for scope, grace in self._waiting.items():
@@ -234,7 +253,7 @@ class ManagerLifetime:
 
     @contextmanager
     def cancel_after_end(self, grace: float) -> Generator[trio.CancelScope, None, None]:
-        """Wait in here while the manager is there, and for some seconds after that."""
+        """Cancel the body some seconds after the end of the lifetime."""
         with trio.CancelScope() as scope:
             if self.is_over:
                 scope.deadline = trio.current_time() + grace

@@ -1,9 +1,9 @@
-"""Ctrl-C while managers are open: KeyboardInterrupt is raised in the main task only.
+"""The SIGINT guard: while managers are open, only the main task raises KeyboardInterrupt.
 
-trio raises KeyboardInterrupt in the task that runs, at any line of it. While a manager is open that
+trio raises KeyboardInterrupt in the running task, at any line of it. While a manager is open that
 is nearly always one of the manager's own tasks, in the middle of an append. Here the first Ctrl-C
-waits for the main task, whose block then ends the runs in order. Another one before that is raised
-as trio does it, so that a loop that never waits can be left as well.
+waits for the main task, whose block then ends the runs in order. A second one before that is raised
+as trio does it, so that a loop that never waits can be interrupted as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _InterruptGuard:
-    """Stands before trio's handler, in one `trio.run`."""
+    """The handler in front of trio's own, in one `trio.run`."""
 
     def __init__(self, handler: Handler) -> None:
         self.managers = 0
@@ -36,7 +36,7 @@ class _InterruptGuard:
             return
         self._is_pending = True
         self._token.run_sync_soon(self._turn)
-        self.handler(number, None)  # from nowhere: trio then waits for the main task
+        self.handler(number, None)  # without a frame, trio waits for the main task
 
     def _turn(self) -> None:
         # The loop is alive, so a second Ctrl-C need not be raised inside it.
@@ -47,7 +47,7 @@ _GUARD: Final[trio.lowlevel.RunVar[_InterruptGuard | None]] = trio.lowlevel.RunV
 
 
 def install_interrupt_guard() -> None:
-    """Begin, for one more manager; nothing is done where SIGINT is not trio's to handle."""
+    """Install the handler for one more manager, unless trio does not handle SIGINT."""
     guard = _GUARD.get()
     if guard is None:
         if threading.current_thread() is not threading.main_thread():
@@ -62,7 +62,7 @@ def install_interrupt_guard() -> None:
 
 
 def remove_interrupt_guard() -> None:
-    """End, for one manager."""
+    """Remove the handler of one manager; the last one restores trio's."""
     guard = _GUARD.get()
     if guard is None:
         return

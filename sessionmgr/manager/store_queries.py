@@ -1,4 +1,4 @@
-"""The records in a manager's store: events, results, sessions, runs, costs, pauses."""
+"""A manager's queries to its store: events, results, sessions, runs, costs and pauses."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
-from msgspec.structs import replace
 
 from sessionmgr.manager.argument_checks import RECORDS, require_arguments
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.partial_costs import read_costs
+from sessionmgr.manager.run_records import fold_run, read_session_runs
 from sessionmgr.manager.status import UsageAndCost, usage_and_cost
 from sessionmgr.model import (
-    MessageSent,
     Run,
     RunResult,
     RunStatus,
     Session,
-    decode_event,
     decode_run,
-    reduce_all,
     without_unknown,
 )
-from sessionmgr.store import Redactor, StoreBusy, UnknownId
+from sessionmgr.store import StoreBusy, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.store import Store, StoredRun, StoredSession
+    from sessionmgr.store import Store, StoredSession
 
 
 RETRY: Final = 0.1
@@ -44,8 +41,8 @@ RETRY: Final = 0.1
 class StoreQueries:
     """The part of a manager that reads the store."""
 
-    _tables: ManagerState
-    _keeping: SessionSupervisor
+    _state: ManagerState
+    _supervisor: SessionSupervisor
 
     def subscribe(
         self,
@@ -55,7 +52,7 @@ class StoreQueries:
         run_id: str | None = None,
         types: Collection[str] | None = None,
     ) -> Cursor:
-        """Read a session's events from any number on, and follow new ones.
+        """Read a session's events after any number, and follow new ones.
 
         Args:
             session_id: The id of the session.
@@ -65,8 +62,8 @@ class StoreQueries:
             types: Only events of these types, such as ["run_completed"].
         """
         require_arguments("subscribe", RECORDS, {"session_id": session_id, "types": types})
-        self._tables.require_own_trio_run()
-        return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
+        self._state.require_own_trio_run()
+        return Cursor(self._state, session_id, after=after, run_id=run_id, types=types)
 
     def events(self, run_id: str) -> RunCursor:
         """Read the stored events of one run.
@@ -77,8 +74,8 @@ class StoreQueries:
             run_id: The id of the run.
         """
         require_arguments("events", RECORDS, {"run_id": run_id})
-        self._tables.require_own_trio_run()
-        return RunCursor(self._tables, run_id)
+        self._state.require_own_trio_run()
+        return RunCursor(self._state, run_id)
 
     async def settled(self, session_id: str) -> list[Run]:
         """Return a session's runs, newest first, after ending those whose manager is gone.
@@ -93,16 +90,16 @@ class StoreQueries:
             LeaseHeld: Another live manager owns it.
         """
         require_arguments("settled", RECORDS, {"session_id": session_id})
-        tables = self._tables
-        tables.require_own_trio_run()
-        await self._keeping.reconcile_session(session_id)
-        found = await read_session_runs(tables.store, session_id)
+        manager_state = self._state
+        manager_state.require_own_trio_run()
+        await self._supervisor.reconcile_session(session_id)
+        found = await read_session_runs(manager_state.store, session_id)
         return [decode_run(row.body) for row in reversed(found)]
 
     async def provider_pauses(self) -> dict[str, ProviderPause]:
-        """Return the paused providers, with which batches start nothing now."""
-        self._tables.require_own_trio_run()
-        return await read_provider_pauses(self._tables.store, self._tables.milliseconds() / 1000)
+        """Return the paused providers, with which batches start no runs now."""
+        self._state.require_own_trio_run()
+        return await read_provider_pauses(self._state.store, self._state.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
         """Pause a provider for all batches on this store; None ends the pause.
@@ -111,34 +108,34 @@ class StoreQueries:
             provider: The name of the provider.
             pause: The pause, or None to end it.
         """
-        self._tables.require_own_trio_run()
-        await write_provider_pause(self._tables.store, provider, pause)
+        self._state.require_own_trio_run()
+        await write_provider_pause(self._state.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
-        """Return whether this mark is in the store.
+        """Return whether a mark is in the store.
 
         Args:
             mark: The text of the mark.
         """
-        self._tables.require_own_trio_run()
-        return await self._tables.store.meta(f"mark/{mark}") is not None
+        self._state.require_own_trio_run()
+        return await self._state.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
-        """Put a mark into the store, by which it is known again.
+        """Put a mark into the store, for programs that must recognize the store again.
 
         Args:
             mark: The text of the mark.
 
         Raises:
-            StoreError: The store cannot be written; a locked one is waited for as long as by runs.
+            StoreError: The store cannot be written, or is locked for longer than the store clock.
         """
-        tables = self._tables
-        tables.require_own_trio_run()
-        until = trio.current_time() + (tables.clocks.of("store") or float("inf"))
-        with tables.calling_store():
+        manager_state = self._state
+        manager_state.require_own_trio_run()
+        until = trio.current_time() + (manager_state.clocks.of("store") or float("inf"))
+        with manager_state.calling_store():
             while True:
                 try:
-                    await tables.store.put_meta(f"mark/{mark}", b"1")
+                    await manager_state.store.put_meta(f"mark/{mark}", b"1")
                     return
                 except StoreBusy:
                     if trio.current_time() >= until:
@@ -151,17 +148,17 @@ class StoreQueries:
         Args:
             ids: Ids of sessions.
         """
-        self._tables.require_own_trio_run()
+        self._state.require_own_trio_run()
         for session_id in ids:
             with suppress(UnknownId):
-                await self._tables.store.session(session_id)
+                await self._state.store.session(session_id)
                 return True
         return False
 
     @property
     def store_path(self) -> Path | None:
         """The file of the store; None if it was opened by the caller."""
-        path = self._tables.store_path
+        path = self._state.store_path
         return None if path is None else path.absolute()
 
     async def blob(self, sha256: str) -> bytes:
@@ -174,8 +171,8 @@ class StoreQueries:
             UnknownId: The blob does not exist.
         """
         require_arguments("blob", RECORDS, {"sha256": sha256})
-        self._tables.require_own_trio_run()
-        return await self._tables.store.blob(sha256)
+        self._state.require_own_trio_run()
+        return await self._state.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
         """Return the stored part of a run's result.
@@ -187,8 +184,8 @@ class StoreQueries:
             UnknownId: The run does not exist.
         """
         require_arguments("result", RECORDS, {"run_id": run_id})
-        self._tables.require_own_trio_run()
-        store = self._tables.store
+        self._state.require_own_trio_run()
+        store = self._state.store
         return (await fold_run(store, await store.run(run_id))).result()
 
     async def sessions(
@@ -207,8 +204,8 @@ class StoreQueries:
         """
         filters = {"provider": provider, "state": state, "limit": limit}
         require_arguments("sessions", RECORDS, filters)
-        self._tables.require_own_trio_run()
-        store = self._tables.store
+        self._state.require_own_trio_run()
+        store = self._state.store
         page = await store.sessions(provider=provider, state=state, limit=limit)
         return [await _summary(store, row) for row in page.rows]
 
@@ -219,13 +216,13 @@ class StoreQueries:
             ids: Ids of sessions and runs, or provider sessions.
         """
         require_arguments("costs", RECORDS, {"ids": ids})
-        self._tables.require_own_trio_run()
-        found = await read_costs(self._tables.store, ids, self._tables.adapters)
+        self._state.require_own_trio_run()
+        found = await read_costs(self._state.store, ids, self._state.adapters)
         return {id: usage_and_cost(costs) for id, costs in found.items()}
 
 
 class SessionSummary(Session, frozen=True, kw_only=True):
-    """A stored session and how its last run stands."""
+    """A stored session and the status of its last run."""
 
     status: RunStatus | None = None
     """The status of its last run. If the run's manager died, this stays "running" until a manager
@@ -254,7 +251,7 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 
 class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
-    """No batch starts anything with the provider before a time."""
+    """A pause of a provider: no batch starts a run with it before a time."""
 
     until: float
     """Seconds since the epoch."""
@@ -271,7 +268,11 @@ async def read_provider_pauses(store: Store, now: float) -> dict[str, ProviderPa
         try:
             pause = _decoder.decode(body)
         except msgspec.MsgspecError as error:
-            log.warning("event=pause_not_read provider=%s why=%s", provider, error)
+            log.warning(
+                "The pause of a provider is unreadable and ignored. provider=%s error=%s",
+                provider,
+                error,
+            )
             continue
         if pause.until > now:
             found[provider] = pause
@@ -284,45 +285,3 @@ async def write_provider_pause(store: Store, provider: str, pause: ProviderPause
 
 
 _decoder: Final = msgspec.json.Decoder(ProviderPause)
-
-
-KEY_REDACTOR: Final = Redactor()
-"""Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
-
-
-async def read_session_runs(
-    store: Store, session_id: str, *, statuses: Collection[str] | None = None
-) -> list[StoredRun]:
-    """Return the runs of a session, oldest first."""
-    found: list[StoredRun] = []
-    cursor: int | None = None
-    while True:
-        page = await store.runs(session_id=session_id, statuses=statuses, cursor=cursor)
-        found += page.rows
-        cursor = page.cursor
-        if cursor is None:
-            return found[::-1]
-
-
-async def fold_run(store: Store, stored: StoredRun) -> Run:
-    """Build a run's record from its stored events.
-
-    Its text may consist of pieces that an older version stored unredacted.
-    """
-    run, _ = await read_run(store, stored)
-    return replace(run, text=KEY_REDACTOR.text.redact(run.text))
-
-
-async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-    """Return a run's record, and the messages sent to it, by id."""
-    run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
-    said: dict[str, MessageSent] = {}
-    after = (stored.first_seq or 1) - 1
-    while True:
-        page = await store.events(stored.session_id, after=after, run_id=stored.run_id)
-        events = [decode_event(row.body) for row in page.rows]
-        run = reduce_all(run, events)
-        said.update((event.message_id, event) for event in events if isinstance(event, MessageSent))
-        after = page.last
-        if not page.more:
-            return run, said

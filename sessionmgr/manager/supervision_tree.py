@@ -24,42 +24,42 @@ if TYPE_CHECKING:
 
 
 class SupervisionTree:
-    """The tasks of an open manager."""
+    """The supervision tree of an open manager."""
 
     def __init__(
         self,
-        tables: ManagerState,
+        manager_state: ManagerState,
         store: StoreChild,
         reconciler: Reconciler,
-        keeping: SessionSupervisor,
-        desk: RequestServer,
+        supervisor: SessionSupervisor,
+        request_server: RequestServer,
     ) -> None:
-        self._tables: Final = tables
+        self._state: Final = manager_state
         self._reconciler: Final = reconciler
         self._root: Final = Supervisor(
-            child(tables.launcher.serve, id="launcher"),
-            Supervisor(child(store.run, tables, id="writer"), name="store"),
-            # These serve all sessions from outside; a crash of one harms none of them.
+            child(manager_state.launcher.serve, id="launcher"),
+            Supervisor(child(store.run, manager_state, id="writer"), name="store"),
+            # These serve all sessions; a crash of one stops none of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
-                child(self._tables.timeouts.run, id="clocks"),
-                child(keeping.renew_leases, id="leases"),
-                child(keeping.sweep_abandoned_runs, id="sweep"),
-                child(desk.serve, id="desk"),
+                child(self._state.timeouts.run, id="clocks"),
+                child(supervisor.renew_leases, id="leases"),
+                child(supervisor.sweep_abandoned_runs, id="sweep"),
+                child(request_server.serve, id="requests"),
                 name="services",
             ),
-            keeping.sessions,
-            keeping.providers,
+            supervisor.sessions,
+            supervisor.providers,
             child(self._admission_gate, id="gate", shutdown=float("inf")),
             strategy="rest_for_one",
             name="manager",
         )
 
     async def open(self) -> None:
-        """Start it.
+        """Start the tree.
 
         Raises:
-            ManagerDown: It does not come up; the cause says why.
+            ManagerDown: The tree does not start; `__cause__` is the reason.
         """
         self._enter()
         try:
@@ -77,7 +77,7 @@ class SupervisionTree:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Close the gate, end what runs, and stop all."""
+        """Close the gate, end all runs, and stop the tree."""
         try:
             return await self._root.__aexit__(exc_type, exc, traceback)
         except OtpError as error:
@@ -89,18 +89,18 @@ class SupervisionTree:
         finally:
             self._reconciler.release_waiters("the manager is down")
             self._exit()
-            self._tables.lifetime.end()
+            self._state.lifetime.end()
 
     def draw(self) -> str:
-        """Draw it as it is now."""
+        """Return a drawing of the tree as it is now."""
         return self._root.tree()
 
     def _enter(self) -> None:
         install_interrupt_guard()
-        self._tables.presence.register()
+        self._state.presence.register()
 
     def _exit(self) -> None:
-        self._tables.presence.unregister()
+        self._state.presence.unregister()
         remove_interrupt_guard()
 
     # --- the children ----------------------------------------------------------------------------
@@ -111,25 +111,25 @@ class SupervisionTree:
         await self._reconciler.watch()
 
     async def _admission_gate(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Admit runs until the end; then end them all before anything else is stopped."""
-        tables = self._tables
-        tables.open = True
+        """Admit runs until the end; then end all runs before anything else stops."""
+        manager_state = self._state
+        manager_state.open = True
         task_status.started()
         try:
             await trio.sleep_forever()
-        except trio.Cancelled:  # not a crash: the block is left
-            tables.open = False
-            clocks = tables.clocks
-            await end_all_runs(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
+        except trio.Cancelled:  # not a crash: the block ends
+            manager_state.open = False
+            clocks = manager_state.clocks
+            await end_all_runs(manager_state.runs, clocks)  # shielded  # noqa: ASYNC102
             with trio.move_on_after(clocks.of("close"), shield=True):
                 await self._reconciler.store_spooled_ends()
             raise
         finally:
-            tables.open = False
+            manager_state.open = False
 
 
 def _user_error(error: BaseException) -> BaseException:
-    """Return the error that a user can act on: one of the store, else `ManagerDown`."""
+    """Return the error that a user can act on: an error of the store, else `ManagerDown`."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, StoreError):
@@ -143,7 +143,7 @@ def translate_group(
     body: BaseException | None,
     down: Callable[[BaseException], BaseException],
 ) -> BaseExceptionGroup[BaseException]:
-    """Translate the supervisors' own errors in a group by `down`, but for what `body` raised."""
+    """Replace the supervisors' own errors in a group by `down`, except for errors of `body`."""
     members: list[BaseException] = []
     for error in group.exceptions:
         if isinstance(error, OtpError) and error is not body:
@@ -156,7 +156,7 @@ def translate_group(
 
 
 class StoreChild:
-    """The child that has the store open: one in a file, or one that the caller has opened."""
+    """The child that opens the store: a file, or a store of the caller."""
 
     def __init__(self, store: Store | str | Path | None) -> None:
         self._path: Final = Path(store) if isinstance(store, str | Path) else None
@@ -164,24 +164,24 @@ class StoreChild:
 
     @property
     def spool_path(self) -> Path | None:
-        """Where to put aside what the file cannot take."""
+        """The path of the spool beside the store's file."""
         if self._path is None or not self._path.name:
             return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
-    async def run(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be the child that has the store open."""
-        tables.store_path = self._path
+    async def run(self, manager_state: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
+        """Open the store, and keep it open until the child is stopped."""
+        manager_state.store_path = self._path
         if self._path is None:
             assert not isinstance(self._given, str | Path)
-            tables.store = self._given
+            manager_state.store = self._given
             task_status.started()
             await trio.sleep_forever()
         else:
             async with open_sqlite_store(self._path) as store:
-                tables.store = store
+                manager_state.store = store
                 task_status.started()
                 try:
                     await trio.sleep_forever()
                 finally:
-                    tables.has_store = False
+                    manager_state.has_store = False

@@ -1,4 +1,4 @@
-"""The terminal event of a run: what each reason for an end makes of it."""
+"""The terminal events of runs: the event for each reason of an end."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.PAUSED: RunPaused,
 }
 PROVIDER_CAUSES: Final = {EndCause.PROVIDER, EndCause.PROVIDER_ERROR, EndCause.RATE_LIMIT}
-"""Causes of the ends that a provider tells."""
+"""The causes of ends that providers report."""
 
 
 def terminal_event(stop: StopReason, run: Run) -> RunEnded:
-    """Make the terminal event that `stop` stands for."""
-    if stop.cause is EndCause.PROVIDER:  # it said so, and that could not be written down
+    """Return the terminal event for `stop`."""
+    if stop.cause is EndCause.PROVIDER:  # the provider's own event could not be stored
         stop = StopReason(cause=EndCause.ADAPTER_CRASH, failure=crash_failure(None))
     end = OUTCOMES[stop.cause]
     failure = stop.failure
@@ -59,7 +59,7 @@ def terminal_event(stop: StopReason, run: Run) -> RunEnded:
 
 
 def crash_failure(error: BaseException | None) -> Failure:
-    """Say what it means that an adapter's `run` left without an end."""
+    """Return the failure of a run whose adapter returned or raised without a terminal event."""
     if error is None:
         message = "the adapter's run returned without telling how it ended"
     elif not isinstance(error, Exception):
@@ -70,7 +70,7 @@ def crash_failure(error: BaseException | None) -> Failure:
 
 
 def late_end_event(event: RunEnded) -> tuple[Event, ...]:
-    """Turn an end that came too late into what may still be told."""
+    """Convert a terminal event that came too late into events that can still be stored."""
     assert event.type in TERMINAL_TYPES
     turn = TurnCompleted(stop_reason=event.stop_reason)
     if event.failure is None:
@@ -79,7 +79,7 @@ def late_end_event(event: RunEnded) -> tuple[Event, ...]:
 
 
 def interrupted_event(run: Run, why: str) -> RunFailed:
-    """Make the terminal event of a run that its recorder has left open."""
+    """Return the terminal event of a run that its recorder has left open."""
     failure = Failure(
         kind=FailureKind.MANAGER_CRASHED,
         message=why,

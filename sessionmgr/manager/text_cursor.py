@@ -1,4 +1,4 @@
-"""Text cursor: yields the text that an agent writes in a run, in pieces, as it arrives."""
+"""The text cursor: it yields the text that an agent writes in a run, in pieces, as it arrives."""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""What each command to a recorder makes of its session's record. Nothing here waits."""
+"""The transitions of a session's record: the events that each recorder command writes.
+
+Nothing here waits, and nothing takes effect before the commit: what follows from a transition is
+put into `AppendBatch.effects`, which the recorder calls once the batch is stored.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -32,48 +36,74 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sessionmgr.adapter import Decision
     from sessionmgr.manager.append_batch import AppendBatch
-    from sessionmgr.manager.approvals import PendingApproval
-    from sessionmgr.manager.commands import MessageFate, TurnMessage
     from sessionmgr.manager.inbox import EventBatch
     from sessionmgr.manager.lazy_event import LazyEvent
-    from sessionmgr.manager.recorder import Recorder
-    from sessionmgr.manager.run_state import RunState
-    from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.model import Event, Negotiation
+    from sessionmgr.manager.pending_approval import PendingApproval
+    from sessionmgr.manager.run_state import DeliveryState, RunState, TurnMessage
+    from sessionmgr.model import Event, Negotiation, Session
 
 
 RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")
 MessageState: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
 
 
-# Events from which more follows than a row. Of all others there may be thousands a second.
+# Events with consequences beyond their row. Of all others there may be thousands a second.
 _CONSEQUENTIAL: Final = frozenset(
     {RunStarted, TokenUsageUpdated, TurnCompleted, *RunEnded.__subclasses__()}
 )
 
 
+class CommitEffects(Protocol):
+    """The effects that follow a commit; `Recorder` implements them."""
+
+    def notify_waiter(self, waiter: LazyEvent) -> None: ...  # noqa: D102
+    def launch(self, run: RunState) -> None: ...  # noqa: D102
+    def start_next_run(self, left: RunState) -> None: ...  # noqa: D102
+    def limit_task_end(self, run: RunState) -> None: ...  # noqa: D102
+    def end(self, run: RunState, stop: StopReason) -> None: ...  # noqa: D102
+    def start_deciding(self, run: RunState, question: PendingApproval) -> None: ...  # noqa: D102
+    def resolve_approval(  # noqa: D102
+        self, run: RunState, question: PendingApproval, decision: Decision
+    ) -> None: ...
+    def deliver(self, message: TurnMessage) -> None: ...  # noqa: D102
+
+
+class RecordedSession(Protocol):
+    """The session whose record changes; `SessionState` implements it."""
+
+    session: Session
+    closing: bool
+
+    @property
+    def runs(self) -> Mapping[str, RunState]: ...  # noqa: D102
+    @property
+    def is_busy(self) -> bool: ...  # noqa: D102
+
+
 class RecordTransitions:
-    """What each command, and each batch of events, adds to the record of one session."""
+    """The transitions of one session: one method for each command and for batches of events."""
 
     __slots__ = ("_live", "_recorder")
 
-    def __init__(self, live: SessionState, recorder: Recorder) -> None:
+    def __init__(self, live: RecordedSession, recorder: CommitEffects) -> None:
         self._live: Final = live
         self._recorder: Final = recorder
-        """Its methods are what follows once a batch is stored."""
+        """Its methods are the effects after the commit."""
 
     def session_idle(self, _draft: AppendBatch) -> None:
-        """Write nothing: the session has no work."""
+        """Write nothing: the command reports only that the session is idle."""
 
-    # --- how a run comes and goes ----------------------------------------------------------------
+    # --- start and end of a run ------------------------------------------------------------------
 
     def run_admitted(self, draft: AppendBatch, entry: RunState, has_turn: bool) -> None:
-        """Write that a run was let in; dispatch it if it has its turn."""
+        """Write the admission of a run; dispatch it if it is the active one."""
         if draft.seq == 0:
             draft.write(None, SessionCreated())
-        if self._live.session.state == "closed":  # a closed session accepts nothing else
+        if self._live.session.state == "closed":  # it takes no other event
             self._live.session = replace(self._live.session, state="open", closed_at=None)
             draft.reopens = True
             draft.write(None, SessionReopened())
@@ -88,7 +118,7 @@ class RecordTransitions:
             draft.effects.append(partial(self._recorder.start_next_run, entry))
 
     def run_dispatched(self, draft: AppendBatch, entry: RunState) -> None:
-        """Write that a prompt is on its way, before it is; end a run that was stopped meanwhile."""
+        """Write that the prompt is sent, before it is; end a run that was stopped before that."""
         if entry.is_active:
             draft.write(entry, _prompt_event(entry, "sent"))
             draft.effects.append(partial(self._recorder.launch, entry))
@@ -96,7 +126,7 @@ class RecordTransitions:
             self.task_not_started(draft, entry)
 
     def task_not_started(self, draft: AppendBatch, entry: RunState, why: str = "") -> None:
-        """End a run that never came to its provider."""
+        """End a run whose prompt never reached the provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
         if draft.fold(entry).status not in TERMINAL:
@@ -105,11 +135,11 @@ class RecordTransitions:
         draft.effects.append(partial(self._recorder.start_next_run, entry))
 
     def events_received(self, draft: AppendBatch, arrived: EventBatch) -> None:
-        """Write the events of one read of an adapter."""
+        """Write the events of one read from a provider."""
         draft.size += arrived.size
         entry = self._live.runs.get(arrived.run.run_id)
         if entry is None:
-            return  # its record is closed
+            return  # the record of the run is closed
         draft.blobs += arrived.blobs
         events = arrived.events
         if _CONSEQUENTIAL.isdisjoint(map(type, events)):  # as in nearly all reads
@@ -148,7 +178,7 @@ class RecordTransitions:
     def negotiation_narrowed(
         self, draft: AppendBatch, entry: RunState, negotiation: Negotiation
     ) -> None:
-        """Have the record say what the run has to do without, at its start or now."""
+        """Write which capabilities the run lacks from now on."""
         known, entry.negotiation = entry.negotiation, negotiation
         if draft.fold(entry).status is not RunStatus.RUNNING:
             return
@@ -172,22 +202,22 @@ class RecordTransitions:
         draft.effects.append(partial(self._recorder.end, entry, stop))
 
     def run_stopped(self, draft: AppendBatch, entry: RunState) -> None:
-        """Note which tools were running when a run was ended."""
+        """Note the tools that run while the manager ends the run."""
         # After an interrupt the agent ends these calls and reports them as failed.
         entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
 
     def task_abandoned(self, draft: AppendBatch, entry: RunState) -> None:
-        """Write the end of a run whose task does not end."""
+        """Write the end of a run whose task does not return."""
         self._end_run(draft, entry)
         draft.effects.append(partial(self._recorder.start_next_run, entry))
 
     def task_ended(self, draft: AppendBatch, entry: RunState, error: BaseException | None) -> None:
         """Write the end of a run whose task has ended."""
         if entry.id not in self._live.runs:
-            return  # its record is closed
+            return  # the record of the run is closed
         failure = crash_failure(error)
         ours = entry.conclude(StopReason(cause=EndCause.ADAPTER_CRASH, failure=failure))
-        if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
+        if isinstance(error, Exception) and not ours:  # it was ending anyway
             draft.write(entry, ErrorOccurred(failure=failure))
         self._end_run(draft, entry)
         draft.effects.append(partial(self._recorder.start_next_run, entry))
@@ -198,7 +228,7 @@ class RecordTransitions:
         draft.end(entry, entry.stop)
 
     def _deny_open_approvals(self, draft: AppendBatch, entry: RunState) -> None:
-        """Deny the open questions of a run that ends."""
+        """Deny the open approval requests of a run that ends."""
         for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
                 self.approval_decided(draft, entry, question, RUN_IS_OVER)
@@ -206,7 +236,7 @@ class RecordTransitions:
                 self._resolve_approval(draft, entry, question, RUN_IS_OVER)
 
     def session_closed(self, draft: AppendBatch, written: LazyEvent | None = None) -> None:
-        """Close the session if it has no more runs; else that follows from its last one."""
+        """Close the session if it has no runs; else the end of its last run closes it."""
         live = self._live
         live.closing = True
         if not live.is_busy and live.session.state == "open":
@@ -217,19 +247,19 @@ class RecordTransitions:
             draft.effects.append(partial(self._recorder.notify_waiter, written))
 
     def events_noted(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
-        """Write what the manager itself has to say of a run."""
+        """Write events of the manager itself about a run."""
         draft.write(entry, *events)
 
-    # --- questions -------------------------------------------------------------------------------
+    # --- approvals -------------------------------------------------------------------------------
 
     def approval_requested(
         self, draft: AppendBatch, entry: RunState, question: PendingApproval
     ) -> None:
-        """Write a provider's question, unless its run is over."""
+        """Write an approval request, unless the run is over."""
         if entry.id not in self._live.runs:
-            return  # its record is closed
+            return  # the record of the run is closed
         if draft.is_over or draft.fold(entry).status in TERMINAL:
-            # What cannot be stored is not asked, and neither is what is of no use any more.
+            # A request that cannot be stored, or whose run is over, reaches no approver.
             self._resolve_approval(draft, entry, question, RUN_IS_OVER)
             return
         request = question.request
@@ -249,12 +279,12 @@ class RecordTransitions:
     def approval_withdrawn(
         self, draft: AppendBatch, entry: RunState, question: PendingApproval
     ) -> None:
-        """Write that a question needs no answer any more."""
+        """Write that the provider has withdrawn an approval request."""
         if entry.id not in self._live.runs:
-            return  # its record is closed
+            return  # the record of the run is closed
         request = question.request
         if request.approval_id not in draft.fold(entry).open_approvals:
-            return  # answered meanwhile
+            return  # decided before the withdrawal
         draft.write(
             entry,
             ToolApprovalDenied(
@@ -270,12 +300,12 @@ class RecordTransitions:
     def approval_decided(
         self, draft: AppendBatch, entry: RunState, question: PendingApproval, decision: Decision
     ) -> None:
-        """Write the answer to a question, before it is given."""
+        """Write a decision, before the provider gets it."""
         request, run = question.request, draft.fold(entry)
         if request.approval_id not in run.open_approvals or run.status in TERMINAL:
-            return  # withdrawn meanwhile, or the run is over
+            return  # withdrawn, or the run is over
         if entry.questions.get(request.approval_id) is not question:
-            return  # it is about a former question of that name
+            return  # the decision is for an earlier request with the same id
         if isinstance(decision, Allow) and not entry.is_active:
             decision = RUN_IS_OVER
         tool_input = request.tool_input
@@ -300,10 +330,10 @@ class RecordTransitions:
     ) -> None:
         draft.effects.append(partial(self._recorder.resolve_approval, entry, question, decision))
 
-    # --- messages to a run that is on ------------------------------------------------------------
+    # --- messages to the running turn ------------------------------------------------------------
 
     def message_appended(self, draft: AppendBatch, message: TurnMessage) -> None:
-        """Write a message to the running turn, before it is given, if there is such a turn."""
+        """Write a message to the running turn, before it is sent, unless the run is over."""
         entry = message.entry
         if draft.fold(entry).status in TERMINAL:
             draft.effects.append(partial(self._recorder.notify_waiter, message.written))
@@ -313,13 +343,13 @@ class RecordTransitions:
         draft.effects.append(partial(self._recorder.deliver, message))
 
     def message_delivered(
-        self, draft: AppendBatch, message: TurnMessage, fate: MessageFate
+        self, draft: AppendBatch, message: TurnMessage, delivery: DeliveryState
     ) -> None:
-        """Write what became of such a message, unless the run's end has said that."""
+        """Write the delivery state of a message, unless the run's end has written it."""
         entry = message.entry
         entry.undelivered.pop(message.message_id, None)
-        if draft.fold(entry).open_messages.get(message.message_id) != fate:
-            draft.write(entry, _follow_up_event(message, fate))
+        if draft.fold(entry).open_messages.get(message.message_id) != delivery:
+            draft.write(entry, _follow_up_event(message, delivery))
         draft.effects.append(partial(self._recorder.notify_waiter, message.written))
 
 

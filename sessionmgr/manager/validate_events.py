@@ -1,9 +1,8 @@
-"""Validation of the events that an adapter emits: one odd event must cost no other run.
+"""Validation of the events that an adapter emits: an invalid event affects only its run.
 
-A figure that no provider can have meant is left out, and the record says so.
-Any other impossible value is a mistake of the adapter and crashes its run: each event is decoded
-from its encoded form, so that a value of a wrong type is found here and not by a reader of the
-record.
+A figure that cannot be meant is removed, and the record says so. Any other impossible value is a
+mistake of the adapter and crashes its run: each event is decoded from its encoded form, so that a
+value of a wrong type is found here and not by a reader of the record.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def validate_events(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
     """Return the events in storable form, and their size in bytes.
 
     Raises:
-        TypeError: No adapter may tell this, or not so.
+        TypeError: An adapter may not emit such an event.
     """
     if not _VALIDATED_TYPES.isdisjoint(map(type, events)):
         events = tuple(each for event in events for each in _validated_event(event))
@@ -134,33 +133,33 @@ def _round_trip(
     return found, len(body)
 
 
-def _require_json(name: str, told: object, kept: object) -> None:
+def _require_json(name: str, given: object, decoded: object) -> None:
     """Refuse values that the encoder converted: bytes and dates to text, a set to a list."""
-    match kept:
-        case msgspec.Struct() if isinstance(told, type(kept)):
-            for field in kept.__struct_fields__:
-                _require_json(f"{name}.{field}", getattr(told, field), getattr(kept, field))
-        case dict() if isinstance(told, dict):
-            ours, theirs = cast("dict[str, object]", kept), cast("dict[str, object]", told)
+    match decoded:
+        case msgspec.Struct() if isinstance(given, type(decoded)):
+            for field in decoded.__struct_fields__:
+                _require_json(f"{name}.{field}", getattr(given, field), getattr(decoded, field))
+        case dict() if isinstance(given, dict):
+            ours, theirs = cast("dict[str, object]", decoded), cast("dict[str, object]", given)
             for key in ours.keys() & theirs.keys():
                 _require_json(f"{name}[{key!r}]", theirs[key], ours[key])
-        case list() | tuple() if isinstance(told, list | tuple):
-            pairs = zip(cast("list[object]", told), cast("list[object]", kept), strict=True)
+        case list() | tuple() if isinstance(given, list | tuple):
+            pairs = zip(cast("list[object]", given), cast("list[object]", decoded), strict=True)
             for number, (their, our) in enumerate(pairs):
                 _require_json(f"{name}[{number}]", their, our)
-        case str() if not (isinstance(told, str) or _is_too_large(told)):
-            raise TypeError(f"{name} is {_shown(told)}: Expected `str`")
+        case str() if not (isinstance(given, str) or _is_too_large(given)):
+            raise TypeError(f"{name} is {_shown(given)}: Expected `str`")
         case msgspec.Struct():
-            raise TypeError(f"{name} is {_shown(told)}: Expected `{type(kept).__name__}`")
+            raise TypeError(f"{name} is {_shown(given)}: Expected `{type(decoded).__name__}`")
         case dict() | list() | tuple():
-            raise TypeError(f"{name} is {_shown(told)}: Expected JSON")
+            raise TypeError(f"{name} is {_shown(given)}: Expected JSON")
         case _:
             pass
 
 
-def _is_too_large(told: object) -> bool:
+def _is_too_large(given: object) -> bool:
     """Return whether it is a number that is encoded as text because few decoders support it."""
-    return isinstance(told, int) and told.bit_length() > LARGEST_BITS
+    return isinstance(given, int) and given.bit_length() > LARGEST_BITS
 
 
 def _value_at(value: object, path: str) -> object:

@@ -11,28 +11,29 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from sessionmgr.portal.loop_thread import LoopThread
+    from collections.abc import Callable
 
-_OPEN: Final[set[LoopThread]] = set()
+_OPEN: Final[dict[threading.Thread, Callable[[], None]]] = {}
+"""The threads of the open portals, with the functions that stop them."""
 _LOCK: Final = threading.Lock()
 _WATCH: Final[list[threading.Thread]] = []
 """The watching thread, once there was a portal."""
 
 
-def add(portal: LoopThread) -> None:
-    """Stop this portal when the program ends."""
+def add(portal: threading.Thread, stop: Callable[[], None]) -> None:
+    """Call `stop` when the program ends and the portal of this thread is still open."""
     with _LOCK:
-        _OPEN.add(portal)
+        _OPEN[portal] = stop
         if not _WATCH:
             watch = threading.Thread(target=_watch, name="sessionmgr-portals", daemon=True)
             _WATCH.append(watch)
             watch.start()
 
 
-def remove(portal: LoopThread) -> None:
+def remove(portal: threading.Thread) -> None:
     """Forget a portal that has ended."""
     with _LOCK:
-        _OPEN.discard(portal)
+        _OPEN.pop(portal, None)
 
 
 def _watch() -> None:
@@ -41,18 +42,18 @@ def _watch() -> None:
         for thread in threads:
             thread.join()
     with _LOCK:
-        portals = list(_OPEN)
-    for portal in portals:
-        portal.request_stop()
+        stops = list(_OPEN.values())
+    for stop in stops:
+        stop()
 
 
 def _users() -> list[threading.Thread]:
     """Return the threads of the program that the interpreter waits for."""
     with _LOCK:
-        portals = list(_OPEN)
+        portals = set(_OPEN)
     main = threading.main_thread()
     return [
         thread
         for thread in threading.enumerate()
-        if not (thread.daemon or thread is main or any(each.is_of(thread) for each in portals))
+        if not (thread.daemon or thread is main or thread in portals)
     ]

@@ -58,12 +58,12 @@ class LoopThread:
         """Start the thread, and wait until the manager is open.
 
         Raises:
-            ManagerDown: The manager does not come up; the cause says why.
+            ManagerDown: The manager does not start; `__cause__` is the reason.
             StoreError: The store cannot be used.
         """
         self._thread.start()
         try:
-            exit_watch.add(self)
+            exit_watch.add(self._thread, self.request_stop)
             self._opened.wait()
         except BaseException:  # KeyboardInterrupt
             self.close()
@@ -79,7 +79,7 @@ class LoopThread:
 
         Raises:
             PortalDeadlock: The portal's own thread calls.
-            ManagerDown: The manager gave up before; the cause says why.
+            ManagerDown: The manager stopped after repeated crashes; `__cause__` is the reason.
         """
         self.require_other_thread(call)
         interrupt: KeyboardInterrupt | None = None
@@ -93,7 +93,7 @@ class LoopThread:
                     raise
                 interrupt = error
         self._thread.join()
-        exit_watch.remove(self)
+        exit_watch.remove(self._thread)
         failure, self._failure = self._failure, None
         if interrupt is not None:
             raise interrupt
@@ -105,10 +105,6 @@ class LoopThread:
         with self._lock:
             self.is_closed = True
         self.soon(self._stop.set)
-
-    def is_of(self, thread: threading.Thread) -> bool:
-        """Say whether this is that thread."""
-        return thread is self._thread
 
     def require_other_thread(self, call: str) -> None:
         """Make sure that a blocking call does not wait for itself.
@@ -188,7 +184,7 @@ class LoopThread:
             if isinstance(ended, outcome.Error):
                 self._failure = ended.error
         if isinstance(ended, outcome.Error) and self._opened.is_set():
-            log.error("The manager of a portal failed: %s", ended.error)
+            log.error("The manager of a portal failed. error=%s", ended.error)
         self._fail_pending()
         self._opened.set()
         self._ended.set()
@@ -220,7 +216,7 @@ class LoopThread:
     ) -> None:
         assert self._calls is not None
         if not future.done():
-            with suppress(RuntimeError):  # the manager gave up just now: the future fails later
+            with suppress(RuntimeError):  # the manager has crashed just now: the future fails later
                 self._calls.start_soon(_serve, work, future, scope, undelivered)
 
 

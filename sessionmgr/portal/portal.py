@@ -77,7 +77,7 @@ class Portal:
 
         Raises:
             PortalDeadlock: A callback in the portal's own thread calls.
-            ManagerDown: The manager gave up before; the cause says why.
+            ManagerDown: The manager stopped after repeated crashes; `__cause__` is the reason.
 
         >>> portal = open_portal()
         >>> portal.ask("shell", "printf hello").text
@@ -363,7 +363,7 @@ def open_portal(
     Raises:
         TypeError: An argument has a wrong type.
         ValueError: An argument has an invalid value.
-        ManagerDown: The manager does not come up; the cause says why.
+        ManagerDown: The manager does not start; `__cause__` is the reason.
         StoreError: The store cannot be used.
 
     >>> with open_portal() as portal:

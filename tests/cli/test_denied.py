@@ -8,7 +8,7 @@ import pytest
 from tests.cli.command_terminal import CommandTerminal
 
 ASKS = json.dumps([{"do": "ask", "tool": "Bash", "input": {"command": "touch q1.txt"}}])
-DENIED = "! q1 was denied Bash: touch q1.txt (nobody is there to be asked)"
+DENIED = "! q1 was denied Bash: touch q1.txt (no approver is configured)"
 NO_RULES = "no approval rules (--approve FILE): every request of an agent will be denied"
 
 
@@ -26,7 +26,7 @@ def test_a_batch_without_rules_says_so_at_its_start_and_what_was_denied(
     lines = err.splitlines()
     assert (code, lines[0], lines[1]) == (0, f"warning: {NO_RULES}", DENIED)
     assert lines[3].startswith("1 of 1 job completed, 1 with denials (in ")
-    assert lines[6] == "  q1   Bash: touch q1.txt  nobody is there to be asked"
+    assert lines[6] == "  q1   Bash: touch q1.txt  no approver is configured"
 
 
 def test_a_quiet_batch_says_what_was_denied_and_no_more(place: CommandTerminal) -> None:

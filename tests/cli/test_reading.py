@@ -160,7 +160,7 @@ def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
     assert told["run"] == done.id
     assert told["status"] == "completed, stop reason end_turn"
     assert told["tools"] == "bash 1, rm 1 (0 failed, 1 denied)"
-    assert told["denied"] == "rm: nobody is there to be asked"
+    assert told["denied"] == "rm: no approver is configured"
     assert told["tokens"] == "1,200 in, 5 out"
     assert told["cost"] == "$0.5000 (reported)"
     assert told["permission"].startswith("default")

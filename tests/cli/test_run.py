@@ -104,7 +104,7 @@ def test_options_and_variables_reach_the_agent(prompt: CommandTerminal, tmp_path
 def test_a_question_without_a_terminal_is_denied_and_that_is_told(prompt: CommandTerminal) -> None:
     script = json.dumps([ask("Bash", input={"command": "rm -rf build"})])
     _, _, err = prompt.bare("run", "-p", "scripted", script)
-    assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in err
+    assert "✗ denied: Bash: rm -rf build (no approver is configured)" in err
 
 
 def test_rules_of_the_settings_answer_where_there_is_no_terminal(
@@ -164,7 +164,7 @@ def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
         assert terminal.wait() == 0
     assert "asks to use Bash" in terminal.said
     assert "(no longer asked)" in terminal.said
-    assert "✗ denied: Bash: x (nobody answered within 6 s)" in terminal.said
+    assert "✗ denied: Bash: x (no answer within 6 s)" in terminal.said
 
 
 def test_nothing_of_what_an_agent_says_moves_the_terminal(

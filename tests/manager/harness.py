@@ -1,4 +1,4 @@
-"""A manager with a scripted provider, whose record is read by the laws when it is over."""
+"""A manager with a scripted provider. The invariants are checked on its store when it closes."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A crash in one node of a manager's tree, at the n-th await of its tasks, or wherever it waits."""
+"""Crashes of one node of a manager's tree, at the n-th await of its tasks or where it waits."""
 
 import importlib
 import inspect
@@ -16,7 +16,7 @@ _LOCKS = importlib.import_module("trio._sync").__file__
 
 
 class NodeCrash(Exception):
-    """The crash that was asked for."""
+    """The injected crash."""
 
 
 class NodeCrasher(trio.abc.Instrument):
@@ -25,7 +25,7 @@ class NodeCrasher(trio.abc.Instrument):
     def __init__(self, of: Callable[[ChildTask], bool], nth: int) -> None:
         self.struck = False
         self.over = False
-        """Whether it is to keep quiet from now on."""
+        """Whether to inject nothing from now on."""
         self._of = of
         self._left = nth
         self._owners: dict[Task, ChildTask | None] = {}
@@ -57,7 +57,7 @@ class NodeCrasher(trio.abc.Instrument):
 
 
 def owner_of(task: Task | None) -> ChildTask | None:
-    """Return the child of a supervisor that a task is, or belongs to."""
+    """Return the supervisor's child to which a task belongs."""
     while task is not None:
         if codes(task)[:1] == [run_child.__code__]:
             return child_task_of(task)
@@ -67,14 +67,14 @@ def owner_of(task: Task | None) -> ChildTask | None:
 
 
 def _can_crash(task: Task, owner: ChildTask) -> bool:
-    """Say whether it is on its way, in code of its own, and nobody has asked it to stop."""
+    """Return whether a task runs code of its own and was not asked to stop."""
     if (
         inspect.getcoroutinestate(task.coro) != inspect.CORO_SUSPENDED
         or owner.stop_reason is not None
     ):
         return False
     frames = [frame for frame, _ in task.iter_await_frames()]
-    # To get a lock and an exception with it is nothing that trio would do to anybody.
+    # trio never raises an exception together with acquiring a lock.
     return len(frames) > 1 and not any(
         frame.f_code.co_filename == _LOCKS and "Event" not in frame.f_code.co_qualname
         for frame in frames
@@ -82,7 +82,7 @@ def _can_crash(task: Task, owner: ChildTask) -> bool:
 
 
 def crash_at_wait(of: Callable[[ChildTask], bool]) -> bool:
-    """Have the node crash in the very place where its task waits; False if there is none."""
+    """Crash the node at the place where its task waits; False if there is none."""
     tasks: list[Task] = [cast("Task", trio.lowlevel.current_root_task())]
     for task in tasks:
         tasks += [each for nursery in task.child_nurseries for each in nursery.child_tasks]

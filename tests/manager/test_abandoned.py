@@ -1,4 +1,4 @@
-"""Whatever is asked of a manager, given up on the way at each step of the scheduler."""
+"""Calls of a manager that are cancelled at each step of the scheduler."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -69,7 +69,7 @@ Scene = Callable[[ManagerHarness, SessionHandle], Awaitable[None]]
 
 
 async def give_up_at(step: int, scene: Scene) -> bool:
-    """Give up a scene at a step; return whether it lasted so long."""
+    """Cancel a scene at a step; return whether it lasted so long."""
     async with open_harness() as house:
         scope = trio.CancelScope()
         instrument = StepTrigger(step, scope.cancel)

@@ -1,4 +1,4 @@
-"""What the manager says to an adapter is not lost with it, and no handler delays an end."""
+"""Messages to an adapter survive its crash, and no handler delays the end of a run."""
 
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class RestMessage(Cast, frozen=True):
 
 
 class BusyAdapter(ProviderAdapter):
-    """Has a message of its own, whose handler waits."""
+    """An adapter with messages whose handlers wait."""
 
     name = "busy"
     refs: ClassVar[list[Ref[ProviderAdapter]]] = []
@@ -65,7 +65,7 @@ class BusyAdapter(ProviderAdapter):
 
 
 class NarrowAdapter(BusyAdapter):
-    """Has space for one message."""
+    """An adapter with space for one message."""
 
     name = "narrow"
     mailbox = 1
@@ -79,7 +79,7 @@ class NarrowAdapter(BusyAdapter):
 
 
 class TiredAdapter(BusyAdapter):
-    """Takes long to come up after a crash."""
+    """An adapter that takes long to restart after a crash."""
 
     name = "tired"
 
@@ -157,7 +157,7 @@ async def test_a_start_that_comes_while_the_connections_fail_waits_for_their_res
         assert failure.kind is FailureKind.ADAPTER_CRASHED
         assert (await second.result()).status is RunStatus.COMPLETED
         assert (await (await good.submit("b")).result()).status is RunStatus.COMPLETED
-        assert len(BusyAdapter.refs) == 1  # the adapter itself goes on
+        assert len(BusyAdapter.refs) == 1  # the adapter itself continues
 
 
 async def test_a_start_that_waits_in_a_mailbox_while_the_connections_fail_is_made_once(
@@ -195,7 +195,7 @@ async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: Mo
         assert await house.manager.health(["busy"]) == {"busy": Health()}
         BusyAdapter.refs[-1].cast(NapMessage(1000))
         health = (await house.manager.health(["busy"]))["busy"]
-        assert health == Health(state="fail", detail="it did not say how it is within 5 s")
+        assert health == Health(state="fail", detail="it did not report its health within 5 s")
 
 
 async def test_an_adapter_whose_mailbox_is_full_takes_no_run_and_the_run_says_why(
@@ -230,7 +230,7 @@ async def test_a_run_is_cut_at_once_if_its_interrupt_finds_no_space(
         waiting.cancel()
 
 
-async def test_a_release_that_finds_no_space_harms_nobody(autojump_clock: MockClock) -> None:
+async def test_a_release_that_finds_no_space_does_no_harm(autojump_clock: MockClock) -> None:
     async with open_harness(others={"narrow": NarrowAdapter}) as house:
         sessions = [await house.manager.open_session("narrow") for _ in range(3)]
         for session in sessions[:2]:
@@ -260,4 +260,4 @@ async def test_a_run_does_not_wait_for_ever_for_an_adapter_that_does_not_come_ba
         assert trio.current_time() == pytest.approx(31, abs=0.1)
         health = (await house.manager.health(["tired"]))["tired"]
         assert health.state == "fail"
-        assert "went down" in health.detail
+        assert "it stopped during the check" in health.detail

@@ -1,4 +1,4 @@
-"""Whoever still waits for something when its manager has gone is let go, frozen store or not."""
+"""Waiters of a closed manager are released, whether or not the store hangs."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ from tests.manager.harness import collect, open_harness, types
 
 
 class SilentStore(FaultyStore):
-    """A store that keeps even those waiting who only read, while it is frozen."""
+    """A store whose reads hang, too, while it is frozen."""
 
     async def events(self, *args: object, **kwargs: object) -> EventPage:
         await self._check_leases_reachable()
@@ -34,7 +34,7 @@ class SilentStore(FaultyStore):
 
 
 async def left_on_ice(store: FaultyStore) -> tuple[RunHandle, Cursor]:
-    """Leave a manager whose store is frozen; return a run of it, and a cursor of its session."""
+    """Leave a manager whose store hangs; return one of its runs, and a cursor of its session."""
     async with open_harness(store=store, lawful=False) as house:
         run = await house.start(Say(text="so far"), Hang())
         await trio.sleep(1)
@@ -102,7 +102,7 @@ async def test_a_reader_whom_the_store_keeps_waiting_is_let_go_with_the_manager(
         async with open_harness(store=store, lawful=False) as house:
             run = await house.start(Finish())
             await run.result()
-            await trio.sleep(10)  # its session sleeps: all there is of it is in the store
+            await trio.sleep(10)  # its session sleeps: all of its state is in the store
             store.thawed = trio.Event()
             nursery.start_soon(read, run)
             await trio.sleep(1)

@@ -1,4 +1,4 @@
-"""What a draft makes of events before they are stored."""
+"""Append batches: what they make of events before the commit."""
 
 import pytest
 

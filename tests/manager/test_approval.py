@@ -1,4 +1,4 @@
-"""Questions: who answers them, by when, and what is written down before anything happens."""
+"""Approvals: who decides, by when, and what is stored before anything happens."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -159,7 +159,7 @@ async def test_to_deny_and_stop_ends_the_run(autojump_clock: MockClock) -> None:
         assert result.tool_calls.denied == 1
 
 
-async def test_where_nobody_can_be_asked_it_is_denied_at_once_and_visibly(
+async def test_without_an_approver_a_request_is_denied_at_once_and_visibly(
     autojump_clock: MockClock,
 ) -> None:
     async with open_harness() as house:
@@ -168,7 +168,7 @@ async def test_where_nobody_can_be_asked_it_is_denied_at_once_and_visibly(
         assert trio.current_time() == 0
         [denial] = result.permission_denials
         assert denial.by == "default"
-        assert "nobody" in (denial.reason or "")
+        assert "no approver" in (denial.reason or "")
 
 
 async def test_who_does_not_answer_in_time_has_denied(autojump_clock: MockClock) -> None:
@@ -279,7 +279,7 @@ def says(nonsense: object) -> Callable[[ApprovalRequest], Awaitable[object]]:
     ],
     ids=["raises", "None", "True", "yes", "no JSON"],
 )
-async def test_who_cannot_answer_has_denied_visibly_and_harms_nobody(
+async def test_an_approver_that_cannot_answer_denies_visibly_and_does_no_harm(
     autojump_clock: MockClock, approve: Any
 ) -> None:
     async with open_harness() as house:
@@ -323,7 +323,7 @@ async def test_a_question_is_stored_before_it_is_put_and_its_answer_before_it_is
         run.cancel()
 
 
-async def test_an_answer_passes_by_a_flood_that_nobody_reads(autojump_clock: MockClock) -> None:
+async def test_an_answer_overtakes_a_flood_without_a_reader(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         flood = (Flood(events=2_000, size=10_000),)
         run = await asked(
@@ -370,7 +370,7 @@ async def stored_types(house: ManagerHarness, run: RunHandle) -> list[str]:
         ("default", Ask(tool="cat", effect="read"), "caller"),
     ],
 )
-async def test_what_the_mode_allows_nobody_is_asked_about(
+async def test_no_approver_is_asked_about_what_the_mode_allows(
     autojump_clock: MockClock, mode: str, step: Ask, by: str, tmp_path: Path
 ) -> None:
     paths = tuple(path.format(cwd=tmp_path) for path in step.paths)
@@ -427,7 +427,7 @@ async def test_a_runs_own_approve_comes_before_its_sessions(autojump_clock: Mock
 
 
 @pytest.mark.parametrize("whose", ["nobody's", "session's", "run's"])
-async def test_an_adapter_knows_whether_somebody_answers(
+async def test_an_adapter_knows_whether_there_is_an_approver(
     autojump_clock: MockClock, whose: str
 ) -> None:
     attended: list[bool] = []
@@ -448,7 +448,7 @@ async def test_an_adapter_knows_whether_somebody_answers(
     assert attended == [whose != "nobody's"]
 
 
-async def test_the_deadline_holds_whoever_is_asked_and_however_stubborn(
+async def test_the_deadline_holds_for_every_approver_however_stubborn(
     autojump_clock: MockClock,
 ) -> None:
     async def approve(request: ApprovalRequest) -> Decision:
@@ -488,7 +488,7 @@ async def test_nothing_is_allowed_any_more_in_a_run_that_is_to_end(
         assert [denial.reason for denial in result.permission_denials] == ["the run is over"]
 
 
-async def test_who_asks_after_the_end_is_answered_and_nobody_is_asked(
+async def test_a_request_after_the_end_is_answered_without_the_approver(
     autojump_clock: MockClock,
 ) -> None:
     heard: list[Decision] = []

@@ -65,8 +65,8 @@ WISHES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"max_turns": 0}, ArgumentValueInvalid, "max_turns is 0: it must be 1 or more"),
     ({"max_turns": True}, ArgumentTypeInvalid, "max_turns must be an int, not True"),
     ({"options": "x"}, ArgumentTypeInvalid, "options must be a dict, .*, not 'x'"),
-    ({"modell": "x"}, TypeError, "there is no argument 'modell'; did you mean 'model'"),
-    ({"qqqq": "x"}, TypeError, "there is no argument 'qqqq'$"),
+    ({"modell": "x"}, TypeError, "unknown argument 'modell'; did you mean 'model'"),
+    ({"qqqq": "x"}, TypeError, "unknown argument 'qqqq'$"),
 ]
 OF_SESSIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"provider": None}, ArgumentTypeInvalid, "provider must be a str, not None"),

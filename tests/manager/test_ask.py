@@ -65,7 +65,7 @@ async def test_refusals_are_raised_bare(autojump_clock: MockClock) -> None:
         ({"provider": None}, ArgumentTypeInvalid, "provider must be a str, not None"),
         ({"cwd": 3}, ArgumentTypeInvalid, "cwd must be a str or a Path, not 3"),
         ({"budget": 2.0}, ArgumentTypeInvalid, "budget must be Budget"),
-        ({"modell": "x"}, TypeError, "there is no argument 'modell'; did you mean 'model'"),
+        ({"modell": "x"}, TypeError, "unknown argument 'modell'; did you mean 'model'"),
         ({"manager": 3}, ArgumentTypeInvalid, "manager must be the Manager .*, not 3"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What whoever runs many sessions needs of a manager: names before, leave after."""
+"""Methods that batches need: ids before a session exists, and its release after its last run."""
 
 import gc
 
@@ -68,7 +68,7 @@ async def test_a_check_refuses_what_a_start_would_refuse(autojump_clock: object)
             house.manager.check("actor", RunRequest(prompt="go"), cwd="/no/such/place")
 
 
-async def test_the_runs_of_a_session_are_told_as_they_stand(autojump_clock: object) -> None:
+async def test_the_runs_of_a_session_are_returned_as_they_are(autojump_clock: object) -> None:
     async with open_harness() as house:
         session = await house.manager.open_session("actor")
         first = await session.submit(run_scripted(Say(text="one")))

@@ -1,4 +1,4 @@
-"""However the manager's block ends: the very exception, and a group only where there are two."""
+"""The end of the manager's block: the exception itself, and a group only for several."""
 
 import traceback
 from collections.abc import Callable, Collection
@@ -41,7 +41,7 @@ async def test_what_the_body_raises_while_it_is_cancelled_leaves_the_block_of_a_
 
 
 class BrokenClock:
-    """A wall clock that can be told to fail: no keeper can go on without it."""
+    """A wall clock that can be made to fail: no recorder can continue without it."""
 
     def __init__(self) -> None:
         self.broken = False
@@ -53,7 +53,7 @@ class BrokenClock:
 
 
 class RequestlessStore(MemoryStore):
-    """A store that raises, once it is told to, where requests are waited for."""
+    """A store that can be made to raise where the manager waits for requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class RequestlessStore(MemoryStore):
 
 
 async def given_up(runs: list[RunHandle], last_words: Callable[[], None]) -> None:
-    """Have a manager give up under its body, which then does `last_words`."""
+    """Crash a manager repeatedly under its body, which then does `last_words`."""
     clock, store = BrokenClock(), RequestlessStore()
     adapters = {"actor": scripted("actor")}
     async with open_manager(store=store, adapters=adapters, now=clock) as manager:
@@ -98,7 +98,7 @@ async def test_a_manager_that_gives_up_cancels_the_body_and_says_why(
     assert "no requests any more" in "".join(traceback.format_exception(raised.value))
 
 
-async def test_whoever_waits_for_a_run_of_a_manager_that_gave_up_is_let_go(
+async def test_waiters_for_a_run_of_a_crashed_manager_are_released(
     autojump_clock: MockClock,
 ) -> None:
     runs: list[RunHandle] = []
@@ -120,7 +120,7 @@ async def test_an_error_of_the_body_and_a_manager_that_gives_up_make_a_group(
 
 
 class UnreadableFileStore(MemoryStore):
-    """A store of which nothing can be read."""
+    """A store whose reads fail."""
 
     async def runs(
         self,

@@ -67,7 +67,7 @@ async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
         assert outcome(result)[:2] == ("failed", "budget_exceeded")
         with pytest.raises(BudgetExhausted, match="20 of 15 tokens"):
             await again.submit(using(0.1))
-        # A manager that takes the session over may raise it.
+        # Another manager that takes over the session may raise it.
         richer = await house.manager.session(session.id, budget=Budget(tokens=100))
         assert outcome(await (await richer.submit(using(0.1))).result())[0] == "completed"
 

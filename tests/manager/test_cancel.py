@@ -1,4 +1,4 @@
-"""Cancelling always works, once, and what came before it is kept."""
+"""Cancelling always works, once, and keeps what came before it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -76,7 +76,7 @@ async def test_a_run_is_cancelled_once_and_for_the_first_reason(
         assert await house.manager.result(run.id) == result
 
 
-async def test_cancelling_what_nobody_knows_says_so(autojump_clock: MockClock) -> None:
+async def test_cancelling_an_unknown_id_says_so(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         run = await house.start(Hang())
         with pytest.raises(UnknownId):
@@ -294,7 +294,7 @@ async def test_a_crash_of_an_interrupt_is_recorded_before_the_end_of_its_run(
 
 
 class FrozenStore(MemoryStore):
-    """Stores nothing while it is frozen."""
+    """A store that stores nothing while it is frozen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -334,7 +334,7 @@ async def test_with_a_frozen_store_the_work_ends_at_once_and_the_record_follows(
 async def test_a_run_that_never_came_to_the_provider_is_not_said_to_be_sent(
     autojump_clock: MockClock, tick: int
 ) -> None:
-    """Cancelled at each step on the way of a queued run to its turn."""
+    """Cancelled at each step of a queued run until it is active."""
     async with open_harness() as house:
         session = await house.manager.open_session("actor")
         first = await session.submit(run_scripted(Wait(seconds=1)))
@@ -371,7 +371,7 @@ async def test_a_start_that_is_cancelled_is_recorded_whole_or_not_at_all(
             await trio.sleep(20)
             runs = (await house.store.runs()).rows
             outcomes.add((bool(submitted), *(run.status for run in runs)))
-    # Cancelled before it was stored, while it was being stored, and after it was handed over.
+    # Cancelled before it is stored, while it is stored, and after its start is sent.
     assert outcomes == {(False,), (False, "cancelled"), (True, "running")}
 
 

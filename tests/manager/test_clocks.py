@@ -1,4 +1,4 @@
-"""Each clock strikes where its state says so: warns at half, acts at the end, and says why."""
+"""Each clock acts in its own state: it warns at half, and ends the run at its limit."""
 
 from typing import Any, ClassVar, cast
 
@@ -203,7 +203,7 @@ async def test_a_question_explains_a_silence(autojump_clock: MockClock) -> None:
 
 
 class AskingAdapter(ProviderAdapter):
-    """Asks, and takes its time after the answer."""
+    """An adapter that asks, and waits after the answer."""
 
     name = "asking"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE, tool_approval=NATIVE)
@@ -363,7 +363,7 @@ async def test_a_clock_that_is_nearer_than_the_one_before_strikes_in_time(
 @pytest.mark.parametrize("clock", Clocks.__struct_fields__)
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "600", True], ids=repr)
 def test_a_clock_that_shows_no_time_is_refused_by_its_name(clock: str, seconds: Any) -> None:
-    with pytest.raises(ValueError, match=f"clock {clock} cannot be"):
+    with pytest.raises(ValueError, match=f"clock {clock}: expected a number"):
         Clocks(**{clock: seconds})
 
 

@@ -1,4 +1,4 @@
-"""The committer: who is written when, in whose transaction, and what a crash of a part costs."""
+"""The committer: when events are stored, in which transaction, and what a crash costs."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,11 +36,11 @@ from tests.manager.harness import ManagerHarness, open_harness, run_scripted, ty
 PACE = 0.02
 SLOW_PACE = 0.6 * EPOCH
 FLOOD = 60_000
-"""Bytes of a read of a flood, as it says."""
+"""Bytes of one read of a flood, as the adapter reports them."""
 
 
 class PiecesAdapter(ProviderAdapter):
-    """Streams pieces of text, one each twentieth of a second or as many at once as it is told."""
+    """An adapter that streams pieces of text, one each twentieth of a second or many at once."""
 
     name = "pieces"
     capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
@@ -63,7 +63,7 @@ class PiecesAdapter(ProviderAdapter):
 
 
 class WatchedStore(MemoryStore):
-    """Notes when which groups came, and takes its time for each of them."""
+    """A store that records the groups and their times, and takes a while for each group."""
 
     def __init__(self, delay: float = 0.0) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class WatchedStore(MemoryStore):
         self.thawed = trio.Event()
         self.thawed.set()
         self.lost = 0
-        """How many groups are stored without an answer."""
+        """The number of groups that are stored without an answer."""
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
         self.groups.append((trio.current_time(), list(appends)))
@@ -125,7 +125,7 @@ async def test_many_sessions_that_stream_share_transactions(autojump_clock: Mock
     assert gaps
     assert min(gaps) > SHORT_WINDOW
     assert sum(gaps) / len(gaps) > WINDOW - 0.001
-    # No mark waits for longer than the window and a group that is being written.
+    # No session waits for longer than the window and the group being written.
     assert max(gaps) <= WINDOW + PACE
     sizes = Counter(len(group) for at, group in store.streamed() if at in steady)
     assert min(sizes) > 10
@@ -194,7 +194,7 @@ async def test_a_flood_does_not_starve_its_neighbours(autojump_clock: MockClock)
         assert not any(run.status in TERMINAL for run in floods)
         for run in floods:
             assert (await run.result()).status is RunStatus.COMPLETED
-        # Each flood has its turn as well, and no group is much larger than it may be.
+        # Each flood has its turn as well, and no group is much larger than the limit.
         sizes = [sum(len(each.rows) for each in group) * FLOOD for _, group in store.groups]
         assert max(sizes) < 6 << 20
         full = [group for _, group in store.groups if len(group) >= 3]
@@ -317,10 +317,10 @@ async def test_a_recorder_that_crashes_ends_its_session_alone(
     async with open_harness(store=store, others={"pieces": PiecesAdapter}) as house:
         spared = [await start(house, "paced 50") for _ in range(5)]
         runs = [await house.start(Hang()) for _ in range(number)]
-        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
         inboxes = [tables.live_sessions[run.session_id].inbox for run in runs]
         for inbox in inboxes:
-            inbox.put("no command")  # which no recorder can make anything of
+            inbox.put("no command")  # which no recorder can process
         for run in runs:
             result = await run.result()
             assert result.failure is not None
@@ -335,13 +335,13 @@ def crash() -> None:
 
 
 def crash_in_effect(_: RecordTransitions, draft: AppendBatch, run: RunState) -> None:
-    """Have something stored that has an effect, which crashes."""
+    """Store an event whose effect crashes."""
     draft.write(run, PlanUpdated(entries=()))
     draft.effects.append(crash)
 
 
 def crash_in_adopt(_: RecordTransitions, draft: AppendBatch, run: RunState) -> None:
-    """Have something stored with a piece of text that is of no run."""
+    """Store a piece of text of an unknown run."""
     draft.write(run, PlanUpdated(entries=()))
     no_run = cast("RunState", None)
     draft._defer(no_run, [MessageStreamed(delta="x")])  # pyright: ignore[reportPrivateUsage]
@@ -358,7 +358,7 @@ async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
         session = await house.manager.open_session("actor")
         run = await session.submit(run_scripted(Hang()))
         await trio.sleep(0.5)
-        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
         state = tables.runs[run.id]
         state.inbox.put(RecorderCommand(crashes, (state,)))
         result = await run.result()
@@ -375,9 +375,9 @@ async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
 
 
 class TurnAdapter(ProviderAdapter):
-    """Ends its turn, and some turns of the scheduler later its run, as agents' adapters do.
+    """An adapter that ends its turn and, some scheduler ticks later, its run, as real ones do.
 
-    While it is being stopped, it says what comes of that bit by bit.
+    While it is being stopped, it reports the consequences one by one.
     """
 
     name = "turn"
@@ -484,18 +484,18 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
         (run,) = contexts
         for _ in range(400):
             run.emit_nowait(MessageStreamed(delta="x"), size=FLOOD)
-        async with trio.open_nursery() as reader:  # of a connection that serves others, too
+        async with trio.open_nursery() as reader:  # of a connection that serves other sessions, too
             reader.start_soon(run.room)
             reader.start_soon(run.recorded)
             await trio.sleep(1)
             assert reader.child_tasks
-            tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+            tables = house.manager._state  # pyright: ignore[reportPrivateUsage]
             live = tables.live_sessions[handle.session_id]
-            live.inbox.put("no command")  # which no recorder can make anything of
+            live.inbox.put("no command")  # which no recorder can process
             store.thawed.set()
             reader.cancel_scope.deadline = trio.current_time() + 10
         assert not reader.cancel_scope.cancelled_caught
-        run.emit_nowait(MessageStreamed(delta="x"), size=400 * FLOOD)  # while its task is cut
+        run.emit_nowait(MessageStreamed(delta="x"), size=400 * FLOOD)  # while its task is cancelled
         with trio.fail_after(1):
             await run.room()
         assert (await handle.result()).status is RunStatus.FAILED

@@ -1,4 +1,4 @@
-"""Whoever reads along sees each event once, in order, and disturbs nobody."""
+"""Cursors: each reader sees each event once, in order, and delays no other task."""
 
 import tracemalloc
 
@@ -51,7 +51,7 @@ async def test_a_cursor_of_a_session_goes_from_any_number_over_all_its_runs(
                 cursor = house.manager.subscribe(session.id, after=after)
                 nursery.start_soon(read, cursor, numbers)
             await first.result()
-            for pause in (1, 100, 3):  # the session sleeps, and is woken
+            for pause in (1, 100, 3):  # the session sleeps and wakes
                 await trio.sleep(pause)
                 await (await session.submit("b")).result()
             await trio.sleep(30)
@@ -125,7 +125,7 @@ async def test_a_filter_leaves_out_what_it_should_and_nothing_else(
         assert (first.run_id, first.type) == (run.id, "message_sent")
 
 
-async def test_a_slow_reader_delays_nobody_and_misses_nothing(autojump_clock: MockClock) -> None:
+async def test_a_slow_reader_delays_no_task_and_misses_nothing(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         run = await house.start(Repeat(times=600, steps=(Say(text="x"), Wait(seconds=0.01))))
         seen: list[int] = []
@@ -191,7 +191,7 @@ async def test_a_cursor_of_nothing_says_so(autojump_clock: MockClock) -> None:
             await anext(house.manager.events("run_nothing"))
 
 
-async def test_nobody_needs_to_read_for_a_run_to_go_on(autojump_clock: MockClock) -> None:
+async def test_a_run_continues_without_a_reader(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         run = await house.start(Flood(events=5000, size=2000), Say(text="done"))
         await trio.sleep(10)
@@ -215,7 +215,7 @@ async def test_a_closed_session_ends_its_cursors_after_its_last_event(
 
 
 class UnreadableEventStore(MemoryStore):
-    """Takes all that is to be stored; its events cannot be read."""
+    """A store that accepts all appends, and whose events cannot be read."""
 
     async def events(self, *_: object, **__: object) -> EventPage:
         await trio.lowlevel.checkpoint()
@@ -296,7 +296,7 @@ async def test_a_session_that_is_closed_before_its_first_run_ends_its_cursors(
     ),
 )
 @settings(max_examples=40)
-def test_whoever_reads_from_wherever_sees_each_event_once_in_order(
+def test_a_reader_from_any_position_sees_each_event_once_in_order(
     pauses: list[float], readers: list[tuple[int, float]]
 ) -> None:
     async def main() -> None:
@@ -322,7 +322,7 @@ def test_whoever_reads_from_wherever_sees_each_event_once_in_order(
     trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
-async def test_a_run_nobody_holds_any_more_is_read_to_its_end(autojump_clock: MockClock) -> None:
+async def test_a_run_without_a_handle_is_read_to_its_end(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         run = await house.start(Hang())
         names: list[str] = []

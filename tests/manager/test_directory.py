@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.manager.run_plan import absolute_path
+from sessionmgr.manager.run_planner import absolute_path
 
 
 def test_a_relative_path_is_seen_from_where_the_process_is_now(

@@ -1,4 +1,4 @@
-"""What the store could not take is put aside for its user alone."""
+"""The spool of ends that the store could not take; only its user can read it."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ SECRET = "hunter2-and-more"
 KEY = "sk-ant-api03-AbCdEf0123456789_-AbCdEf"
 
 
-async def test_ends_that_are_put_aside_are_found_again_and_are_nobody_elses(
+async def test_spooled_ends_are_found_again_and_are_private(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "runs.db-spool"
@@ -39,7 +39,7 @@ async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
     ends = [RunCancelled(session_id="ses_1", run_id=f"run_{n}") for n in range(3)]
     await spool.add(ends[:2])
     found = await another.read()
-    await spool.add(ends[2:])  # after the other has read
+    await spool.add(ends[2:])  # after the other manager has read it
     await another.drop({"run_0"})
     assert list(found) == ["run_0", "run_1"]
     assert list(await spool.read()) == ["run_1", "run_2"]
@@ -50,8 +50,8 @@ async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
 async def test_managers_that_use_the_spool_at_once_lose_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each waits until all the others have had their turns, on a disk that may be slow.
-    monkeypatch.setattr("sessionmgr.manager.end_spool.PATIENCE", 240.0)
+    # Each waits for all others, on a disk that may be slow.
+    monkeypatch.setattr("sessionmgr.manager.end_spool.LOCK_TIMEOUT", 240.0)
     path = tmp_path / "runs.db-spool"
 
     async def manager(name: str) -> None:
@@ -102,7 +102,9 @@ async def test_an_end_that_the_store_could_not_take_is_put_aside_without_its_sec
         store.thawed = trio.Event()  # it does not answer
         await trio.sleep(5)
     assert "401: no such key: [redacted]" in str(await run.result())
-    assert "event=end_not_stored" in caplog.text  # the line is that of the spool
+    assert (
+        "The store did not take the end of a run." in caplog.text
+    )  # the record is that of the spool
     assert "401: no such key: [redacted]" in caplog.text
     assert SECRET not in caplog.text
 
@@ -138,5 +140,5 @@ async def test_a_spool_that_cannot_be_written_costs_a_line_of_the_log_and_no_shu
         await trio.sleep(1)
         store.thawed = trio.Event()  # it does not answer
     assert (await run.result()).status is RunStatus.CANCELLED
-    assert caplog.text.count("event=end_not_put_aside") == 1
+    assert caplog.text.count("The ends of runs could not be spooled.") == 1
     assert "A child crashed." not in caplog.text

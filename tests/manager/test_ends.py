@@ -61,7 +61,7 @@ async def test_a_provider_ends_it_with_an_error_of_its_kind(autojump_clock: Mock
         )
 
 
-async def test_a_rate_limit_that_nobody_waits_for(autojump_clock: MockClock) -> None:
+async def test_a_rate_limit_without_a_waiter(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         assert await ended(house, RateLimited()) == ("rate_limited", "rate_limited", None)
 
@@ -139,7 +139,7 @@ async def test_an_adapter_crashes(
         assert says in result.failure.message
 
 
-async def test_an_end_that_is_told_as_a_plain_event_is_an_end(autojump_clock: MockClock) -> None:
+async def test_an_end_that_is_emitted_as_a_plain_event_is_an_end(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         told = RunFailed(failure=Failure(kind=FailureKind.REFUSED, message="no"))
         assert await ended(house, Emit(event=told)) == ("failed", "refused", None)

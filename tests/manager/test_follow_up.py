@@ -1,4 +1,4 @@
-"""A message to a run is taken into its turn, or has a turn of its own: never none, never two."""
+"""A message to a run is accepted by its turn or gets a turn of its own: exactly one of them."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -106,7 +106,7 @@ async def test_a_turn_that_refuses_a_message_gets_it_as_the_next_run(
         assert times_seen(house, "later") == 1
 
 
-async def test_a_message_whose_arrival_nobody_knows_is_not_sent_again(
+async def test_a_message_with_unknown_delivery_is_not_sent_again(
     autojump_clock: MockClock,
 ) -> None:
     async with open_harness() as house:
@@ -169,7 +169,7 @@ async def test_a_message_to_a_run_that_has_ended_is_a_run_of_its_own(
         await run.result()
         at_once = await run.append("at once")
         assert (await at_once.run.result()).text == "at once"
-        await trio.sleep(1000)  # the session has gone to sleep meanwhile
+        await trio.sleep(1000)  # the session sleeps
         late = await run.append("late")
         assert (await late.run.result()).text == "late"
 
@@ -221,7 +221,7 @@ async def test_a_queued_follow_up_can_be_cancelled_and_is_never_seen(
 
 
 class LateStore(MemoryStore):
-    """Takes its time for each batch."""
+    """A store that takes a while for each batch."""
 
     def __init__(self, delay: float) -> None:
         super().__init__()
@@ -326,7 +326,7 @@ async def test_the_runs_of_a_session_come_one_after_the_other(autojump_clock: Mo
 
 
 class SlowToHear(ScriptedProvider):
-    """Takes longer over a message than the run lasts."""
+    """A provider that takes longer for a message than the run lasts."""
 
     name: ClassVar[str] = "actor"
     diary: ClassVar[list[ProviderLogEntry]] = []

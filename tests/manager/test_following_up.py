@@ -1,4 +1,4 @@
-"""A follow-up has the wishes of the followed run, and never wider ones."""
+"""A follow-up has the arguments of the followed run, and never wider permissions."""
 
 from typing import ClassVar
 

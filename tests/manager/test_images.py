@@ -1,4 +1,4 @@
-"""Images travel with the events that name them, and are stored before these can be read."""
+"""Images are stored with the events that refer to them, before these can be read."""
 
 import hashlib
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The inbox takes what an adapter emits in one go as it would take each event of it alone."""
+"""The inbox accepts events that are emitted together as it would accept each alone."""
 
 from typing import cast
 
@@ -23,13 +23,13 @@ from sessionmgr.testing.strategies import events
 
 
 class Going:
-    """A run that nobody has stopped."""
+    """A run that was not stopped."""
 
     stop = None
 
 
 def arrived(*said: Event, size: int | None = None) -> EventBatch:
-    """Return what the recorder takes when an adapter emits these events."""
+    """Return the batch that the recorder gets when an adapter emits these events."""
     inbox = Inbox()
     inbox.put_events(cast("RunControl", Going()), said, size)
     found = inbox.pop()

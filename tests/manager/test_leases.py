@@ -25,7 +25,7 @@ HIDDEN = LeaseOwner(HERE.boot_id, 7, 7, "hidden", "pid:[1]")
 
 
 async def leave_open(store: MemoryStore, owner: LeaseOwner) -> None:
-    """Have an owner begin a run now."""
+    """Begin a run as this owner."""
     now = int(virtual_now() * 1000)
     lease = await store.acquire("ses_theirs", owner, now=now, ttl=90_000)
     await store.append(begun("ses_theirs", "run_theirs", lease.fence))
@@ -108,7 +108,7 @@ async def test_a_busy_session_names_the_process_and_how_long_its_lease_lasts(
         ).text == "mine"
 
 
-async def test_owners_of_other_namespaces_are_told_apart(autojump_clock: MockClock) -> None:
+async def test_owners_of_other_namespaces_are_distinguished(autojump_clock: MockClock) -> None:
     store = MemoryStore()
     mine = ManagerOwner("bat_that_is_closed").owner
     await leave_open(store, replace(mine, namespace="pid:[1]"))
@@ -142,7 +142,7 @@ async def test_a_batch_names_the_process_that_still_makes_an_attempt(
 
 
 class FailingStore(MemoryStore):
-    """Fails to sum up the costs of a session, once."""
+    """A store that fails once to compute the costs of a session."""
 
     fails = True
 
@@ -154,7 +154,7 @@ class FailingStore(MemoryStore):
 
 
 class SlowLeaseStore(MemoryStore):
-    """Takes half a second to answer a request for a lease."""
+    """A store that takes half a second to answer a request for a lease."""
 
     is_slow = False
 
@@ -169,7 +169,7 @@ class SlowLeaseStore(MemoryStore):
         alive: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> Lease:
         lease = await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
-        if self.is_slow:  # as a thread would: the lease is taken when the answer is given up
+        if self.is_slow:  # as a thread does: the lease is acquired although the call is cancelled
             await trio.sleep(0.5)
         return lease
 

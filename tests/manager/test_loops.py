@@ -1,6 +1,6 @@
-"""What the loops wait for that everything depends on: nothing but room, news and the commit.
+"""The awaits of the loops on which everything depends: only room, events and the commit.
 
-An await more in one of them would be a way for one slow thing to hold up all the others.
+One more await in them could let one slow part delay all others.
 """
 
 import ast
@@ -15,34 +15,36 @@ import pytest
 LOOPS = {
     "sessionmgr.manager.committer:Committer.run": ["self._commit()", "self._wait()"],
     "sessionmgr.manager.committer:Committer._wait": [
-        "self._park()",
-        "self._park()",
+        "self._wait_for_mark()",
+        "self._wait_for_mark()",
         "trio.lowlevel.checkpoint()",
         "trio.lowlevel.checkpoint()",
         "trio.sleep(RETRY)",
     ],
-    "sessionmgr.manager.committer:Committer._park": ["wait_task_rescheduled(abort)"],
+    "sessionmgr.manager.committer:Committer._wait_for_mark": ["wait_task_rescheduled(abort)"],
     "sessionmgr.manager.committer:Committer._commit": [
-        "self._outcome(append)",
-        "self._tables.store.append_all(appends)",
+        "self._append_result(append)",
+        "self._state.store.append_all(appends)",
     ],
-    "sessionmgr.manager.committer:Committer._outcome": ["self._tables.store.append_all([append])"],
-    "sessionmgr.process.pump:_Reader.run": [
-        "self._hand_on(await self._receive())",
+    "sessionmgr.manager.committer:Committer._append_result": [
+        "self._state.store.append_all([append])"
+    ],
+    "sessionmgr.process.pump:_PipeReader.run": [
+        "self._deliver(await self._receive())",
+        "self._read_buffered()",
         "self._receive()",
-        "self._take_what_is_there()",
     ],
-    "sessionmgr.process.pump:_Reader._take_what_is_there": [
+    "sessionmgr.process.pump:_PipeReader._read_buffered": [
         "async with trio.open_nursery() as nursery",
-        "self._hand_on(found[0])",
+        "self._deliver(found[0])",
         "self._read()",
     ],
-    "sessionmgr.process.pump:_Reader._read_descriptor": [
+    "sessionmgr.process.pump:_PipeReader._read_descriptor": [
         "trio.lowlevel.checkpoint()",
         "trio.lowlevel.wait_readable(descriptor)",
         "trio.lowlevel.wait_readable(descriptor)",
     ],
-    "sessionmgr.process.pump:_Reader._hand_on": ["self._room()"],
+    "sessionmgr.process.pump:_PipeReader._deliver": ["self._room()"],
     "sessionmgr.adapter.kit.stdio_connection:StdioConnection._wait_for_room": [
         "self._driver.room()",
         "self._is_opened.wait()",
@@ -61,9 +63,9 @@ LOOPS = {
         "each.driver.room()",
         "trio.lowlevel.checkpoint()",
     ],
-    # Not the agent's output, but the file that it keeps itself.
+    # It reads not the agent's output, but the file that the agent writes.
     "sessionmgr_adapters.claude.driver:ClaudeDriver._watch_file": [
-        "file.news()",
+        "file.read_new()",
         "self.room()",
         "trio.lowlevel.checkpoint()",
         "trio.sleep(SILENCE)",
@@ -72,9 +74,9 @@ LOOPS = {
 
 
 READING = re.compile(r"receive|self\._read\(|events\(\)|\broom\(|wait_readable|^async for")
-"""What a loop awaits that reads from an agent."""
+"""The awaits of a loop that reads from an agent."""
 RECORDING = re.compile(r"\.append(_all)?\(|\barrival\(|\.drain\(|_write_down\(|_commit\(")
-"""What a loop awaits that takes what came, or has it stored."""
+"""The awaits of a loop that drains an inbox or stores events."""
 STORE = re.compile(r"\bstore\b|blob\(|snapshot\(|\.append(_all)?\(|commit")
 READERS = (
     "sessionmgr.process.pump",
@@ -85,7 +87,7 @@ READERS = (
 
 
 def modules(*names: str) -> Iterator[str]:
-    """Give the names of modules, and of all below them."""
+    """Yield the names of modules, and of all modules below them."""
     for name in names:
         yield name
         path = getattr(import_module(name), "__path__", ())
@@ -93,7 +95,7 @@ def modules(*names: str) -> Iterator[str]:
 
 
 def coroutines(module: str) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
-    """Give a module's async functions, and those of its classes, by their places."""
+    """Yield a module's async functions and methods, by their places."""
     for each in ast.parse(inspect.getsource(import_module(module))).body:
         owner = f"{each.name}." if isinstance(each, ast.ClassDef) else ""
         for one in each.body if isinstance(each, ast.ClassDef) else [each]:
@@ -102,7 +104,7 @@ def coroutines(module: str) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
 
 
 def waits(within: ast.AST) -> Iterator[str]:
-    """Give what is awaited in a piece of source."""
+    """Yield the awaited expressions in a piece of source."""
     for node in ast.walk(within):
         match node:
             case ast.Await(value=value):
@@ -116,13 +118,13 @@ def waits(within: ast.AST) -> Iterator[str]:
 
 
 def loops(of: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """Give the loops of an async function."""
+    """Yield the loops of an async function."""
     kinds = ast.While | ast.For | ast.AsyncFor
     return (each for each in ast.walk(of) if isinstance(each, kinds))
 
 
 def found(pattern: re.Pattern[str], *names: str) -> set[str]:
-    """Give the places of loops that await what the pattern says."""
+    """Return the places of loops with an await that matches the pattern."""
     return {
         place
         for module in modules(*names)
@@ -132,7 +134,7 @@ def found(pattern: re.Pattern[str], *names: str) -> set[str]:
 
 
 def reached(place: str) -> Iterator[str]:
-    """Give what a coroutine awaits, and what those of its class and module that it awaits do."""
+    """Yield the awaits of a coroutine, and of those in its class and module that it awaits."""
     module, _, path = place.partition(":")
     known = dict(coroutines(module))
     owner = f"{module}:{path.rpartition('.')[0]}"
@@ -168,18 +170,20 @@ def test_there_is_one_loop_at_least_of_each_kind() -> None:
 
 
 def rooms() -> set[str]:
-    """Give the places of what readers await between two reads."""
+    """Return the places of the functions that readers await between two reads."""
     places = (place for module in modules(*READERS) for place, _ in coroutines(module))
     return {place for place in places if re.search(r"[:._]room$", place)}
 
 
 @pytest.mark.parametrize("place", sorted(found(READING, *READERS) | rooms()))
-def test_whoever_reads_from_an_agent_does_not_wait_for_the_store(place: str) -> None:
+def test_a_reader_of_an_agent_does_not_wait_for_the_store(place: str) -> None:
     assert [each for each in reached(place) if STORE.search(each)] == []
 
 
 def test_a_recorder_waits_for_nothing() -> None:
     module = ast.parse(inspect.getsource(import_module("sessionmgr.manager.recorder")))
-    (recorder,) = (each for each in module.body if isinstance(each, ast.ClassDef))
+    (recorder,) = (
+        each for each in module.body if isinstance(each, ast.ClassDef) and each.name == "Recorder"
+    )
     waiting = {each.name for each in recorder.body if isinstance(each, ast.AsyncFunctionDef)}
-    assert waiting == {"_run", "_steer"}  # the tasks beside it
+    assert waiting == {"_run", "_deliver_message"}  # the recorder's tasks

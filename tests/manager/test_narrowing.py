@@ -1,4 +1,4 @@
-"""What a provider itself says when it is met counts: for the run that is on, and for later ones."""
+"""Capabilities that a provider reports itself count for the active run and for later ones."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -36,7 +36,7 @@ LESS = {"images_in": UNSUPPORTED, "reasoning": EMULATED}
 
 
 class Frank(ScriptedProvider):
-    """Says what it can do at the beginning of each run, or when that has begun."""
+    """A provider that reports its capabilities at the start of each run or later."""
 
     name: ClassVar[str] = "actor"
     capabilities: ClassVar[Capabilities] = structs.replace(ALL_IT_DOES, images_in=NATIVE)
@@ -93,7 +93,7 @@ async def test_what_a_run_prefers_is_degraded_in_its_record(autojump_clock: Mock
         assert started.negotiation == result.negotiation
 
 
-async def test_what_turns_out_after_the_start_is_told_as_a_warning(
+async def test_what_turns_out_after_the_start_is_a_warning(
     autojump_clock: MockClock,
 ) -> None:
     async with open_harness(actor=LateFrank) as house:
@@ -159,14 +159,14 @@ async def test_neither_a_message_nor_a_pause_asks_for_what_is_not_there(
 
 
 class Plainly(Options, frozen=True, kw_only=True):
-    """Whether it does without what it can do otherwise."""
+    """Options that reduce the capabilities of a run."""
 
     plain: bool = False
     effort: str | None = None
 
 
 class Modest(Frank):
-    """Can do less for a run with some options."""
+    """A provider that can do less in a run with some options."""
 
     options: ClassVar[type[Options]] = Plainly
     says: ClassVar[Mapping[str, Support]] = {"reasoning": EMULATED}
@@ -194,7 +194,7 @@ async def test_a_run_has_what_there_is_for_its_options(autojump_clock: MockClock
         result = await run.result()
         assert result.negotiation is not None
         degraded = {each.name: each.support for each in result.negotiation.degraded}
-        # What the provider says of itself comes on top.
+        # The reported capabilities apply in addition.
         assert degraded == {**LESS, "effort": UNSUPPORTED}
         whole = await session.submit(run_scripted(Say(text="x")), require=["images_in"])
         assert (await whole.result()).status is RunStatus.COMPLETED

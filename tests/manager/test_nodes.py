@@ -1,9 +1,9 @@
 """A crash of any node of the tree, at each of its awaits, costs what its row in the table says.
 
-One scene has work for all of them: questions, messages, a clock that strikes, requests from other
-processes, a keeper that dies, leases that have to be renewed. Each node is made to crash at the
-first step of its tasks, then at the second, and so on, until the scene is over before; and where it
-waits, at some moments.
+One scene has work for all of them: approvals, messages, a timeout, requests from other processes, a
+recorder that crashes, leases that must be renewed. Each node crashes at the first step of its
+tasks, then at the second, and so on, until the scene is over before; and where it waits, at some
+moments.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ PARTS: Final[dict[str, tuple[str, Fate, tuple[Step, ...]]]] = {
     "unwanted": ("other", CANCELLED, (Hang(),)),
     "doomed": ("other", MANAGER, (Emit(event=PlanUpdated(entries=())), Hang())),
 }
-"""Provider, what comes of it where nothing crashes, and what it does."""
+"""Provider, the outcome without a crash, and the script."""
 
 
 def child_named(*names: str) -> Callable[[ChildTask], bool]:
@@ -65,7 +65,7 @@ def run_of(provider: str) -> Callable[[ChildTask], bool]:
 
 
 def task_of_a_recorder(life: ChildTask) -> bool:
-    """Say whether it finds an answer or gives a message, beside the recorder of a session."""
+    """Return whether a child is a task of a recorder: for a decision or a message."""
     return life.name.startswith("manager/sessions/tasks/_run")
 
 
@@ -76,15 +76,15 @@ NODES: Final[dict[str, tuple[Callable[[ChildTask], bool], Fate | None, frozenset
     "reconciler": (child_named("manager/services/reconciler"), None, frozenset()),
     "clocks": (child_named("manager/services/clocks"), None, frozenset()),
     "leases": (child_named("manager/services/leases"), None, frozenset()),
-    "desk": (child_named("manager/services/desk"), None, frozenset()),
+    "requests": (child_named("manager/services/requests"), None, frozenset()),
     "gate": (child_named("manager/gate"), None, frozenset()),
     "committer": (child_named("manager/sessions/committer"), None, frozenset()),
     "recorder": (task_of_a_recorder, MANAGER, frozenset({"talk"})),
-    "branch": (child_named("manager/providers/live-1"), ADAPTER, frozenset({"talk", "silent"})),
+    "branch": (child_named("manager/providers/run-1"), ADAPTER, frozenset({"talk", "silent"})),
     "adapter": (child_named("actor/adapter"), ADAPTER, frozenset({"talk", "silent"})),
     "run": (run_of("actor"), ADAPTER, frozenset({"talk", "silent"})),
 }
-"""Which child it is, what its crash makes of runs, and of which."""
+"""The child, the outcome of runs after its crash, and the affected runs."""
 
 
 @dataclass
@@ -93,10 +93,10 @@ class NodeScene:
     runs: dict[str, RunHandle] = field(default_factory=dict[str, RunHandle])
     read: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     given_up: bool = False
-    """Whether the talk was cancelled, because nobody knows whether it has heard the message."""
+    """Whether the talk was cancelled, because the delivery of the message is unknown."""
 
     async def play(self) -> None:
-        for part in PARTS:  # one by one, so that it is known who is the first keeper
+        for part in PARTS:  # one by one, so that the first recorder is known
             await self._begin(part)
         async with trio.open_nursery() as nursery:
             for part in self.runs:
@@ -108,7 +108,7 @@ class NodeScene:
         session = await self.house.manager.open_session(
             provider, clocks=clocks, approve=self._approve
         )
-        with suppress(StartRefused):  # then nothing was started, and nothing stored
+        with suppress(StartRefused):  # then nothing was started or stored
             self.runs[part] = await session.submit(run_scripted(*steps))
 
     async def _see_through(self, part: str) -> None:
@@ -129,12 +129,12 @@ class NodeScene:
     async def _append(self, run: RunHandle) -> None:
         with suppress(StartRefused):
             follow_up = await run.append("the message")
-            if follow_up.state == "unknown":  # it may wait for that without end
+            if follow_up.state == "unknown":  # the agent may wait for it forever
                 self.given_up = run.cancel()
             await follow_up.run.result()
 
     async def _ask_to_cancel(self, run: RunHandle) -> None:
-        """Have the run cancelled by another process; twice, should the first come to nothing."""
+        """Have another process cancel the run; twice, in case the first request fails."""
         for number in range(2):
             body = encode_json({"detail": "from afar"})
             request = Request(
@@ -152,7 +152,7 @@ class NodeScene:
 
 
 def run_scene(node: str, crasher: NodeCrasher | None = None, moment: float = 0.0) -> bool:
-    """Play the scene with a crash, by the crasher or at that moment; return whether it came."""
+    """Play the scene with a crash, by the crasher or at that moment; return whether it happened."""
     of, fate, whose = NODES[node]
     struck: list[bool] = []
 
@@ -174,7 +174,7 @@ def run_scene(node: str, crasher: NodeCrasher | None = None, moment: float = 0.0
                 if crasher is not None:
                     struck.append(crasher.struck)
                     crasher.over = True
-                # and it goes on as if nothing had been
+                # The manager continues normally.
                 await trio.sleep(10)
                 assert (await house.result(Say(text="next"))).text == "next"
         await verify(scene, fate, whose)

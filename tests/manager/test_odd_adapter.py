@@ -1,4 +1,4 @@
-"""What an adapter tells that cannot be costs its own run, or a figure, and nobody else."""
+"""Impossible events of an adapter cost its own run or a figure, and no other run."""
 
 from collections.abc import Awaitable, Callable
 from datetime import date
@@ -116,12 +116,12 @@ async def _ask(run: RunContext, request: ApprovalRequest) -> None:
 
 
 class MistakenAdapter(ProviderAdapter):
-    """Makes the mistake that its prompt names."""
+    """An adapter that makes the mistake that its prompt names."""
 
     name = "mistaken"
 
     async def run(self, run: RunContext) -> None:
-        """Make it, and be done."""
+        """Make the mistake and return."""
         if run.prompt in MISTAKES:
             await MISTAKES[run.prompt][0](run)
         await run.emit(MessageReceived(content="well"))
@@ -150,7 +150,7 @@ async def test_a_value_of_a_wrong_type_crashes_its_run_alone_and_is_named(
 
 
 class Stubborn(ProviderAdapter):
-    """Crashes as it is cut: on its own, beside others of its tasks, or not at all."""
+    """An adapter that crashes when it is cancelled: alone, with other tasks, or not at all."""
 
     name = "stubborn"
 
@@ -175,7 +175,7 @@ class Stubborn(ProviderAdapter):
 @pytest.mark.parametrize(
     ("how", "told"), [("alone", 1), ("in a nursery", 1), ("beside", 1), ("not", 0)]
 )
-async def test_a_crash_of_a_task_that_is_cut_is_told_beside_the_end_of_its_run(
+async def test_a_crash_of_a_task_that_is_cut_is_recorded_beside_the_end_of_its_run(
     autojump_clock: MockClock, how: str, told: int
 ) -> None:
     async with open_harness(others={"stubborn": Stubborn}) as house:
@@ -190,12 +190,12 @@ async def test_a_crash_of_a_task_that_is_cut_is_told_beside_the_end_of_its_run(
 
 
 class Careless(ProviderAdapter):
-    """Reports values that are JSON, but of slightly wrong types."""
+    """An adapter that reports values that are JSON, but of slightly wrong types."""
 
     name = "careless"
 
     async def run(self, run: RunContext) -> None:
-        """Say it."""
+        """Emit them."""
         lone: Any = {"half": "\ud83d", "large": 10**30, "tuple": (1, 2)}
         await run.emit(ToolCallStarted(tool_call_id="a", tool_name="b", tool_input=lone))
         lone["half"] = "changed later"
@@ -203,7 +203,9 @@ class Careless(ProviderAdapter):
         await run.fail(Failure(kind=kind, message="x"))
 
 
-async def test_what_can_be_written_is_told_as_it_is_read_again(autojump_clock: MockClock) -> None:
+async def test_what_can_be_written_is_emitted_as_it_is_read_again(
+    autojump_clock: MockClock,
+) -> None:
     async with open_harness(others={"careless": Careless}) as house:
         run = await (await house.manager.open_session("careless")).submit("x")
         assert (await run.result()).status is RunStatus.RATE_LIMITED
@@ -212,13 +214,13 @@ async def test_what_can_be_written_is_told_as_it_is_read_again(autojump_clock: M
 
 
 class OddAdapter(ProviderAdapter):
-    """Tells whatever a test wants it to."""
+    """An adapter that emits the events of the test."""
 
     name = "odd"
     tells: tuple[Event, ...] = ()
 
     async def run(self, run: RunContext) -> None:
-        """Tell it, and be done."""
+        """Emit them and return."""
         await run.emit(*self.tells, MessageReceived(content="after"))
         await run.finish()
 
@@ -255,7 +257,7 @@ async def test_what_is_not_its_to_tell_crashes_its_run_alone(
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, 1e300])
 @pytest.mark.parametrize("tokens", [3, -1, 2**63, 1.5])
-async def test_figures_that_cannot_be_are_left_out_and_that_is_told(
+async def test_impossible_figures_are_left_out_and_that_is_recorded(
     autojump_clock: MockClock, cost: float, tokens: Any
 ) -> None:
     async with open_harness(others={"odd": OddAdapter}) as house:

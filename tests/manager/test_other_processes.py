@@ -32,7 +32,7 @@ trio.run(main)
 
 @contextmanager
 def another(store: Path) -> Generator[tuple[subprocess.Popen[str], str, str]]:
-    """Run something in another process; yield the process, the session and the run."""
+    """Run a program in another process; yield the process, the session and the run."""
     command = [sys.executable, "-c", HANGS, str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

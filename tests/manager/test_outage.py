@@ -1,4 +1,4 @@
-"""A store that is away for longer than its clock costs the runs that are on, and nothing else."""
+"""A store that is unavailable for longer than its clock costs only the active runs."""
 
 import pytest
 import trio
@@ -98,7 +98,7 @@ async def test_a_manager_does_not_wait_for_a_store_that_stays_away(
         await trio.sleep(1)
         store.closed = True
         await run.result()
-        store.thawed = trio.Event()  # now it does not answer at all
+        store.thawed = trio.Event()  # now it does not answer any call
         store.closed = False
         began = trio.current_time()
     assert trio.current_time() - began < 7 + 1
@@ -145,4 +145,4 @@ async def test_a_lease_that_was_given_back_is_not_said_to_be_lost(
             gone=lambda _: True,
         )
         await trio.sleep(60)
-        assert f"lease_lost session={run.session_id}" in caplog.text
+        assert f"A lease was lost to another manager. session={run.session_id}" in caplog.text

@@ -131,12 +131,15 @@ def test_nothing_is_certain_of_a_number_that_no_process_has(pid: int) -> None:
 def test_a_manager_does_not_live_on_in_a_forked_copy_of_its_process() -> None:
     code = """
 import os
-from sessionmgr.manager.owner import Presence, View, is_alive, lives
-presence = Presence("bat_mine")
-presence.appear()
+from sessionmgr.manager.owner import ManagerOwner, ProcessScope, is_owner_alive, owner_liveness
+presence = ManagerOwner("bat_mine")
+presence.register()
 pid = os.fork()
 if not pid:
-    seen = is_alive(presence.owner) and lives(presence.owner, View("", "")) is None
+    seen = (
+        is_owner_alive(presence.owner)
+        and owner_liveness(presence.owner, ProcessScope("", "")) is None
+    )
     os._exit(0 if seen else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """

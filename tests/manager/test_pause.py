@@ -1,4 +1,4 @@
-"""What was paused can go on: here, or under another manager, with what it was allowed."""
+"""A paused run can be resumed here or by another manager, with the same permissions."""
 
 import shutil
 from pathlib import Path
@@ -124,7 +124,7 @@ async def test_who_was_asked_before_is_asked_again(autojump_clock: MockClock) ->
         await trio.sleep(1)
         snapshot = await run.pause()
         assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 0
-    async with open_harness(store=store) as house:  # where nobody has ever answered
+    async with open_harness(store=store) as house:  # without an approver
         assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 1
         result = await house.manager.resume(snapshot, asks, approve=approve)
         assert result.tool_calls.denied == 0
@@ -163,7 +163,7 @@ async def test_it_goes_on_under_another_manager_by_its_id_alone(
         assert result.usage.output == 0
 
 
-async def test_a_snapshot_that_nobody_has_is_unknown(autojump_clock: MockClock) -> None:
+async def test_a_snapshot_that_does_not_exist_is_unknown(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         with pytest.raises(UnknownId):
             await house.manager.resume("snp_nothing")
@@ -180,12 +180,12 @@ async def test_without_its_directory_it_cannot_go_on(
         await trio.sleep(1)
         snapshot = await run.pause()
         shutil.rmtree(place)
-        with pytest.raises(NotResumable, match="place is not there"):
+        with pytest.raises(NotResumable, match="place does not exist any more"):
             await house.manager.resume(snapshot)
         assert len((await house.store.runs()).rows) == 1
 
 
-async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
+async def test_a_run_that_was_paused_within_a_tool_call_learns_of_it_when_it_resumes(
     autojump_clock: MockClock,
 ) -> None:
     async with open_harness() as house:
@@ -199,7 +199,7 @@ async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
 
 
 class ObedientAdapter(ProviderAdapter):
-    """Ends its tool call as failed when interrupted, as real agents do."""
+    """An adapter that ends its tool call as failed when interrupted, as real agents do."""
 
     name = "actor"
     capabilities = Capabilities(streaming=NATIVE, resume=NATIVE, tool_use=NATIVE, interrupt=NATIVE)

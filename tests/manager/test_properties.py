@@ -1,4 +1,4 @@
-"""Small random lives: whatever happens in them, each run ends once and everybody sees the same."""
+"""Small random scenarios: each run ends once, and all readers see the same."""
 
 from collections import Counter
 from contextlib import suppress
@@ -23,7 +23,7 @@ SCRIPTS = scripts(tools=["yes", "no", "slow", "broken", "stop"])
 
 
 class ModelAction(msgspec.Struct, frozen=True):
-    """Something that the caller does, to a run or a session, some time after the act before."""
+    """An action of the caller on a run or a session, some time after the action before."""
 
     after: float
     what: str
@@ -153,7 +153,7 @@ async def live(acts: list[ModelAction], delay: float, *, patient: bool) -> None:
     assert all(times[content] <= 1 for content in life.appended)
 
 
-# To explain a failure costs more than to find it: each life is traced line by line.
+# Explaining a failure takes longer than finding it: each scenario is traced line by line.
 @settings(phases=set(Phase) - {Phase.explain})
 @given(
     acts=st.lists(ACTS, max_size=8),

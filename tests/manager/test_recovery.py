@@ -17,7 +17,7 @@ COUNT = 250
 
 
 async def leave_many(store: Store) -> list[str]:
-    """Leave an active run and many waiting ones, as a dead manager does."""
+    """Leave an active run and many queued ones, as a dead manager does."""
     owner = ManagerOwner("bat_that_died").owner
     lease = await store.acquire("ses_long", owner, now=0, ttl=90_000)
     first = begun("ses_long", "run_000", lease.fence)

@@ -1,4 +1,4 @@
-"""What other processes ask for, by way of the store, and what the manager says of itself."""
+"""Requests of other processes through the store, and the manager's status."""
 
 import msgspec
 import pytest
@@ -75,7 +75,7 @@ async def test_a_question_is_answered_from_elsewhere(
         assert result.tool_calls.denied == (not allow)
 
 
-async def test_what_the_mode_decides_nobody_decides_from_elsewhere(
+async def test_what_the_mode_decides_no_other_process_decides(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
@@ -83,7 +83,7 @@ async def test_what_the_mode_decides_nobody_decides_from_elsewhere(
         session = await house.manager.open_session("actor", permission_mode="plan")
         run = await session.submit(run_scripted(Wait(seconds=5), Ask(tool="rm", effect="edit")))
         await trio.sleep(1)
-        store.delay = lambda _: 2.0  # the answer of the mode takes a while to be on record
+        store.delay = lambda _: 2.0  # storing the mode's decision takes a while
         await trio.sleep(4.5)
         answer = await ask(house, "approve", run.id, allow=True)
         assert answer == {"ok": True, "answered": False}
@@ -155,7 +155,7 @@ class StumblingRequestStore(MemoryStore):
     async def complete(self, request_id: str, result: bytes) -> None:
         if self.stumbles:
             self.stumbles -= 1
-            raise RuntimeError("nobody expects that")
+            raise RuntimeError("an unexpected error")
         await super().complete(request_id, result)
 
 
@@ -168,7 +168,7 @@ async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
         await trio.sleep(1)
         answer = await ask(house, "append", run.id, content="more")
         assert answer["ok"] is False
-        assert "cannot tell what came of it" in str(answer["error"])
+        assert "the outcome is unknown" in str(answer["error"])
         run.cancel()
         await run.result()
         sent = [each async for each in run if isinstance(each, MessageSent)]
@@ -176,7 +176,7 @@ async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
 
 
 class RefusingStore(MemoryStore):
-    """Takes no answer."""
+    """A store that accepts no answer."""
 
     why: StoreError = StoreClosed("the store")
 
@@ -188,8 +188,11 @@ class RefusingStore(MemoryStore):
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (StoreClosed("the store"), "event=request_not_answered request=r"),
-        (UnknownId("request", "r"), "event=request_lost request=r why=no request 'r' is stored"),
+        (StoreClosed("the store"), "The answer to a request was not stored in time. request=r"),
+        (
+            UnknownId("request", "r"),
+            "The answer to a request could not be stored. request=r error=no request 'r' is stored",
+        ),
     ],
     ids=["away", "unknown"],
 )
@@ -207,7 +210,7 @@ async def test_an_answer_that_the_store_does_not_take_is_in_the_log(
         assert said in caplog.text
 
 
-async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:
+async def test_costs_are_returned_by_run_and_by_session(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         session = await house.manager.open_session("actor")
         runs = [
@@ -224,7 +227,7 @@ async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: Mock
         assert spent[runs[0].id].usage == (await runs[0].result()).usage
 
 
-async def test_the_sessions_that_are_stored_are_told(autojump_clock: MockClock) -> None:
+async def test_the_stored_sessions_are_returned(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         sessions = [await house.manager.open_session("actor", metadata={"n": n}) for n in range(3)]
         for session in sessions[:2]:

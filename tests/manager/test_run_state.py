@@ -15,11 +15,12 @@ import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, StopReason
 from sessionmgr.manager import Clocks, shutdown
 from sessionmgr.manager.commands import RecorderCommand
-from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.handles import RunHandle
 from sessionmgr.manager.run_phase import TRANSITIONS, RunPhase, RunStep
 from sessionmgr.manager.run_plan import RunPlan, RunRequest
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.supervised_run import SupervisedRun
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.manager.transitions import RecordTransitions
 from sessionmgr.model import (
@@ -40,7 +41,7 @@ from tests.manager.harness import open_harness, run_scripted
 
 README = Path(sessionmgr.manager.__file__).with_name("README.md")
 
-# Written out once more: a table that is compared with itself is never wrong.
+# Written a second time: a table that is compared with itself is never wrong.
 EXPECTED = {
     ("waiting", "dispatch"): "dispatched",
     ("waiting", "stop"): "over",
@@ -68,7 +69,7 @@ WAYS: dict[RunPhase, tuple[RunStep, ...]] = {
 }
 REFUSED = "raises"
 IGNORED = "changes nothing"
-# What a step is where the table has none: a mistake of ours, or what simply comes too late.
+# The result of a step that the table does not have: an error, or ignored as too late.
 OTHERWISE = {
     RunStep.DISPATCH: REFUSED,
     RunStep.START: REFUSED,
@@ -83,7 +84,7 @@ def made() -> RunState:
     permission = Permission(
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
-    return RunState(
+    return SupervisedRun(
         RunPlan(
             spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
             negotiation=Negotiation(),
@@ -100,7 +101,7 @@ def made() -> RunState:
 
 
 def take(run: RunState, step: RunStep) -> bool:
-    """Take a step as the manager does; return what it says of it."""
+    """Take a step as the manager does; return its result."""
     match step:
         case RunStep.DISPATCH:
             run.dispatch()
@@ -300,7 +301,7 @@ async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
     assert run.stop.cause is (EndCause.MANAGER_CRASH if then is RunPhase.OVER else EndCause.CALLER)
 
 
-# Who writes what of a run, beside the run itself and its session's recorder.
+# The modules that write attributes of a run, beside the run and its session's recorder.
 NOTES = {
     "shutdown.py": {"abandon_at", "due", "interruption", "played"},
     "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number", "watched_until"},
@@ -317,7 +318,7 @@ def test_only_the_recorder_of_its_session_writes_a_run() -> None:
 
 
 def attributes_written(path: Path) -> Iterator[str]:
-    """Give the attributes of other objects than `self` that a module assigns."""
+    """Yield the attributes of other objects than `self` that a module assigns."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Attribute(value=ast.Name(id="self")):

@@ -1,4 +1,4 @@
-"""What is secret in a run's environment is in no record, whichever run of the session says it."""
+"""Secrets in a run's environment are not stored, whichever run of the session prints them."""
 
 from collections.abc import Callable, Iterable
 from itertools import combinations, pairwise
@@ -45,7 +45,7 @@ async def test_what_a_run_was_given_is_hidden_in_what_follows_it(
         session = await house.manager.open_session("actor")
         run = await session.submit(run_scripted(Say(text=SECRET)), env={"MY_API_KEY": SECRET})
         await run.result()
-        await trio.sleep(60)  # the session sleeps, and knows of no run any more
+        await trio.sleep(60)  # the session sleeps, and has no runs in memory
         follow_up = await run.append(run_scripted(Say(text=SECRET)))
         await follow_up.run.result()
         assert SECRET.encode() not in await bodies(house, session.id)
@@ -181,7 +181,7 @@ def test_nothing_is_lost_where_streams_end(
 
 
 def redacted(events: list[Event], cuts: list[int]) -> list[Event]:
-    """Return a run's stored events after so many reads."""
+    """Return a run's stored events after these reads."""
     streams, found = RunStreams(), list[Event]()
     places = sorted({0, len(events), *(each for each in cuts if each < len(events))})
     for begin, end in pairwise(places):
@@ -198,7 +198,7 @@ def text_of(events: Iterable[Event], key: StreamKey) -> str:
 
 
 def texts_in_a_row(events: Iterable[Event], key: StreamKey) -> list[str]:
-    """Return what the deltas of a stream say, wherever it begins and ends."""
+    """Return the joined texts of a stream's deltas."""
     deltas = [text_of([each], key) for each in events if stream_key(each) == key]
     return ["".join(deltas[begin:end]) for begin, end in combinations(range(len(deltas) + 1), 2)]
 

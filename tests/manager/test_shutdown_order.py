@@ -1,4 +1,4 @@
-"""What produces events ends before what records them, and what starts children ends last."""
+"""Producers of events end before their recorder, and the launcher of children ends last."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from tests.manager.harness import open_harness
 
 
 class StopOrder(trio.abc.Instrument):
-    """The names of tasks in the order in which they ended, and of what the store has taken."""
+    """The names of tasks in the order of their ends, with the commits of the store."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -25,7 +25,7 @@ class StopOrder(trio.abc.Instrument):
 
 
 class ConnectedAdapter(ProviderAdapter):
-    """Starts a connection, which outlives its run."""
+    """An adapter that starts a connection, which outlives its run."""
 
     name = "connected"
 
@@ -55,7 +55,7 @@ async def test_a_manager_is_stopped_in_the_reverse_of_what_depends_on_what(
     trio.lowlevel.remove_instrument(order)
     assert run.status is RunStatus.CANCELLED
     expected = [
-        "play-1",
+        "run_adapter-1",
         "run_cancelled",
         "gate",
         "runs",

@@ -17,7 +17,7 @@ def manager() -> Manager:
     return open_manager(adapters={})
 
 
-def test_it_is_for_the_main_task_whoever_is_at_work() -> None:
+def test_an_interrupt_is_for_the_main_task_whichever_task_runs() -> None:
     came_through: list[str] = []
 
     async def at_work() -> None:

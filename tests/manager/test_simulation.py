@@ -1,4 +1,4 @@
-"""Whole simulations: whatever a seed brings, the laws hold; and a seed brings the same again."""
+"""Whole simulations: the laws hold for each seed, and a seed is reproducible."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The time for which our own process stood still is no silence of the agent."""
+"""The time for which our own process stood still does not count as the agent's silence."""
 
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 
 async def pass_time(clock: MockClock, seconds: float) -> None:
-    """Have time pass as on a loop that runs: the timer task is never late for it."""
+    """Let time pass as in a running loop: the timer task is never late for it."""
     for _ in range(round(seconds * 2)):
         clock.jump(0.5)
         await wait_all_tasks_blocked()

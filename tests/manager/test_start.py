@@ -1,4 +1,4 @@
-"""What is refused is refused before anything starts, and leaves nothing behind."""
+"""A refused run is refused before anything starts, and leaves nothing behind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +75,7 @@ async def nothing_is_stored(house: ManagerHarness) -> bool:
         ({"schema": {"type": "object"}}, CapabilityMissing),
         ({"max_turns": 2}, CapabilityMissing),
         ({"effort": "high"}, CapabilityMissing),
-        ({"budget": Budget(usd=1)}, CapabilityMissing),  # nobody would know when it is spent
+        ({"budget": Budget(usd=1)}, CapabilityMissing),  # its use could not be measured
         ({"budget": Budget(tokens=1000)}, CapabilityMissing),
         ({"tools_allowed": []}, RunRequestUnsupported),
         ({"tools_denied": ["Bash"]}, RunRequestUnsupported),
@@ -96,7 +96,7 @@ async def test_what_a_provider_cannot_do_is_refused_and_nothing_is_stored(
         assert await nothing_is_stored(house)
         assert house.actor.diary == []
         assert not house.manager.tree().count("actor ")
-        # and the same session is none the worse for it
+        # the same session is still usable
         assert (await (await session.submit("hello")).result()).status is RunStatus.COMPLETED
 
 
@@ -247,7 +247,7 @@ async def test_negotiating_beforehand_tells_what_would_be_missing(
         assert asked.granted == {"streaming": NATIVE}
 
 
-async def test_a_run_is_told_what_it_says(autojump_clock: MockClock) -> None:
+async def test_a_run_gets_what_its_arguments_say(autojump_clock: MockClock) -> None:
     async with open_harness() as house:
         result = await house.result(Say(text="Hello, there", deltas=4))
         assert (result.status, result.text) == (RunStatus.COMPLETED, "Hello, there")

@@ -1,4 +1,4 @@
-"""A manager says how it, its providers and its store stand; a provider says how it is."""
+"""The status of a manager, its providers and its store, and the health of providers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +70,7 @@ async def test_each_provider_says_how_it_is_or_fails_and_says_why(
         assert fails.keys() == {"crashing", "silent", "talkative", "stillborn"}
         assert "ValueError: no such program" in fails["crashing"]
         assert "within 60 s" in fails["silent"]
-        assert "'fine', which is no Health" in fails["talkative"]
+        assert "'fine', which is not a Health" in fails["talkative"]
         assert "no home" in fails["stillborn"]
         assert run.status == "running"
 

@@ -1,4 +1,4 @@
-"""One scene with a question and a message in it, with a fault at each step of its record."""
+"""One scene with an approval and a message, with a fault at each step of its recorder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ STEPS = 14
 
 
 class StumblingStore(MemoryStore):
-    """Raises once, at its n-th append, before or after it has stored it."""
+    """A store that raises once, at its n-th append, before or after it has stored it."""
 
     def __init__(self, nth: int, when: Literal["before", "after"], error: Exception) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class StumblingStore(MemoryStore):
 
 @dataclass
 class StepScene:
-    """Ask, hear a message, use something, end; and what was stored when each took effect."""
+    """A scene: ask, get a message, use tokens, end; and what was stored at each effect."""
 
     house: ManagerHarness
     stored_when_asked: list[list[str]] = field(default_factory=list[list[str]])
@@ -93,7 +93,7 @@ def no_effect_without_its_record(scene: StepScene, names: list[str]) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("nth", range(1, STEPS))
-async def test_a_keeper_that_crashes_at_any_step_leaves_no_effect_without_its_record(
+async def test_a_recorder_that_crashes_at_any_step_leaves_no_effect_without_its_record(
     autojump_clock: MockClock, nth: int, when: Literal["before", "after"]
 ) -> None:
     store = StumblingStore(nth, when, RuntimeError("as planned"))
@@ -109,7 +109,7 @@ async def test_a_keeper_that_crashes_at_any_step_leaves_no_effect_without_its_re
                 assert result.failure.kind is FailureKind.MANAGER_CRASHED
             no_effect_without_its_record(scene, await stored(house, result.session_id))
         store.left = 0
-        # and nothing is left that would be in the way of others
+        # nothing is left that could affect others
         assert (await house.result(Say(text="next"))).text == "next"
 
 

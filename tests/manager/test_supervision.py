@@ -1,4 +1,4 @@
-"""What dies ends what depends on it, as crashed and by the one whose task that is; no one else."""
+"""A crash ends what depends on the crashed part, with the right failure, and nothing else."""
 
 import pytest
 import trio
@@ -121,7 +121,7 @@ async def test_a_provider_that_gives_up_is_down_and_says_so(autojump_clock: Mock
             await session.submit("refused at once")
         assert len((await house.store.runs()).rows) == runs
         assert (await spared.result()).status is RunStatus.COMPLETED
-        # and it is tried again after a while
+        # it starts again after a pause
         await trio.sleep(refusal.retry_in + 0.1)
         assert (await (await session.submit("again")).result()).text == "again"
 
@@ -198,10 +198,10 @@ async def test_an_end_that_cannot_be_written_is_a_crash_of_its_run_alone(
             assert kind(await run.result()) is FailureKind.ADAPTER_CRASHED
 
 
-# --- the keeper --------------------------------------------------------------------------------
+# --- the recorder ------------------------------------------------------------------------------
 
 
-async def test_a_keepers_crash_ends_its_sessions_runs_and_no_others(
+async def test_a_recorders_crash_ends_its_sessions_runs_and_no_others(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
@@ -225,7 +225,7 @@ async def test_a_keepers_crash_ends_its_sessions_runs_and_no_others(
 
 
 @pytest.mark.parametrize("ticks", range(0, 60, 3))
-async def test_a_session_takes_a_run_at_any_moment_of_its_keepers_crash(
+async def test_a_session_accepts_a_run_at_any_moment_of_its_recorders_crash(
     autojump_clock: MockClock, ticks: int
 ) -> None:
     store = FaultyStore()
@@ -250,7 +250,7 @@ async def test_a_session_takes_a_run_at_any_moment_of_its_keepers_crash(
         assert (await spared.result()).status is RunStatus.COMPLETED
 
 
-async def test_many_keepers_crash_in_one_moment_and_no_other_session_ends(
+async def test_many_recorders_crash_in_one_moment_and_no_other_session_ends(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
@@ -264,7 +264,7 @@ async def test_many_keepers_crash_in_one_moment_and_no_other_session_ends(
             assert (await run.result()).status is RunStatus.COMPLETED
 
 
-async def test_who_waits_for_a_keeper_that_crashes_is_not_left_waiting(
+async def test_waiters_for_a_recorder_that_crashes_are_released(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
@@ -280,7 +280,7 @@ async def test_who_waits_for_a_keeper_that_crashes_is_not_left_waiting(
         assert kind(await run.result()) is FailureKind.MANAGER_CRASHED
 
 
-async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
+async def test_a_run_whose_recorder_crashed_before_it_was_stored_is_admitted_again(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
@@ -299,7 +299,9 @@ async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
             assert (await (await session.submit("again")).result()).text == "again"
 
 
-async def test_a_keeper_that_lost_its_lease_writes_nothing_more(autojump_clock: MockClock) -> None:
+async def test_a_recorder_that_lost_its_lease_writes_nothing_more(
+    autojump_clock: MockClock,
+) -> None:
     store = FaultyStore()
     async with open_harness(store=store, lawful=False) as house:
         run = await house.start(Wait(seconds=5), Say(text="too late"), Hang())
@@ -350,7 +352,7 @@ async def test_a_store_that_is_down_for_half_a_minute_ends_no_run(
             assert (await run.result()).status is RunStatus.COMPLETED
 
 
-async def test_nobody_sees_what_is_not_stored(autojump_clock: MockClock) -> None:
+async def test_no_reader_sees_what_is_not_stored(autojump_clock: MockClock) -> None:
     store = FaultyStore()
     async with open_harness(store=store) as house:
         run = await house.start(Wait(seconds=1), Say(text="x"), Hang())
@@ -442,7 +444,7 @@ async def test_runs_of_a_manager_that_is_gone_are_ended_by_one_that_lives_on(
     store = MemoryStore()
     async with open_harness(store=store) as house:
         await house.result(Say(text="x"))
-        # Another one, in a process that is no more, has begun a run just now.
+        # Another manager, whose process is gone, has begun a run just now.
         gone = LeaseOwner(boot_id="another", pid=1, start=1, name="gone")
         lease = await store.acquire("ses_of_the_dead", gone, now=0, ttl=90_000)
         await store.append(begun("ses_of_the_dead", "run_of_the_dead", lease.fence))
@@ -551,7 +553,7 @@ async def test_a_run_left_open_by_a_manager_that_is_no_more_is_ended_by_the_next
         store.thawed = trio.Event()
     store.thawed.set()
     assert (await store.run(run.id)).status == "running"
-    await trio.sleep(200)  # until its lease has run out
+    await trio.sleep(200)  # until its lease has expired
     async with open_harness(store=store) as second:
         result = await second.manager.result(run.id)
         assert kind(result) is FailureKind.MANAGER_CRASHED
@@ -582,7 +584,7 @@ async def test_all_ends_are_stored_before_the_manager_is_left(autojump_clock: Mo
         assert (await types(run))[-1] == "run_cancelled"
 
 
-async def test_a_start_that_is_refused_because_its_keepers_crash_leaves_no_session(
+async def test_a_start_that_is_refused_because_its_recorders_crash_leaves_no_session(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()

@@ -1,4 +1,4 @@
-"""A manager is for the tasks of its own `trio.run`; anybody else is told so, and no more."""
+"""A manager is for the tasks of its own `trio.run`; other callers get an error."""
 
 from collections.abc import Awaitable, Callable
 

@@ -11,11 +11,11 @@ async def test_sessions_that_are_never_used_leave_nothing_behind(
     autojump_clock: MockClock,
 ) -> None:
     async with open_harness() as house:
-        before = len(house.manager._tables.opened)  # pyright: ignore[reportPrivateUsage]
+        before = len(house.manager._state.opened)  # pyright: ignore[reportPrivateUsage]
         for number in range(100):
             session = await house.manager.open_session("actor")
             if number % 2:
                 await session.close()
             del session
         gc.collect()
-        assert len(house.manager._tables.opened) == before  # pyright: ignore[reportPrivateUsage]
+        assert len(house.manager._state.opened) == before  # pyright: ignore[reportPrivateUsage]

@@ -21,7 +21,7 @@ SHORTLY = 240.0
 
 
 def need(*packages: str) -> None:
-    """Skip the test where packages are missing that it needs; in CI it fails there."""
+    """Skip the test if packages that it needs are missing; in CI it fails then."""
     missing = [package for package in packages if find_spec(package) is None]
     if not missing:
         return

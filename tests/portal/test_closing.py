@@ -159,7 +159,7 @@ class RequestlessStore(MemoryStore):
 
 
 def give_up(last_words: Callable[[], None]) -> None:
-    """Have the manager of a portal give up in its block, which then does `last_words`."""
+    """Crash the manager of a portal repeatedly in its block, which then does `last_words`."""
     store = RequestlessStore()
     with open_portal(store=store, adapters={"actor": scripted("actor")}) as portal:
         portal.start("actor", play(Hang()))

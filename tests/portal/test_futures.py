@@ -1,4 +1,4 @@
-"""Futures of a portal: what becomes of a run when its future is cancelled, and of events."""
+"""Futures of a portal: the run of a cancelled future, and futures of events."""
 
 import random
 import threading

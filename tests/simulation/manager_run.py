@@ -201,4 +201,4 @@ class ManagerRun:
 def mark_manager_dead(manager: Manager) -> None:
     """Make others consider a manager dead, although its tasks still exist."""
     # A killed process cannot announce its death, so a manager has no public method for this.
-    getattr(manager, "_tables").presence.unregister()  # noqa: B009
+    getattr(manager, "_state").presence.unregister()  # noqa: B009

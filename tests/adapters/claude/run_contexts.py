@@ -8,8 +8,8 @@ import trio.lowlevel
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.run_plan import RunPlan, RunRequest
-from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.supervised_run import SupervisedRun
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import (
     Json,
@@ -42,7 +42,7 @@ def context(**fields: object) -> RunContext:
     }
     spec = RunSpec(**{**known, **fields})  # type: ignore[arg-type]
     session = Session(id="ses", provider="claude", cwd="/")
-    run = RunState(
+    run = SupervisedRun(
         RunPlan(
             spec=spec,
             clocks=Clocks(close=1.0),

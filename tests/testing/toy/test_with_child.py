@@ -9,7 +9,7 @@ import trio
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import Clocks, Manager, open_manager
-from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.handles import SessionHandle
 from sessionmgr.model import (
     AnyEvent,
     FailureKind,

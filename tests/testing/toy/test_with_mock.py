@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.adapter.kit.request_handler import MAX_OPEN_REQUESTS, TOO_MANY_REQUESTS
 from sessionmgr.manager import Clocks, open_manager
-from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.handles import SessionHandle
 from sessionmgr.model import EndReason, FailureKind, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockConversation, MockSdk, SentAnswer, with_sdk
 from sessionmgr.testing.toy import ToyAdapter

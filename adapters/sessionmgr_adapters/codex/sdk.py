@@ -300,7 +300,8 @@ class CodexConnection(StdioChild):
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING_METHODS and opened is not None:
             self.cache.release_idle(opened.thread.id)
-        elif call.method in OPENING_METHODS:
+        elif call.method == "thread/resume":
+            # Not for a fork: its `threadId` is the source, which may still be unloading.
             self.cache.give_up(thread)
 
     def _bind(

@@ -198,6 +198,43 @@ async def test_a_thread_that_one_that_has_left_is_about_to_fork_is_opened_at_onc
         await it.stays.send(RpcCall(1, "thread/resume", {"threadId": THREAD}))
 
 
+async def test_a_refused_fork_of_a_closed_conversation_does_not_end_the_wait_for_its_source(
+    tmp_path: Path,
+) -> None:
+    resume = RpcCall(1, "thread/resume", {"threadId": THREAD})
+    async with (
+        stage(
+            tmp_path,
+            hears("thread/start"),
+            answers(3, OPENED),
+            signs("opened"),
+            hears("thread/unsubscribe", threadId=THREAD),
+            hears("thread/fork", threadId=THREAD),
+            signs("asked"),
+            hears("config/read"),
+            says({"id": 5, "error": {"code": -32600, "message": "no"}}),
+            signs("refused"),
+            hears("model/list"),
+            answers(4, {}),
+            CLOSED,
+            hears("thread/resume", threadId=THREAD),
+        ) as it,
+        trio.open_nursery() as nursery,
+    ):
+        first = await it.connection.open(None, CallListener())
+        await first.send(RpcCall(1, "thread/start", {}))
+        await it.until("opened")
+        first.close()
+        await wait_all_tasks_blocked()
+        await it.leave(RpcCall(1, "thread/fork", {"threadId": THREAD}))
+        nursery.start_soon((await it.connection.open(None, CallListener())).send, resume)
+        await wait_all_tasks_blocked()
+        await it.stays.send(RpcCall(1, "config/read", {}))
+        await it.until("refused")
+        await wait_all_tasks_blocked()
+        await it.stays.send(RpcCall(2, "model/list", {}))
+
+
 async def test_calls_of_one_that_has_left_take_no_room(tmp_path: Path) -> None:
     calls = [RpcCall(number, "config/read", {}) for number in range(IN_FLIGHT)]
     async with stage(

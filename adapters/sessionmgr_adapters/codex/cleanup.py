@@ -12,10 +12,11 @@ from sessionmgr_adapters.codex.items import CommandItem, describe_tool_call, is_
 from sessionmgr_adapters.codex.normalise import parent_tool_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from sessionmgr.adapter.kit import ChangeSignal, JsonRpcCaller
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.driver import CodexDriver
+    from sessionmgr_adapters.codex.state import CodexState
 
 CLEANUP_TIMEOUT: Final = 2.0
 """Seconds for each kind of what is left to be ended."""
@@ -26,10 +27,18 @@ AGENT_START_WAIT: Final = 1.0
 class TurnCleanup:
     """Waits for what is left of a run's turn, and ends it."""
 
-    def __init__(self, driver: CodexDriver) -> None:
-        self._driver: Final = driver
-        self._state: Final = driver.state
-        self._until: Final = driver.changes.wait_until
+    def __init__(
+        self,
+        state: CodexState,
+        changes: ChangeSignal,
+        caller: JsonRpcCaller,
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self._state: Final = state
+        self._until: Final = changes.wait_until
+        self._caller: Final = caller
+        self._is_wanted: Final = is_wanted
+        """Whether the run still waits for the work of its agents."""
 
     @property
     def has_running_work(self) -> bool:
@@ -44,18 +53,16 @@ class TurnCleanup:
 
     async def wait_for_agents(self) -> None:
         """Wait until no agent works any more, nor the run itself, or nobody wants it."""
-        await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
+        await self._until(lambda: not (self._is_wanted() and self._is_working))
         addressed = self._state.agents.addressed
-        while addressed and self._driver.is_waiting_for_agents:
+        while addressed and self._is_wanted():
             with trio.move_on_after(AGENT_START_WAIT) as patience:
                 await self._until(
-                    lambda: (
-                        not self._driver.is_waiting_for_agents or self._is_working or not addressed
-                    )
+                    lambda: not self._is_wanted() or self._is_working or not addressed
                 )
             if patience.cancelled_caught:
                 break
-            await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
+            await self._until(lambda: not (self._is_wanted() and self._is_working))
         addressed.clear()
 
     @property
@@ -118,7 +125,7 @@ class TurnCleanup:
         return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandItem)]
 
     async def _call_for_thread(self, method: str, thread: str, **more: Json) -> None:
-        await self._driver.caller.call(method, {"threadId": thread, **more})
+        await self._caller.call(method, {"threadId": thread, **more})
 
 
 def _agent_turns(working: Mapping[str, str]) -> Iterator[str]:

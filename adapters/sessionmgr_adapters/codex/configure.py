@@ -31,10 +31,11 @@ from sessionmgr_adapters.codex.system_prompts import SystemPromptCache, system_p
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.kit import FunctionTool, JsonRpcCaller
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.kit import ChangeSignal, FunctionTool, JsonRpcCaller
     from sessionmgr.model import Failure
-    from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import ThreadSettings
+    from sessionmgr_adapters.codex.state import CodexState
 
 OLDEST_VERSION: Final = (0, 163, 0)
 
@@ -54,15 +55,23 @@ class CodexRunRequest(msgspec.Struct, frozen=True):
 class ThreadPreparation:
     """Greets, opens the thread, has its permissions in force, and its system prompt told."""
 
-    def __init__(self, driver: CodexDriver, asked: CodexRunRequest, configs: ConfigCache) -> None:
-        self._run: Final = driver.run
+    def __init__(
+        self,
+        run: RunContext,
+        caller: JsonRpcCaller,
+        state: CodexState,
+        changes: ChangeSignal,
+        asked: CodexRunRequest,
+        configs: ConfigCache,
+    ) -> None:
+        self._run: Final = run
         self._options: Final = asked.options
         self._asked: Final = asked
         self._configs: Final = configs
-        self._caller: Final = driver.caller
-        self._state: Final = driver.state
-        self._changes: Final = driver.changes
-        self._policy: Final = POLICIES[driver.run.permission.effective]
+        self._caller: Final = caller
+        self._state: Final = state
+        self._changes: Final = changes
+        self._policy: Final = POLICIES[run.permission.effective]
 
     async def prepare(self) -> Failure | None:
         """Have all ready for the prompt; return why it must not be asked."""

@@ -64,9 +64,13 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         self.changes: Final = ChangeSignal()
         self.caller: Final = JsonRpcCaller(self._send, is_transient_refusal)
         self._asked: Final = asked
-        self._preparation: Final = ThreadPreparation(self, asked, configs)
-        self._handler: Final = CodexRequestHandler(self, asked.options)
-        self._cleanup: Final = TurnCleanup(self)
+        self._preparation: Final = ThreadPreparation(
+            run, self.caller, self.state, self.changes, asked, configs
+        )
+        self._handler: Final = CodexRequestHandler(self, self.state, asked.options)
+        self._cleanup: Final = TurnCleanup(
+            self.state, self.changes, self.caller, lambda: self.phase is CodexPhase.SETTLING
+        )
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
         """Our names of the messages that were offered to the turn that is on."""
@@ -85,11 +89,6 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
     def is_unresponsive(self) -> bool:
         """Whether a call was not answered in time."""
         return self.caller.is_deaf
-
-    @property
-    def is_waiting_for_agents(self) -> bool:
-        """Whether what its agents do is still waited for."""
-        return self.phase is CodexPhase.SETTLING
 
     async def _send(self, message: RpcOutgoing) -> None:
         await self.conversation.send(message)

@@ -34,9 +34,11 @@ from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.permissions import POLICIES
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.kit import PhasedConversationRun
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.phase import CodexPhase, CodexStep
+    from sessionmgr_adapters.codex.state import CodexState
 
 log: Final = logging.getLogger("sessionmgr.codex")
 
@@ -44,9 +46,15 @@ log: Final = logging.getLogger("sessionmgr.codex")
 class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
-    def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
+    def __init__(
+        self,
+        driver: PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, CodexStep],
+        state: CodexState,
+        options: CodexOptions,
+    ) -> None:
         super().__init__(driver)
         self._codex: Final = driver
+        self._state: Final = state
         self._run: Final = driver.run
         self._tools: Final = FunctionTools(options.tools)
 
@@ -75,7 +83,7 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
 
     async def _approve(self, name: str, asking: PeerRequest) -> None:
         directories = (self._run.cwd, *self._run.directories)
-        question = approval_request(asking, self._codex.state.tools, self._run.cwd, directories)
+        question = approval_request(asking, self._state.tools, self._run.cwd, directories)
         if asking.method != USER and self._leaves_sandbox():
             message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, cast
 
 from sessionmgr.adapter.kit import PeerReply, PeerRequest, read_size
 from sessionmgr.wire import RpcErrorResponse, RpcResponse, decode_rpc
@@ -21,9 +21,11 @@ from sessionmgr_adapters.codex.items import AgentMessageItem, ReasoningItem, ite
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from sessionmgr.model import Json
     from sessionmgr.wire import Line
+    from sessionmgr_adapters.codex.conversation import CodexConversation
     from sessionmgr_adapters.codex.frames import CodexFrame
-    from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation
+    from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
     Routed: TypeAlias = list[tuple[CodexConversation, CodexFrame]]
 
@@ -37,10 +39,32 @@ MAX_EARLY_FRAMES: Final = 1000
 """Frames that are kept for whoever comes first."""
 
 
+class RoutedConnection(Protocol):
+    """The connection, as its router uses it."""
+
+    @property
+    def cache(self) -> ThreadCache:
+        """The threads that the app-server has loaded."""
+        ...
+
+    def call_soon(self, method: str, params: dict[str, Json]) -> None:
+        """Send a call whose answer is ignored."""
+
+    def reply(self, reply: PeerReply) -> None:
+        """Answer a request of the app-server."""
+
+    def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
+        """Return the conversation whose call is answered; None if the connection called."""
+
+    def resolve(self, answer: RpcResponse | RpcErrorResponse) -> Routed:
+        """Return the frames that an answer is, each with the conversation that called."""
+        ...
+
+
 class FrameRouter:
     """The conversations of one app-server, and their threads."""
 
-    def __init__(self, connection: CodexConnection) -> None:
+    def __init__(self, connection: RoutedConnection) -> None:
         self.conversations: Final[list[CodexConversation]] = []
         self._connection: Final = connection
         self._owners: Final[dict[str, CodexConversation]] = {}

@@ -18,7 +18,6 @@ from sessionmgr.adapter.kit import (
     WRITE_BUFFER_FULL,
     JsonRpcPeer,
     PeerReply,
-    PeerRequest,
     RpcAnswer,
     RpcCall,
     RpcRefusal,
@@ -27,9 +26,8 @@ from sessionmgr.adapter.kit import (
 from sessionmgr.process import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.approvals import request_name, verdict
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.decode import decode_result
-from sessionmgr_adapters.codex.items import CommandItem
 from sessionmgr_adapters.codex.launch import OPENING_METHODS
 from sessionmgr_adapters.codex.router import FrameRouter
 from sessionmgr_adapters.codex.thread_cache import ThreadCache
@@ -37,82 +35,9 @@ from sessionmgr_adapters.codex.thread_cache import ThreadCache
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from sessionmgr.adapter import ConnectionSpec, Decision, Driver
-    from sessionmgr.adapter.kit import RpcOutgoing
+    from sessionmgr.adapter import ConnectionSpec, Driver
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import CodexFrame
-
-
-class CodexConversation:
-    """One run's conversation: its thread, and those of its agents."""
-
-    def __init__(self, connection: CodexConnection, driver: Driver[CodexFrame]) -> None:
-        self.driver: Final = driver
-        self.thread: str | None = None
-        """The thread, once it is open."""
-        self.turns: Final[dict[str, str]] = {}
-        """The turns that are on, by thread."""
-        self._connection: Final = connection
-        self._asked: Final[dict[str, PeerRequest]] = {}
-        self._commanding: Final[set[str]] = set()
-        self._stops = False
-
-    @property
-    def turn(self) -> str | None:
-        """The turn of its own thread that is on."""
-        return self.turns.get(self.thread or "")
-
-    def note(self, frame: CodexFrame) -> None:
-        """Note the questions, turns and commands that a frame tells of."""
-        match frame:
-            case PeerRequest():
-                self._asked[request_name(frame.id)] = frame
-            case frames.TurnStartedNotice(thread_id=thread, turn=turn):
-                self.turns[thread] = turn.id
-                self._stop_if_wanted()
-            case frames.TurnEndedNotice(thread_id=thread):
-                self.turns.pop(thread, None)
-            case frames.ItemStartedNotice(thread_id=thread, item=CommandItem()):
-                self._commanding.add(thread)
-            case _:
-                pass
-
-    async def send(self, message: RpcOutgoing) -> None:
-        """Send a call, once there is room for it, or a reply."""
-        await trio.lowlevel.checkpoint()
-        if isinstance(message, RpcCall):
-            await self._connection.call(self, message)
-        else:
-            self._connection.reply(message)
-
-    async def discard(self) -> None:
-        """Kill the processes that its commands have left, whatever session they are in."""
-        await trio.lowlevel.checkpoint()
-        for each in sorted(self._commanding):
-            await self._connection.discard(each)
-
-    async def interrupt(self) -> None:
-        """Ask Codex to end the turn, as soon as there is one."""
-        self._stops = True
-        self._stop_if_wanted()
-        await trio.lowlevel.checkpoint()
-
-    def _stop_if_wanted(self) -> None:
-        if self._stops and self.turn is not None:
-            self._stops = False
-            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
-            self._connection.call_soon("turn/interrupt", params)
-
-    async def answer(self, question: str, decision: Decision) -> None:
-        """Answer whether something may be done."""
-        await trio.lowlevel.checkpoint()
-        asking = self._asked.pop(question, None)
-        if asking is not None:
-            self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
-
-    def close(self, *, keep: bool = False) -> None:
-        """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
-        self._connection.leave(self, keep=keep)
 
 
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"

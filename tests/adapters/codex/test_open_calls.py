@@ -19,8 +19,9 @@ from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import IN_FLIGHT
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import ExpectStep, Step, UntilClosedStep, WriteStep, command_of
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.frames import CodexFrame
-from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation, connect_codex
+from sessionmgr_adapters.codex.sdk import CodexConnection, connect_codex
 from tests.adapters.codex.dialect import OPENED, THREAD
 from tests.adapters.codex.test_app_server import GREETING, answers, hears, says, tells, turn_of
 

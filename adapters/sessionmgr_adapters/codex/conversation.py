@@ -1,0 +1,114 @@
+"""One run's conversation with an app-server: its thread, and the threads of its agents.
+
+A run's driver sends through the conversation. The conversation remembers what its messages are
+about: which turns are running, which requests of Codex wait for an answer, and which threads ran
+commands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from sessionmgr.adapter.kit import PeerReply, PeerRequest, RpcCall
+from sessionmgr_adapters.codex import frames
+from sessionmgr_adapters.codex.approvals import request_name, verdict
+from sessionmgr_adapters.codex.items import CommandItem
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter import Decision, Driver
+    from sessionmgr.adapter.kit import RpcOutgoing
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.codex.frames import CodexFrame
+
+
+class ConversationHost(Protocol):
+    """The connection, as a conversation uses it."""
+
+    async def call(self, conversation: CodexConversation, call: RpcCall) -> None:
+        """Send a call of a conversation; its answer becomes a frame of that conversation."""
+
+    def call_soon(self, method: str, params: dict[str, Json]) -> None:
+        """Send a call whose answer is ignored."""
+
+    def reply(self, reply: PeerReply) -> None:
+        """Answer a request of the app-server."""
+
+    async def discard(self, thread: str) -> None:
+        """Kill the processes that the commands of a thread left running."""
+
+    def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
+        """End a conversation; `keep` its thread loaded if no turn is running."""
+
+
+class CodexConversation:
+    """One run's conversation: its thread, and those of its agents."""
+
+    def __init__(self, connection: ConversationHost, driver: Driver[CodexFrame]) -> None:
+        self.driver: Final = driver
+        self.thread: str | None = None
+        """The thread, once it is open."""
+        self.turns: Final[dict[str, str]] = {}
+        """The turns that are on, by thread."""
+        self._connection: Final = connection
+        self._asked: Final[dict[str, PeerRequest]] = {}
+        self._commanding: Final[set[str]] = set()
+        self._stops = False
+
+    @property
+    def turn(self) -> str | None:
+        """The turn of its own thread that is on."""
+        return self.turns.get(self.thread or "")
+
+    def note(self, frame: CodexFrame) -> None:
+        """Note the questions, turns and commands that a frame tells of."""
+        match frame:
+            case PeerRequest():
+                self._asked[request_name(frame.id)] = frame
+            case frames.TurnStartedNotice(thread_id=thread, turn=turn):
+                self.turns[thread] = turn.id
+                self._stop_if_wanted()
+            case frames.TurnEndedNotice(thread_id=thread):
+                self.turns.pop(thread, None)
+            case frames.ItemStartedNotice(thread_id=thread, item=CommandItem()):
+                self._commanding.add(thread)
+            case _:
+                pass
+
+    async def send(self, message: RpcOutgoing) -> None:
+        """Send a call, once there is room for it, or a reply."""
+        await trio.lowlevel.checkpoint()
+        if isinstance(message, RpcCall):
+            await self._connection.call(self, message)
+        else:
+            self._connection.reply(message)
+
+    async def discard(self) -> None:
+        """Kill the processes that its commands have left, whatever session they are in."""
+        await trio.lowlevel.checkpoint()
+        for each in sorted(self._commanding):
+            await self._connection.discard(each)
+
+    async def interrupt(self) -> None:
+        """Ask Codex to end the turn, as soon as there is one."""
+        self._stops = True
+        self._stop_if_wanted()
+        await trio.lowlevel.checkpoint()
+
+    def _stop_if_wanted(self) -> None:
+        if self._stops and self.turn is not None:
+            self._stops = False
+            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
+            self._connection.call_soon("turn/interrupt", params)
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer whether something may be done."""
+        await trio.lowlevel.checkpoint()
+        asking = self._asked.pop(question, None)
+        if asking is not None:
+            self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
+
+    def close(self, *, keep: bool = False) -> None:
+        """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
+        self._connection.leave(self, keep=keep)

@@ -162,9 +162,9 @@ async def run_actor(life: ChildTask) -> None:
                         item.reply(stop.reply)
                     raise
                 if answer is NOREPLY:
-                    item.put_off()
+                    item.defer()
                 elif answer.__class__ is Continue:
-                    item.put_off()
+                    item.defer()
                     follow = answer
                 else:
                     item.reply(answer)

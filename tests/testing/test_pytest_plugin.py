@@ -15,7 +15,7 @@ import trio
 from sessionmgr.model import MessageReceived, RunStarted
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
-from sessionmgr.testing.player import Exit, Write
+from sessionmgr.testing.player import ExitStep, WriteStep
 from sessionmgr.testing.script import Say
 
 
@@ -37,7 +37,7 @@ class TestWrong(AdapterConformance):
 
 
 def test_a_player(sessionmgr_player):
-    argv = sessionmgr_player([Write(b"hello"), Exit(3)])
+    argv = sessionmgr_player([WriteStep(b"hello"), ExitStep(3)])
 
     async def play():
         return await trio.run_process(argv, capture_stdout=True, check=False)

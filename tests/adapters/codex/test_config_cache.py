@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit import file_state
+from sessionmgr.adapter.kit import file_fingerprint
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall, RpcOutgoing
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
@@ -104,7 +104,7 @@ def _is_reading(heard: RpcOutgoing | object) -> bool:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(file_state, "RECENT_NS", 0)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 0)
     monkeypatch.setattr(config, "SYSTEM_CONFIG_DIR", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
@@ -164,13 +164,13 @@ def test_a_file_that_has_just_changed_may_change_once_more_unseen(
 ) -> None:
     home = tmp_path / "home"
     writes("home/config.toml")(tmp_path)
-    monkeypatch.setattr(file_state, "RECENT_NS", 10**18)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 10**18)
     cache = ConfigCache()
     files = cache.state(home, str(tmp_path))
     assert files.is_recent
     cache.store(str(tmp_path), files, CodexConfig())
     assert cache.get(str(tmp_path), files) is None
-    monkeypatch.setattr(file_state, "RECENT_NS", 0)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 0)
     assert not config_state(str(home), str(tmp_path)).is_recent
 
 

@@ -1,4 +1,4 @@
-"""A table of bounded size: what was put into it longest ago is forgotten."""
+"""A dictionary of bounded size that drops its oldest entry."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 KEPT: Final = 4096
-"""Threads of which something is remembered."""
+"""Default maximum number of entries (threads)."""
 
 
 class BoundedDict(OrderedDict[K, V]):
-    """The values that were put in last."""
+    """A dictionary of the entries that were set last."""
 
     def __init__(self, kept: int = KEPT) -> None:
         super().__init__()

@@ -1,4 +1,8 @@
-"""What a turn leaves behind: agents at work, commands in the background, threads; and its end."""
+"""The clean-up after a turn: agents that still work, background commands, and agents' threads.
+
+Each step is bounded by `CLEANUP_TIMEOUT`, because the app-server may not answer. The order counts:
+agents are stopped before commands are ended, since a working agent can start another command.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,13 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.state import CodexState
 
 CLEANUP_TIMEOUT: Final = 2.0
-"""Seconds for each kind of what is left to be ended."""
+"""Time limit in seconds for each kind of clean-up."""
 AGENT_START_WAIT: Final = 1.0
-"""Seconds for an agent that was told something to begin a turn for that, if it does."""
+"""Seconds to wait for an agent that received a message to start a turn; it need not start one."""
 
 
 class TurnCleanup:
-    """Waits for what is left of a run's turn, and ends it."""
+    """Waits for the work that a run's turn left behind, and ends it."""
 
     def __init__(
         self,
@@ -42,17 +46,17 @@ class TurnCleanup:
 
     @property
     def has_running_work(self) -> bool:
-        """Whether something of it runs still."""
+        """Whether agents or tool calls of the run are still working."""
         return bool(self._state.tools or self._state.agents.working)
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to wait for, to end or to give back."""
+        """Whether there is work to wait for or to end, or threads to unload."""
         agents = self._state.agents
         return self.has_running_work or bool(agents.loaded or agents.addressed)
 
     async def wait_for_agents(self) -> None:
-        """Wait until no agent works any more, nor the run itself, or nobody wants it."""
+        """Wait until neither the agents nor the run itself works, or the run stops waiting."""
         await self._until(lambda: not (self._is_wanted() and self._is_working))
         addressed = self._state.agents.addressed
         while addressed and self._is_wanted():
@@ -70,7 +74,7 @@ class TurnCleanup:
         return bool(self._state.agents.working) or self._state.is_turning
 
     async def end_work(self) -> None:
-        """End what agents do, and the commands of all; and give the agents' threads back."""
+        """Stop the turns of all agents, and end the commands of all threads."""
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(CLEANUP_TIMEOUT):
             await self._stop_agents()
@@ -80,7 +84,7 @@ class TurnCleanup:
             await self._until(lambda: not self._commands())
 
     async def release_agent_threads(self) -> None:
-        """Give the agents' threads back: they cost memory, and could go on."""
+        """Unload the agents' threads: they cost memory, and could start new work."""
         await trio.lowlevel.checkpoint()
         loaded = self._state.agents.loaded
         if loaded:
@@ -90,7 +94,7 @@ class TurnCleanup:
                 await self._until(lambda: not loaded)
 
     def told(self) -> list[Event]:
-        """Return the ends of the calls that have not come to one."""
+        """Return the synthetic ends of the tool calls that did not end."""
         return [
             ToolCallFailed(
                 tool_call_id=item.id,
@@ -107,7 +111,7 @@ class TurnCleanup:
         working = self._state.agents.working
         stopped: set[str] = set()
         async with trio.open_nursery() as nursery:
-            while working:  # one that is stopped may have called another just before
+            while working:  # an agent may have called another just before it was stopped
                 for thread, turn in working.items():
                     if turn and turn not in stopped:
                         stopped.add(turn)
@@ -120,7 +124,7 @@ class TurnCleanup:
             nursery.cancel_scope.cancel()
 
     def _commands(self) -> list[str]:
-        """Return the threads of the commands that run."""
+        """Return the threads of the running commands."""
         tools, threads = self._state.tools, self._state.threads
         return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandItem)]
 
@@ -129,5 +133,5 @@ class TurnCleanup:
 
 
 def _agent_turns(working: Mapping[str, str]) -> Iterator[str]:
-    """Return the turns of agents that have begun."""
+    """Return the turns that agents have started."""
     return filter(None, working.values())

@@ -1,4 +1,9 @@
-"""How a run's thread is opened and brought to what the run wants, before anything is asked."""
+"""The preparation of a run's thread, before the prompt is sent.
+
+The order is fixed: wait for the app-server's greeting, check its version and the thread's tools,
+read the configuration, open the thread, apply the permissions, send the system prompt. The prompt
+must not be sent if any step returns a failure.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ OLDEST_VERSION: Final = (0, 163, 0)
 
 
 class CodexRunRequest(msgspec.Struct, frozen=True):
-    """What a run is begun with."""
+    """The parts of a run's request that a driver needs."""
 
     options: CodexOptions
     limits: SandboxBounds
@@ -53,7 +58,7 @@ class CodexRunRequest(msgspec.Struct, frozen=True):
 
 
 class ThreadPreparation:
-    """Greets, opens the thread, has its permissions in force, and its system prompt told."""
+    """Prepares a run's thread: opens it, and sets its permissions and its system prompt."""
 
     def __init__(
         self,
@@ -74,7 +79,7 @@ class ThreadPreparation:
         self._policy: Final = POLICIES[run.permission.effective]
 
     async def prepare(self) -> Failure | None:
-        """Have all ready for the prompt; return why it must not be asked."""
+        """Prepare everything for the prompt; return a failure if the prompt must not be sent."""
         state = self._state
         await self._changes.wait_until(lambda: state.hello is not None)
         assert state.hello is not None
@@ -95,7 +100,7 @@ class ThreadPreparation:
         return await self._open(configured)
 
     async def _configured(self) -> CodexConfig | Failure:
-        """Return what is configured where the run works, by the app-server's own word."""
+        """Return the configuration of the run's directory, as the app-server reports it."""
         cwd, configs = self._run.cwd, self._configs
         files = configs.state(codex_home(self._run, self._options), cwd)
         known = configs.get(cwd, files)
@@ -127,7 +132,7 @@ class ThreadPreparation:
         )
 
     async def _apply_permissions(self, found: ThreadSettings) -> Failure | None:
-        """Give the thread its sandbox; return the failure if more is in force than was asked."""
+        """Set the thread's sandbox; return a failure if it then allows more than was requested."""
         wanted = self._policy.sandbox_policy(self._asked.limits)
         if not is_as_requested(self._policy, wanted, found):
             params: dict[str, Json] = {
@@ -148,7 +153,7 @@ class ThreadPreparation:
         return failure
 
     async def _send_system_prompt(self) -> Failure | None:
-        """Have the model told a system prompt that its thread was not begun with."""
+        """Send the model a system prompt that its thread was not started with."""
         run, prompts, thread = self._run, self._asked.prompts, self._state.thread
         before, text = run.provider_session_id, run.system_prompt
         if before is not None and text is not None and not prompts.is_current(before, text):
@@ -167,9 +172,9 @@ class ThreadPreparation:
 async def missing_tools_failure(
     caller: JsonRpcCaller, thread: str, tools: Sequence[FunctionTool]
 ) -> Failure | None:
-    """Return the failure that it is if a thread was begun without some of these functions.
+    """Return a failure if a thread was started without some of these functions.
 
-    A thread has the functions that it was begun with, and keeps them when it is gone on with.
+    A thread keeps the functions that it was started with; resuming it cannot add any.
     """
     answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
     if answer.refusal is not None:
@@ -179,16 +184,16 @@ async def missing_tools_failure(
         return unreadable_reply_failure(answer.method)
     begun = None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
     if begun is None:
-        return _invalid(f"it is not known which functions the thread {thread} was begun with")
+        return _invalid(f"cannot read which functions the thread {thread} was started with")
     missing = [each.name for each in tools if not any(_is_same(each, one) for one in begun)]
     if not missing:
         return None
     names = ", ".join(missing)
-    return _invalid(f"the thread was begun without {names}, and a thread keeps its functions")
+    return _invalid(f"the thread was started without {names}, and a thread keeps its functions")
 
 
 async def _recorded_tools(file: trio.Path) -> list[Json] | None:
-    """Return the tools that a thread was begun with; None if they are not found out."""
+    """Return the tools that a thread was started with; None if its record cannot be read."""
     try:
         async with await file.open("rb") as record:
             begun = msgspec.json.decode(await record.readline(), type=_SessionMeta)

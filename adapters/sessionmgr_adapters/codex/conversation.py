@@ -43,14 +43,14 @@ class ConversationHost(Protocol):
 
 
 class CodexConversation:
-    """One run's conversation: its thread, and those of its agents."""
+    """One run's conversation: the run's thread, and the threads of its agents."""
 
     def __init__(self, connection: ConversationHost, driver: Driver[CodexFrame]) -> None:
         self.driver: Final = driver
         self.thread: str | None = None
-        """The thread, once it is open."""
+        """The run's thread, once it is open."""
         self.turns: Final[dict[str, str]] = {}
-        """The turns that are on, by thread."""
+        """The running turns, by thread."""
         self._connection: Final = connection
         self._asked: Final[dict[str, PeerRequest]] = {}
         self._commanding: Final[set[str]] = set()
@@ -58,11 +58,11 @@ class CodexConversation:
 
     @property
     def turn(self) -> str | None:
-        """The turn of its own thread that is on."""
+        """The running turn of the run's own thread."""
         return self.turns.get(self.thread or "")
 
     def note(self, frame: CodexFrame) -> None:
-        """Note the questions, turns and commands that a frame tells of."""
+        """Record the request, turn or command that a frame reports."""
         match frame:
             case PeerRequest():
                 self._asked[request_name(frame.id)] = frame
@@ -77,7 +77,7 @@ class CodexConversation:
                 pass
 
     async def send(self, message: RpcOutgoing) -> None:
-        """Send a call, once there is room for it, or a reply."""
+        """Send a call as soon as a slot is free, or send a reply."""
         await trio.lowlevel.checkpoint()
         if isinstance(message, RpcCall):
             await self._connection.call(self, message)
@@ -85,13 +85,13 @@ class CodexConversation:
             self._connection.reply(message)
 
     async def discard(self) -> None:
-        """Kill the processes that its commands have left, whatever session they are in."""
+        """Kill the processes that its commands left running, in whatever session they are."""
         await trio.lowlevel.checkpoint()
         for each in sorted(self._commanding):
             await self._connection.discard(each)
 
     async def interrupt(self) -> None:
-        """Ask Codex to end the turn, as soon as there is one."""
+        """Ask Codex to interrupt the turn, as soon as a turn is running."""
         self._stops = True
         self._stop_if_wanted()
         await trio.lowlevel.checkpoint()
@@ -103,12 +103,12 @@ class CodexConversation:
             self._connection.call_soon("turn/interrupt", params)
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Answer whether something may be done."""
+        """Send the decision about a request, unless Codex has withdrawn it."""
         await trio.lowlevel.checkpoint()
         asking = self._asked.pop(question, None)
         if asking is not None:
             self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
 
     def close(self, *, keep: bool = False) -> None:
-        """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
+        """End the conversation; `keep` its thread loaded for the next run if no turn runs."""
         self._connection.leave(self, keep=keep)

@@ -1,8 +1,9 @@
-"""The connection to a Codex app-server: one child, and many threads on it, each a conversation.
+"""The connection to a Codex app-server: one child process, and one conversation per run.
 
-It is the seam that a mock takes the place of. What a conversation calls is numbered anew on the
-wire; no more calls are open at once than the server is known to answer. `router` has what comes
-pushed to the driver of the conversation whose thread it is about.
+Tests replace it by a mock. The connection renumbers the calls of all conversations, and limits the
+number of open calls to what the server can answer. `router` pushes incoming frames to the driver
+of the conversation that owns their thread. When a conversation closes early, the connection undoes
+its open calls: a turn that still starts is interrupted, and a thread that still opens is unloaded.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
-"""Where commands find whose they are."""
+"""The variable by which commands can be traced to their thread."""
 _CLIENT_INFO: Final[dict[str, Json]] = {
     "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
     "capabilities": {"experimentalApi": True},
@@ -50,7 +51,7 @@ _THREAD_METHODS: Final = OPENING_METHODS | {"turn/start"}
 
 
 def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
-    """Start an app-server, and own it for the length of the block.
+    """Start an app-server that runs for the length of the block.
 
     Raises:
         ProcessError: It could not be started.
@@ -59,7 +60,7 @@ def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConn
 
 
 class _OpenCall(msgspec.Struct, frozen=True):
-    """A call of a conversation's."""
+    """An open call, and the conversation that sent it."""
 
     conversation: CodexConversation
     call: RpcCall
@@ -74,14 +75,14 @@ class CodexConnection(StdioChild):
         self._requests: Final = JsonRpcPeer[_OpenCall](self.write, version=False)
         self._conversations: Final = self._router.conversations
         self.cache: Final = ThreadCache(self._requests.request, self.discard)
-        """The threads that are loaded."""
+        """The threads that the app-server has loaded."""
         self._hello: frames.ServerInfo | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
-        """For what is said on behalf of no conversation, until it is gone."""
+        """Runs calls that belong to no conversation, until the connection ends."""
 
     async def live(self) -> None:
-        """Greet it, and give threads back, until it is gone."""
+        """Greet the app-server, then run the cache's tasks until the connection ends."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self.cache.open(nursery)
@@ -89,7 +90,7 @@ class CodexConnection(StdioChild):
             await trio.sleep_forever()
 
     async def _greet(self) -> None:
-        """Greet it; runs need not wait until it says who pays, which takes a while."""
+        """Initialize; runs need not wait for the slow account query that follows."""
         answer = await self._requests.request("initialize", _CLIENT_INFO)
         if isinstance(answer, RpcResponse):
             hello = decode_result(answer.result, frames.ServerInfo) or frames.ServerInfo()
@@ -111,7 +112,7 @@ class CodexConnection(StdioChild):
             each.driver.feed([hello], 0)
 
     async def open(self, spec: object, driver: Driver[CodexFrame]) -> CodexConversation:
-        """Open a conversation; its first call says about which thread."""
+        """Open a conversation; its first call names the thread."""
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
@@ -122,14 +123,14 @@ class CodexConnection(StdioChild):
             driver.end()
         return conversation
 
-    # --- what is said ----------------------------------------------------------------------------
+    # --- sending ---------------------------------------------------------------------------------
 
     async def call(self, conversation: CodexConversation, call: RpcCall) -> None:
-        """Call something for a conversation, once there is room; its answer is a frame."""
+        """Send a call of a conversation as soon as a slot is free; the answer becomes a frame."""
         if call.method == "turn/start":
-            await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
+            await self._greeted.wait()  # a run's first event names the account that pays
         opened, thread = self.cache.reuse(call), str(call.params.get("threadId"))
-        if opened is not None:  # it is loaded still, and as it is wanted
+        if opened is not None:  # it is still loaded with the same terms
             conversation.thread = thread
             self._router.claim(thread, conversation)
             conversation.driver.feed(
@@ -147,27 +148,27 @@ class CodexConnection(StdioChild):
             conversation.driver.feed([RpcAnswer(call.id, call.method, refusal=refusal)], 0)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
-        """Call something whose answer makes no difference."""
+        """Send a call whose answer is ignored."""
         if self._nursery is not None:
             self._nursery.start_soon(self._requests.request_with_retries, method, params)
 
     def reply(self, reply: PeerReply) -> None:
-        """Answer a request of theirs, whenever there is room."""
+        """Answer a request of the app-server as soon as the write buffer has room."""
         if not self._requests.notify(reply.response) and self._nursery is not None:
             self._nursery.start_soon(self._requests.notify_later, reply.response)
 
     async def discard(self, thread: str) -> None:
-        """Kill what the commands of a thread have left."""
+        """Kill the processes that the commands of a thread left running."""
         if self.tree is None:
             await trio.lowlevel.checkpoint()
         else:
             await kill_processes_with_env(self.tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
-        """End a conversation; `keep` its thread loaded for a while, if no turn is on.
+        """End a conversation; `keep` its thread loaded for a while if no turn is running.
 
-        A thread costs memory, and as long as it is loaded nobody else can go on with it. Those of
-        agents are given back, and what they do is ended.
+        A thread costs memory, and no other program can resume it while it is loaded. The threads of
+        agents are unloaded, after their work is ended.
         """
         if conversation not in self._conversations:
             return
@@ -178,7 +179,7 @@ class CodexConnection(StdioChild):
             if of.call.method in _THREAD_METHODS:
                 if of.call.method != "thread/fork" and "threadId" in of.call.params:
                     self.cache.expect_unwanted(str(of.call.params["threadId"]))
-                continue  # what was begun must be ended, once it is known what it is
+                continue  # its answer names what must be undone: see `_undo`
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None:
@@ -189,17 +190,17 @@ class CodexConnection(StdioChild):
         if not (keep and turn is None and self.cache.add_idle(thread)):
             self.cache.release_idle(thread, turn)
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- receiving -------------------------------------------------------------------------------
 
     def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
-        """Return the conversation whose call is answered; None if it was one of our own."""
+        """Return the conversation whose call is answered; None if the connection called."""
         theirs = None if answer.id is None else self._requests.sent.get(answer.id)
         return None if theirs is None else theirs.conversation
 
     def resolve(
         self, answer: RpcResponse | RpcErrorResponse
     ) -> list[tuple[CodexConversation, CodexFrame]]:
-        """Return the frames that an answer to a call is, and the conversation that has called."""
+        """Return the frames for an answer, with the conversation that sent the call."""
         theirs = self._requests.resolve(answer)
         if theirs is None:
             return []
@@ -214,7 +215,7 @@ class CodexConnection(StdioChild):
         return [(conversation, each) for each in (frame, *held)]
 
     def _undo(self, call: RpcCall, answer: RpcResponse | RpcErrorResponse) -> None:
-        """End what was begun for a conversation that was closed before the answer came."""
+        """Undo a call of a conversation that closed before the answer came."""
         thread = str(call.params.get("threadId"))
         result = answer.result if isinstance(answer, RpcResponse) else b""
         begun, opened = (

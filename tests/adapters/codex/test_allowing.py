@@ -53,7 +53,7 @@ async def test_nobody_but_us_answers_what_is_asked() -> None:
 
     kind, message = failure(await play(another_answers))
     assert kind == FailureKind.PERMISSION_REFUSED
-    assert "where 'auto_review' answers" in message
+    assert "reviewer: 'auto_review'" in message
     assert starts == ["user"]
 
 

@@ -162,7 +162,7 @@ async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(
     for once in (False, True):
         for home, images, words in (
             (None, ("words.txt",), "words.txt is no PNG"),
-            ("none", (), "options.home: there is no directory none"),
+            ("none", (), "options.home: no such directory: none"),
         ):
             options = house.options(exec=once, home=home)
             run = await house.submit(await house.session(), "hi", options=options, images=images)

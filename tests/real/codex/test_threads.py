@@ -132,7 +132,7 @@ async def test_functions_are_refused_that_a_thread_was_begun_without(
             failure = (await house.play(script, session, options=refused)).result.failure
             assert failure is not None
             assert failure.kind is FailureKind.CONFIG_INVALID
-            said = f"options.tools: the thread was begun without {tools[-1].name}, and "
+            said = f"options.tools: the thread was started without {tools[-1].name}, and "
             assert failure.message == f"{said}a thread keeps its functions"
     for fork in (True, False):
         await house.goes_on(begun, options=structs.replace(options, fork=fork, keep=False))

@@ -231,7 +231,7 @@ async def test_what_it_cannot_do_is_missing_before_anything_is_started(
 async def test_a_message_at_once_is_no_option_of_it(manager: Manager, tmp_path: Path) -> None:
     with pytest.raises(OptionInvalid, match="follow_up"):
         await started(manager, tmp_path, BEGIN, follow_up="now")
-    with pytest.raises(ValueError, match="nothing is added to a turn"):
+    with pytest.raises(ValueError, match="accepts no messages"):
         CodexOptions(exec=True, follow_up="now")
 
 
@@ -242,7 +242,7 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
         "nowhere": ({"images": ["nowhere.png"]}, f"{tmp_path}/nowhere.png cannot be read: "),
         "fake": ({"images": ["fake.png"]}, "fake.png is no PNG, JPEG, GIF or WebP"),
         "large": ({"images": ["large.png"]}, f"{tmp_path}/large.png has more than 20 MB"),
-        "home": ({"home": "none"}, "options.home: there is no directory none"),
+        "home": ({"home": "none"}, "options.home: no such directory: none"),
     }
     for wishes, words in refused.values():
         result, _ = await played(manager, tmp_path, BEGIN, **wishes)

@@ -69,4 +69,4 @@ def test_whoever_else_was_wanted_is_named() -> None:
     assert refused_hosts_message([]) is None
     said = refused_hosts_message(["CONNECT a:443", "CONNECT a:443"])
     assert said is not None
-    assert said.endswith("refused: CONNECT a:443")
+    assert said.endswith("other hosts: CONNECT a:443")

@@ -1,4 +1,4 @@
-"""How an adapter asks, and takes what comes meanwhile."""
+"""The behaviours of requests for approval, and of messages to a running turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_EVENTS: Final = 8
 
 
 class DelayedApprover:
-    """Answers questions, when it may."""
+    """An approver that answers once the test allows it."""
 
     def __init__(self, answer: Decision) -> None:
         self.answer: Final = answer
@@ -28,7 +28,7 @@ class DelayedApprover:
         self.may_answer: Final = trio.Event()
 
     async def approve(self, request: ApprovalRequest) -> Decision:
-        """Answer."""
+        """Wait for the test, then answer."""
         self.requests.append(request)
         self.asked.set()
         await self.may_answer.wait()
@@ -118,4 +118,4 @@ async def a_message_at_any_time_is_neither_lost_nor_said_twice(stage: Conformanc
                 assert result.status == RunStatus.COMPLETED, f"at event {place}: {result}"
             seen += 1
         assert (await stage.collect(run)).result.status == RunStatus.COMPLETED
-    # That each message was sent once, or dropped and became a run, is read from the record.
+    # The invariants check that each message was either sent once, or dropped and became a run.

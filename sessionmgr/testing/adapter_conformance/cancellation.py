@@ -1,4 +1,4 @@
-"""How a run is ended by others: always, in time, and with all that was said."""
+"""The behaviours of runs that are cancelled: each ends in time, and keeps all its output."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: ConformanceHa
 async def a_cancel_at_any_step_is_heard(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     if not stage.case.virtual:
-        return  # a busy machine may take as long as a grace
+        return  # a busy machine may take as long as the grace
     for step in stage.case.steps():
         began = trio.current_time()
         run = await stage.submit(stage.case.hangs)
@@ -118,7 +118,7 @@ async def a_cancel_at_any_step_is_heard(stage: ConformanceHarness) -> None:
         is_last = run.cancel("enough")
         assert (await stage.collect(run)).result.status == RunStatus.CANCELLED
         took = trio.current_time() - began
-        assert took < stage.case.grace, f"cancelled at step {step}, it was cut after {took:g} s"
+        assert took < stage.case.grace, f"cancelled at step {step}, the run took {took:g} s to end"
         if is_last:
             return
 
@@ -129,7 +129,7 @@ async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
 ) -> None:
     assert stage.case.hangs is not None
     if stage.case.adapter.capabilities.steer != EMULATED:
-        return  # the agent itself may have read it
+        return  # the agent itself may have read the message
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)
     follow_up = await run.append(stage.case.answers.prompt)
@@ -138,7 +138,7 @@ async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
     if follow_up.accepted and not any(isinstance(each, TurnCompleted) for each in events):
         sent = [each for each in events if isinstance(each, MessageSent) and each.follow_up]
         states = [each.state for each in sent]
-        assert states[-1] == "dropped", f"no turn followed in which it was heard: {states}"
+        assert states[-1] == "dropped", f"no later turn read the message: {states}"
 
 
 @ENDING.law("hangs")
@@ -170,7 +170,7 @@ async def what_runs_when_the_manager_goes_is_cancelled(stage: ConformanceHarness
     await stage.wait_for_text(run, stage.case.hangs.text)
 
     def look() -> None:
-        assert run.status == RunStatus.CANCELLED, f"the manager went, and it is {run.status}"
+        assert run.status == RunStatus.CANCELLED, f"the manager closed, but it is {run.status}"
 
     stage.afterwards.append(look)
 
@@ -180,5 +180,5 @@ async def _is_cancelled(stage: ConformanceHarness, run: RunHandle, play: Play | 
     assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER), result.failure
     if play is not None:
         assert result.detail == "enough"
-        assert play.text in {None, result.text}, f"it said {result.text!r}"
+        assert play.text in {None, result.text}, f"its text is {result.text!r}"
     await stage.collect(run)

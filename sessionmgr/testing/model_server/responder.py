@@ -1,4 +1,4 @@
-"""How one reply is played to one client: move after move, as a stream or as a whole."""
+"""The responder: plays one reply to one client, move by move, as a stream or as a whole."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from sessionmgr.testing.model_server.script import (
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 _AFTER_ONE: Final = 2
-"""What a text begins with, and its first delta, come before what has this number."""
+"""The index of the first piece after a text's start and its first delta."""
 _LOOK_EVERY: Final = 0.02
 
 
 async def send_plain_answer(
     plain: PlainAnswer, exchange: Exchange, send: Send, *, head: bool = False
 ) -> None:
-    """Send an answer that is no reply of a model; only its head if that was asked for."""
+    """Send an answer without a reply of a model; with `head`, only its head."""
     exchange.status = plain.status
     data = plain.data
     headers = [("content-type", "application/json"), *plain.headers.items()]
@@ -92,10 +92,10 @@ class Responder:
         self._headers: Final = _headers_of(moves, face)
         self._begun = False
         self._instead: str | None = None
-        """What goes out in the place of a whole message."""
+        """Data that replaces the whole message."""
 
     async def respond(self) -> None:
-        """Play the moves, and end the answer unless one of them did."""
+        """Play the moves, and end the answer unless a move did."""
         for move in self._moves:
             if await self._run_move(move):
                 return
@@ -110,14 +110,14 @@ class Responder:
         self._exchange.ending = "whole"
 
     async def _run_move(self, move: AnyMove) -> bool:
-        """Play one move, and say whether it was the last."""
+        """Play one move; return whether it was the last."""
         match move:
             case ModelSay() | ModelThink() | ModelCall():
                 await self._write_move(move)
             case ModelWait(seconds=seconds):
                 await trio.sleep(seconds)
             case ModelUse() | ModelStop() | ModelHeaders() | ModelLimits():
-                pass  # known from the beginning
+                pass  # already sent with the head
             case ModelMalformed(text=text):
                 self._instead = self._face.malformed if text is None else text
                 if self._request.stream:
@@ -152,7 +152,7 @@ class Responder:
             case ModelFault():
                 await self._break_off(move)
             case ModelRefuse() | ModelUsageLimit():
-                if self._begun:  # then it is too late for a status
+                if self._begun:  # too late for a status
                     kind = (move.kind if isinstance(move, ModelRefuse) else None) or "api_error"
                     await self._break_off(ModelFault(kind=kind, message=move.message))
                     return
@@ -175,7 +175,7 @@ class Responder:
                 await self._send(framed)
 
     async def _finish(self, data: bytes) -> None:
-        """Write the last, as one: some clients go as soon as they have heard the end in it."""
+        """Send the last bytes in one write: some clients disconnect as soon as they see the end."""
         await self._send(self._framed(data) + LAST_CHUNK)
         self._exchange.ending = "whole"
 

@@ -1,4 +1,4 @@
-"""What a store keeps from one opening to the next, and between two at once."""
+"""The behaviours of a store that is opened again, or twice at once."""
 
 from __future__ import annotations
 

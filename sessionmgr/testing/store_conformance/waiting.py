@@ -1,4 +1,4 @@
-"""Waiting for events: who wakes, who does not, and what is lost by it (nothing)."""
+"""The behaviours of waiting for events: who wakes, and that no event is missed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 WAITING: Final = StoreBehaviourGroup()
-PATIENCE: Final = 60  # seconds, for what is to happen
-SILENCE: Final = 0.05  # seconds, for what is not
+PATIENCE: Final = 60  # seconds, for expected events
+SILENCE: Final = 0.05  # seconds, for events that must not come
 
 
 @WAITING.of_one_store

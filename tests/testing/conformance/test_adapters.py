@@ -97,7 +97,7 @@ class TestToyMocked(AdapterConformance):
 
 
 def test_what_is_left_out_is_said() -> None:
-    assert "the case names nothing for 'hangs'" in TestEcho.left_out.values()
+    assert "the case has no prompt 'hangs'" in TestEcho.left_out.values()
     assert "echo does not have the capability 'resume'" in TestEcho.left_out.values()
     assert not any("hangs" in name for name in vars(TestEcho))
     assert TestToy.left_out == {}

@@ -313,5 +313,5 @@ async def test_of_a_run_that_does_not_end_it_is_said_what_was_told(
     (law,) = (
         each for each in ADAPTER_BEHAVIOURS if each.name == "what_is_streamed_is_what_is_received"
     )
-    with pytest.raises(AssertionError, match=r"has not ended after 90 s; told: .*'run_started'"):
+    with pytest.raises(AssertionError, match=r"has not ended after 90 s; events: .*'run_started'"):
         await law(open_case, tmp_path)

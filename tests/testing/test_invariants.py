@@ -1,4 +1,4 @@
-"""The independent reader sees what is wrong: each law, broken by hand."""
+"""The checker detects each violation of an invariant."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ from sessionmgr.testing.invariants import broken_laws
 
 
 class SampleRecord:
-    """A small record that is right, to be spoilt."""
+    """A small correct record, which tests damage."""
 
     def __init__(self) -> None:
         sent = MessageSent(message_id="m", content="hi", state="sent")
@@ -47,7 +47,7 @@ class SampleRecord:
 
 
 class SpoiltStore(MemoryStore):
-    """A store that hands out a record as it is, lawful or not."""
+    """A store that returns a record unchanged, valid or not."""
 
     def __init__(self, record: SampleRecord) -> None:
         super().__init__()

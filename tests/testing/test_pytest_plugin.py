@@ -1,4 +1,4 @@
-"""The plugin in a pytest of its own."""
+"""The plugin in a separate pytest process."""
 
 import os
 import subprocess

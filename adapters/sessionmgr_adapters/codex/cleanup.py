@@ -93,7 +93,7 @@ class TurnCleanup:
                     await self._call_for_thread("thread/unsubscribe", thread)
                 await self._until(lambda: not loaded)
 
-    def told(self) -> list[Event]:
+    def unfinished_call_events(self) -> list[Event]:
         """Return the synthetic ends of the tool calls that did not end."""
         return [
             ToolCallFailed(

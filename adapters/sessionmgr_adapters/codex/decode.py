@@ -93,27 +93,27 @@ class _NoticeEnvelope(Protocol):
     def params(self) -> Notice: ...
 
 
-class _SaidOfItem(Protocol):
+class _ItemEnvelope(Protocol):
     @property
-    def told(self) -> _KnownItemNotice: ...
+    def notice(self) -> _KnownItemNotice: ...
 
 
 def _with_item(
-    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], said: _SaidOfItem
+    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], said: _ItemEnvelope
 ) -> Notice:
-    return of(thread_id=said.told.thread_id, item=said.told.item)
+    return of(thread_id=said.notice.thread_id, item=said.notice.item)
 
 
 def _line_decoder() -> msgspec.json.Decoder[_NoticeEnvelope]:
     """Return the decoder of whole lines, tagged by their method."""
     envelopes = [
-        msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
+        msgspec.defstruct("_Envelope", [("params", of)], tag_field="method", tag=method, gc=False)
         for method, of in _NOTICES.items()
     ]
     envelopes += [
         msgspec.defstruct(
-            "_Said",
-            [("told", _KnownItemNotice, msgspec.field(name="params"))],
+            "_Envelope",
+            [("notice", _KnownItemNotice, msgspec.field(name="params"))],
             namespace={"params": property(partial(_with_item, of))},
             tag_field="method",
             tag=method,
@@ -146,9 +146,9 @@ def decode_notice(message: RpcNotification) -> Notice | UntypedFrame:
     method, params = message.method, message.params or b"{}"
     try:
         if method in _ITEMS:
-            told = _ITEM.decode(params)
-            item = read_item(bytes(told.item))
-            return _ITEMS[method](thread_id=told.thread_id, item=item)
+            notice = _ITEM.decode(params)
+            item = read_item(bytes(notice.item))
+            return _ITEMS[method](thread_id=notice.thread_id, item=item)
         if method in _DECODERS:
             return _DECODERS[method].decode(params)
     except _REFUSALS as refusal:

@@ -254,7 +254,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             with trio.move_on_after(CLEANUP_TIMEOUT):
                 await self.conversation.discard()
         await self._cleanup.release_agent_threads()
-        self.emit(*self._cleanup.told())
+        self.emit(*self._cleanup.unfinished_call_events())
         self.take_step(CodexStep.DONE)
 
     @property

@@ -1,7 +1,7 @@
 """The user's rules that let commands out of the sandbox, in every mode and without a question.
 
 Codex reads them from files beside its configuration; its own terminal interface adds one for each
-"do not ask again". An app-server cannot be told to ignore them; `codex exec` can.
+"do not ask again". `codex exec` can ignore them; an app-server cannot.
 
 The files are written in Starlark. The part that matters here is a subset of Python: a sequence of
 calls with literal arguments. Anything else in a file is assumed to allow something.

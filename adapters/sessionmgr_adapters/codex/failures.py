@@ -213,8 +213,8 @@ def _error_class(info: Json) -> tuple[str, int | None]:
         case str() if info:
             return info, None
         case dict() if len(info) == 1:
-            [(name, told)] = info.items()
-            status = told.get(_STATUS) if isinstance(told, dict) else None
+            [(name, details)] = info.items()
+            status = details.get(_STATUS) if isinstance(details, dict) else None
             return name, status if isinstance(status, int) else None
         case _:
             return "other", None

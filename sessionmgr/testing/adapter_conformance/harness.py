@@ -96,10 +96,10 @@ class ConformanceHarness:
         events: list[AnyEvent] = []
         with trio.move_on_after(ENDING) as patience:
             async for event in run:
-                events.append(event)  # noqa: PERF401  # what has come is told when it does not end
+                events.append(event)  # noqa: PERF401  # partial on a timeout
         if patience.cancelled_caught:
-            told = [event.type for event in events]
-            raise AssertionError(f"the run has not ended after {ENDING:.0f} s; events: {told}")
+            types = [event.type for event in events]
+            raise AssertionError(f"the run has not ended after {ENDING:.0f} s; events: {types}")
         played = RunTrace(await run.result(), events)
         _check_trace(played)
         return played

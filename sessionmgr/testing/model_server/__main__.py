@@ -24,13 +24,13 @@ async def main(port: int) -> None:
 async def print_requests(server: ModelServer) -> None:
     """Print the address, then a line for each completed request."""
     print(server.url, flush=True)  # noqa: T201
-    told = 0
+    printed = 0
     while True:
-        await server.log.wait_for_total(told + 1)
+        await server.log.wait_for_total(printed + 1)
         await server.log.wait_until_idle()
         for exchange in server.log:
-            if exchange.number >= told:
-                told = exchange.number + 1
+            if exchange.number >= printed:
+                printed = exchange.number + 1
                 http = exchange.http
                 print(  # noqa: T201
                     f"{exchange.number} {http.method} {http.target} {exchange.status} "

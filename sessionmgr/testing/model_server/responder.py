@@ -52,7 +52,7 @@ async def send_plain_answer(
 
 
 async def _wait_for_file(file: trio.Path) -> None:
-    while not await file.exists():  # noqa: ASYNC110  # whoever makes it tells nobody
+    while not await file.exists():  # noqa: ASYNC110  # a file has no event
         await trio.sleep(_LOOK_EVERY)
 
 

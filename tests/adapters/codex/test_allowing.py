@@ -1,4 +1,4 @@
-"""What is allowed on a mock: no more than was asked, and by nobody but us."""
+"""Permissions on a mock: no more than requested, and no reviewer but sessionmgr."""
 
 from __future__ import annotations
 

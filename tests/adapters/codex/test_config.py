@@ -1,4 +1,4 @@
-"""What is of interest in a configuration."""
+"""The parts of a configuration that the adapter needs."""
 
 from __future__ import annotations
 

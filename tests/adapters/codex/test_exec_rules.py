@@ -1,4 +1,4 @@
-"""The user's rules, which let commands out of the sandbox."""
+"""The user's rules that allow commands outside of the sandbox."""
 
 from __future__ import annotations
 

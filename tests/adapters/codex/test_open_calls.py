@@ -1,7 +1,7 @@
-"""What a run has asked an app-server for when it leaves: whatever comes of it is undone.
+"""Open calls of a conversation that closes: their effects are undone.
 
-A player stands in the place of the app-server. It ends with an error if it hears anything else
-than what its steps say, in this order.
+A player replaces the app-server. It exits with an error if it receives anything other than its
+steps expect, in this order.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ CLOSED: Step = tells("thread/closed")
 
 
 def signs(word: str) -> WriteStep:
-    """Say something that concerns no thread, which all hear."""
+    """Return a notice about no thread, which all conversations receive."""
     return tells("configWarning", "", summary=word)
 
 
 class CallListener:
-    """A driver that hears what is pushed into it."""
+    """A driver that records the frames pushed into it."""
 
     def __init__(self) -> None:
         self.heard: list[CodexFrame] = []
@@ -66,7 +66,7 @@ class CallListener:
 
 
 class LeftCallStage:
-    """An app-server, and a conversation that stays on it."""
+    """An app-server, and a conversation that stays open on it."""
 
     def __init__(
         self, connection: CodexConnection, stays: CodexConversation, ear: CallListener
@@ -76,7 +76,7 @@ class LeftCallStage:
         self.until = ear.until
 
     async def leave(self, *calls: RpcCall) -> None:
-        """Open a conversation that leaves when its calls were heard."""
+        """Open a conversation that closes after its calls have arrived."""
         conversation = await self.connection.open(None, CallListener())
         for each in calls:
             await conversation.send(each)

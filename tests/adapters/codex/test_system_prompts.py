@@ -1,4 +1,4 @@
-"""Which system prompt a thread has, and what is done where a run gives another."""
+"""The system prompt of a thread, and a different one in a later run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns on a mock: what belongs to another turn or run, and what a run goes without."""
+"""Turns on a mock: frames of other turns and runs, and unsupported options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws, on every adapter that is here."""
+"""The conformance of the adapters in this repository."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -80,13 +80,13 @@ TOYS = AdapterCase(
 
 
 class TestToy(AdapterConformance):
-    """On real children, the agent's and a player's."""
+    """On real children, of the agent and of a player."""
 
     case = replace(TOYS, deaf=Play(prompt="half; deaf 1000", text="half"), dialect=TOY)
 
 
 class TestToyMocked(AdapterConformance):
-    """In virtual time, with a mock in the place of its sdk."""
+    """In virtual time, with a mock `sdk`."""
 
     case = replace(TOYS, deaf=Play(prompt="half; deaf 1000", text="half"), virtual=True)
 

@@ -1,4 +1,4 @@
-"""An adapter that breaks a law is found out by the law that it breaks."""
+"""Each broken adapter fails the behaviour that it violates."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ from sessionmgr.testing.adapter_conformance import ADAPTER_BEHAVIOURS, AdapterCa
 
 
 class Sound(ProviderAdapter):
-    """One that breaks no law; the others differ from it in one thing each."""
+    """A correct adapter; the others differ from it in one thing each."""
 
     name = "sound"
     capabilities = Capabilities(streaming=NATIVE)
@@ -117,7 +117,7 @@ class Mixing(Sound):
 
     async def play(self, run: RunContext) -> None:
         type(self).said += run.prompt
-        await trio.sleep(0.1)  # in which the others are heard
+        await trio.sleep(0.1)  # time for other messages
         await run.emit(MessageReceived(content=type(self).said))
         await run.finish()
         type(self).said = ""
@@ -138,7 +138,7 @@ class Disobedient(Sound):
 
 
 class Complete(Sound):
-    """It says that it is done as a plain event, which is allowed."""
+    """Reports its completion as a plain event, which is allowed."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt != "hi":
@@ -148,7 +148,7 @@ class Complete(Sound):
 
 
 class Slow(Sound):
-    """It pauses in the middle of a word."""
+    """Pauses in the middle of a word."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt != "hang":
@@ -161,7 +161,7 @@ class Slow(Sound):
 
 
 class Queueing(Sound):
-    """It takes a message that it would send in a further turn, and there is none."""
+    """Accepts a message for a further turn, and starts no further turn."""
 
     capabilities = Capabilities(streaming=NATIVE, steer=EMULATED)
 
@@ -188,7 +188,7 @@ class Queueing(Sound):
 
 
 class Losing(Queueing):
-    """It says that the message was heard when it was only queued."""
+    """Reports a message as read when it is only queued."""
 
     async def queue(self, message_id: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -196,7 +196,7 @@ class Losing(Queueing):
 
 
 class Obedient(Sound):
-    """It opens a session before it asks anything, and ends at once when it is interrupted."""
+    """Opens a session before the prompt, and ends at once when interrupted."""
 
     capabilities = Capabilities(streaming=NATIVE, interrupt=NATIVE)
 
@@ -221,14 +221,14 @@ class Obedient(Sound):
 
 
 class Hasty(Obedient):
-    """It forgets an interrupt that comes before its session is open."""
+    """Forgets an interrupt that comes before its session is open."""
 
     def may_ask(self, run: RunContext) -> bool:
         return True
 
 
 class Dropping(Sound):
-    """It loses the second half of a word."""
+    """Loses the second half of a word."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt == "hang":
@@ -238,14 +238,14 @@ class Dropping(Sound):
 
 
 class Endless(Sound):
-    """It says that it has begun, and nothing more."""
+    """Reports its start, and nothing else."""
 
     async def play(self, run: RunContext) -> None:
         await trio.sleep_forever()
 
 
 async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
-    """Return the laws that an adapter breaks."""
+    """Return the behaviours that an adapter violates."""
     case = AdapterCase(
         adapter=adapter,
         answers=Play(prompt="hi", text="hi"),

@@ -1,4 +1,4 @@
-"""Runs on a `codex exec` that is a script: what it says, what it leaves, and how it goes."""
+"""Runs on a script that replaces `codex exec`: its output, its answer file and its exit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAVE = """leave() {
     for each; do case $each in --output-last-message=*) cat > "${each#*=}";; esac; done
 }"""
 ENOUGH = 30.0
-"""Seconds in which a script comes to its end on any machine."""
+"""Seconds in which a script ends on any machine."""
 SAY = 'say() { printf "%s\\n" "$1"; }'
 
 
@@ -69,14 +69,14 @@ async def played(
 async def test_a_prompt_is_written_to_it_and_its_answer_told(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)  # it goes by itself
+    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)  # it exits by itself
     result, events = await played(manager, tmp_path, BEGIN, ANSWER, DONE)
     assert (result.status, result.text, result.exit_code) == ("completed", '{"n":1}', 0)
     assert (tmp_path / "prompt").read_text() == "héllo"
     assert result.provider_session_id == "t-1"
     assert result.usage.input == 10
     assert result.permission is not None
-    assert result.permission.fidelity is Fidelity.NARROWER  # nobody is asked
+    assert result.permission.fidelity is Fidelity.NARROWER  # there are no questions
     assert result.permission.effective == "never, workspace-write"
     assert any(isinstance(each, ProcessExited) for each in events)
 
@@ -259,7 +259,7 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
 async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obeys: bool
 ) -> None:
-    # Who obeys has all the time that it needs, who does not has little; the run waits for either.
+    # A process that obeys gets enough time, one that does not gets little; the run waits for both.
     monkeypatch.setattr(driver, "INTERRUPT_GRACE", ENOUGH if obeys else 0.5)
     monkeypatch.setattr(driver, "TERM", 0.5)
     trap = "trap 'exit 1' INT" if obeys else "trap '' INT TERM"

@@ -1,4 +1,4 @@
-"""What a run has used, out of what its thread has used."""
+"""The usage of a run, computed from the usage of its thread."""
 
 from sessionmgr.model import Usage
 from sessionmgr_adapters.codex.exec.normalise import ThreadMeters

@@ -42,16 +42,16 @@ PROVIDER_OVERRIDES: Final[Mapping[str, ProviderOverrides]] = {
 }
 """The providers that can be rehearsed."""
 
-_LEFT: Final = (
+_REMOVED_VARIABLES: Final = (
     *("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "AWS_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*"),
     *("AZURE_*", "VERTEX_*", "OPENAI_*", "CODEX_*", "*_PROXY", "HOME", "TMPDIR", "XDG_*"),
 )
 """Variables of a job that name the model's address or account: they are removed."""
 
 
-def agent_environment(hermitage: IsolatedEnvironment) -> dict[str, str]:
+def agent_environment(isolated: IsolatedEnvironment) -> dict[str, str]:
     """Return the base environment of the agents, which replaces ours."""
-    return {**hermitage.claude(), **hermitage.codex()}
+    return {**isolated.claude(), **isolated.codex()}
 
 
 def unrehearsable_jobs(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
@@ -75,7 +75,7 @@ def rehearsed_job(job: Job) -> Job:
 
 
 def _is_removed_variable(name: str) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _LEFT)
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _REMOVED_VARIABLES)
 
 
 class RehearsalHost(InProcessHost):

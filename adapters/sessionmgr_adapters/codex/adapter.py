@@ -171,10 +171,10 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
     ) -> None:
         """Run on a thread of an app-server; repeat a start that failed transiently."""
         content = launch.prompt_content(run.prompt, await read_images(run.images, run.cwd))
-        asked = CodexRunRequest(options, limits, content, self._prompts, self._warned)
+        request = CodexRunRequest(options, limits, content, self._prompts, self._warned)
         spec = launch.make_server_spec(run, options)
         tries = 1
-        while not await self._run_attempt(run, spec, asked, tries):
+        while not await self._run_attempt(run, spec, request, tries):
             await trio.sleep(failures.retry_delay(tries))
             tries += 1
 
@@ -185,14 +185,14 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         await read_images(run.images, run.cwd)  # Codex silently ignores unreadable images
         await self._release_thread(run, None)
         spec = one_shot_spec(run, options, limits)
-        once = ExecRun(run, spec, self._meters)
+        exec_run = ExecRun(run, spec, self._meters)
         try:
-            with self.active_runs(run, once):
-                await once.execute()
+            with self.active_runs(run, exec_run):
+                await exec_run.execute()
         finally:
-            if once.thread:
+            if exec_run.thread:
                 before = run.provider_session_id
-                self._prompts.note(once.thread, run.system_prompt, before=before)
+                self._prompts.note(exec_run.thread, run.system_prompt, before=before)
 
     async def _has_system_prompt(self, run: RunContext) -> bool:
         """Whether the run's thread already has the system prompt that the run asks for."""
@@ -204,7 +204,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         return await is_recorded(launch.codex_home(run, CodexOptions.of(run.options)), thread, text)
 
     async def _run_attempt(
-        self, run: RunContext, spec: ConnectionSpec, asked: CodexRunRequest, tries: int
+        self, run: RunContext, spec: ConnectionSpec, request: CodexRunRequest, tries: int
     ) -> bool:
         """Run once and report the end; return False if the app-server must be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
@@ -212,7 +212,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
             was_used = connection in self._configs
             configs = self._configs.setdefault(connection, ConfigCache())
             await self._release_thread(run, connection)
-            driver = await self._run_driver(run, lease, asked, configs)
+            driver = await self._run_driver(run, lease, request, configs)
             if driver.keeps_session():
                 self._kept[driver.thread] = connection
             if run.cancelling is not None:
@@ -228,18 +228,18 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
 
     async def _release_thread(self, run: RunContext, wanted: CodexConnection | None) -> None:
         """Unload a run's thread from the app-server that keeps it, unless that is `wanted`."""
-        keeper = self._kept.pop(run.provider_session_id or "", None)
-        if keeper is not None and keeper is not wanted:
-            await keeper.cache.release(run.provider_session_id or "")
+        owner = self._kept.pop(run.provider_session_id or "", None)
+        if owner is not None and owner is not wanted:
+            await owner.cache.release(run.provider_session_id or "")
 
     async def _run_driver(
         self,
         run: RunContext,
         lease: ConnectionLease[CodexConnection],
-        asked: CodexRunRequest,
+        request: CodexRunRequest,
         configs: ConfigCache,
     ) -> CodexDriver:
-        driver = CodexDriver(run, asked, configs)
+        driver = CodexDriver(run, request, configs)
         with self.active_runs(run, driver):
             await driver.run_conversation(await lease.connection.open(run.run_id, driver))
         if driver.is_unresponsive or driver.is_lost or run.was_silent:
@@ -248,9 +248,9 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
 
     def release(self, provider_session_id: str) -> None:
         """Unload the thread that is kept for a session, so that other programs can open it."""
-        keeper = self._kept.pop(provider_session_id, None)
-        if keeper is not None:
-            keeper.cache.drop(provider_session_id)
+        owner = self._kept.pop(provider_session_id, None)
+        if owner is not None:
+            owner.cache.drop(provider_session_id)
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
@@ -277,8 +277,8 @@ async def _finish_run(run: RunContext, driver: CodexDriver, connection: CodexCon
 
 def _connection_failure(driver: CodexDriver, connection: CodexConnection) -> Failure:
     """Return the failure of a run whose app-server exited or whose connection ended."""
-    begun = driver.state.started
-    phase = "turn" if begun else "start"
+    has_started = driver.state.started
+    phase = "turn" if has_started else "start"
     if connection.facts is None:
         message = "the connection to the app-server ended in the middle of a turn"
         failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
@@ -289,7 +289,7 @@ def _connection_failure(driver: CodexDriver, connection: CodexConnection) -> Fai
         failure = replace(failure, message=f"the app-server has exited: {failure.message}")
     was_killed = connection.facts is not None and connection.facts.signal is not None
     return failures.without_directories(
-        replace(failure, retryable=begun or was_killed, resumable=begun)
+        replace(failure, retryable=has_started or was_killed, resumable=has_started)
     )
 
 

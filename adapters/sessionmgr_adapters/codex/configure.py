@@ -66,12 +66,12 @@ class ThreadPreparation:
         caller: JsonRpcCaller,
         state: CodexState,
         changes: ChangeSignal,
-        asked: CodexRunRequest,
+        request: CodexRunRequest,
         configs: ConfigCache,
     ) -> None:
         self._run: Final = run
-        self._options: Final = asked.options
-        self._asked: Final = asked
+        self._options: Final = request.options
+        self._request: Final = request
         self._configs: Final = configs
         self._caller: Final = caller
         self._state: Final = state
@@ -118,7 +118,7 @@ class ThreadPreparation:
     async def _open(self, configured: CodexConfig) -> Failure | None:
         try:
             method, params = thread_opening(
-                self._run, self._options, self._asked.limits, configured
+                self._run, self._options, self._request.limits, configured
             )
         except ConfigFileError as error:
             return config_failure(str(error))
@@ -133,7 +133,7 @@ class ThreadPreparation:
 
     async def _apply_permissions(self, found: ThreadSettings) -> Failure | None:
         """Set the thread's sandbox; return a failure if it then allows more than was requested."""
-        wanted = self._policy.sandbox_policy(self._asked.limits)
+        wanted = self._policy.sandbox_policy(self._request.limits)
         if not is_as_requested(self._policy, wanted, found):
             params: dict[str, Json] = {
                 "threadId": self._state.thread,
@@ -154,7 +154,7 @@ class ThreadPreparation:
 
     async def _send_system_prompt(self) -> Failure | None:
         """Send the model a system prompt that its thread was not started with."""
-        run, prompts, thread = self._run, self._asked.prompts, self._state.thread
+        run, prompts, thread = self._run, self._request.prompts, self._state.thread
         before, text = run.provider_session_id, run.system_prompt
         if before is not None and text is not None and not prompts.is_current(before, text):
             answer = await self._caller.call(
@@ -182,10 +182,12 @@ async def missing_tools_failure(
     read = decode_result(answer.result, ThreadResult)
     if read is None:
         return unreadable_reply_failure(answer.method)
-    begun = None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
-    if begun is None:
+    recorded = (
+        None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
+    )
+    if recorded is None:
         return _invalid(f"cannot read which functions the thread {thread} was started with")
-    missing = [each.name for each in tools if not any(_is_same(each, one) for one in begun)]
+    missing = [each.name for each in tools if not any(_is_same(each, one) for one in recorded)]
     if not missing:
         return None
     names = ", ".join(missing)
@@ -196,15 +198,15 @@ async def _recorded_tools(file: trio.Path) -> list[Json] | None:
     """Return the tools that a thread was started with; None if its record cannot be read."""
     try:
         async with await file.open("rb") as record:
-            begun = msgspec.json.decode(await record.readline(), type=_SessionMeta)
+            recorded = msgspec.json.decode(await record.readline(), type=_SessionMeta)
     except (OSError, msgspec.DecodeError):
         return None
-    return begun.payload.dynamic_tools or []
+    return recorded.payload.dynamic_tools or []
 
 
-def _is_same(tool: FunctionTool, begun: Json) -> bool:
+def _is_same(tool: FunctionTool, recorded: Json) -> bool:
     known = dynamic_tool(tool)
-    return isinstance(begun, dict) and all(begun.get(name) == known[name] for name in known)
+    return isinstance(recorded, dict) and all(recorded.get(name) == known[name] for name in known)
 
 
 def _invalid(message: str) -> Failure:

@@ -52,9 +52,9 @@ class CodexConversation:
         self.turns: Final[dict[str, str]] = {}
         """The running turns, by thread."""
         self._connection: Final = connection
-        self._asked: Final[dict[str, PeerRequest]] = {}
-        self._commanding: Final[set[str]] = set()
-        self._stops = False
+        self._open_requests: Final[dict[str, PeerRequest]] = {}
+        self._command_threads: Final[set[str]] = set()
+        self._is_interrupting = False
 
     @property
     def turn(self) -> str | None:
@@ -65,14 +65,14 @@ class CodexConversation:
         """Record the request, turn or command that a frame reports."""
         match frame:
             case PeerRequest():
-                self._asked[request_name(frame.id)] = frame
+                self._open_requests[request_name(frame.id)] = frame
             case frames.TurnStartedNotice(thread_id=thread, turn=turn):
                 self.turns[thread] = turn.id
-                self._stop_if_wanted()
+                self._send_interrupt()
             case frames.TurnEndedNotice(thread_id=thread):
                 self.turns.pop(thread, None)
             case frames.ItemStartedNotice(thread_id=thread, item=CommandItem()):
-                self._commanding.add(thread)
+                self._command_threads.add(thread)
             case _:
                 pass
 
@@ -87,25 +87,26 @@ class CodexConversation:
     async def discard(self) -> None:
         """Kill the processes that its commands left running, in whatever session they are."""
         await trio.lowlevel.checkpoint()
-        for each in sorted(self._commanding):
+        for each in sorted(self._command_threads):
             await self._connection.discard(each)
 
     async def interrupt(self) -> None:
         """Ask Codex to interrupt the turn, as soon as a turn is running."""
-        self._stops = True
-        self._stop_if_wanted()
+        self._is_interrupting = True
+        self._send_interrupt()
         await trio.lowlevel.checkpoint()
 
-    def _stop_if_wanted(self) -> None:
-        if self._stops and self.turn is not None:
-            self._stops = False
+    def _send_interrupt(self) -> None:
+        # `interrupt` may come before the turn's id is known, so both callers try.
+        if self._is_interrupting and self.turn is not None:
+            self._is_interrupting = False
             params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
             self._connection.call_soon("turn/interrupt", params)
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Send the decision about a request, unless Codex has withdrawn it."""
+        """Send the decision about a request; a request is answered once."""
         await trio.lowlevel.checkpoint()
-        asking = self._asked.pop(question, None)
+        asking = self._open_requests.pop(question, None)
         if asking is not None:
             self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
 

@@ -99,9 +99,9 @@ class _ItemEnvelope(Protocol):
 
 
 def _with_item(
-    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], said: _ItemEnvelope
+    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], envelope: _ItemEnvelope
 ) -> Notice:
-    return of(thread_id=said.notice.thread_id, item=said.notice.item)
+    return of(thread_id=envelope.notice.thread_id, item=envelope.notice.item)
 
 
 def _line_decoder() -> msgspec.json.Decoder[_NoticeEnvelope]:

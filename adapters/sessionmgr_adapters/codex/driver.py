@@ -53,21 +53,21 @@ if TYPE_CHECKING:
 class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, CodexStep]):
     """One run on a thread of an app-server."""
 
-    def __init__(self, run: RunContext, asked: CodexRunRequest, configs: ConfigCache) -> None:
+    def __init__(self, run: RunContext, request: CodexRunRequest, configs: ConfigCache) -> None:
         super().__init__(run, TRANSITIONS, CodexPhase.CONNECTING, lost=CodexStep.LOST, minor=MINOR)
         is_resumed = run.provider_session_id is not None
-        self.state: Final = CodexState(is_resumed=is_resumed, warned=asked.warned)
+        self.state: Final = CodexState(is_resumed=is_resumed, warned=request.warned)
         self.last_turn: CodexTurn | None = None
         """The turn that ended last; None while a turn is running."""
         self.failure: Failure | None = None
         """A failure that ends the run, regardless of what Codex reports."""
         self.changes: Final = ChangeSignal()
         self.caller: Final = JsonRpcCaller(self._send, is_transient_refusal)
-        self._asked: Final = asked
+        self._request: Final = request
         self._preparation: Final = ThreadPreparation(
-            run, self.caller, self.state, self.changes, asked, configs
+            run, self.caller, self.state, self.changes, request, configs
         )
-        self._handler: Final = CodexRequestHandler(self, self.state, asked.options)
+        self._handler: Final = CodexRequestHandler(self, self.state, request.options)
         self._cleanup: Final = TurnCleanup(
             self.state, self.changes, self.caller, lambda: self.phase is CodexPhase.SETTLING
         )
@@ -104,7 +104,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             self.failure = failure
             self.take_step(CodexStep.REFUSED)
             return
-        await self._start_turn(self._asked.content, f"prompt of {self.run.run_id}")
+        await self._start_turn(self._request.content, f"prompt of {self.run.run_id}")
 
     async def _start_turn(self, content: list[Json], message_id: str) -> None:
         self.take_step(CodexStep.ASK)
@@ -129,7 +129,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         """Send another message into the turn; return whether this run has accepted it."""
         await trio.lowlevel.checkpoint()
         is_on = self.phase is CodexPhase.RUNNING and bool(self.state.turn)
-        if not is_on or self._asked.options.follow_up == "later":
+        if not is_on or self._request.options.follow_up == "later":
             return False
         params: dict[str, Json] = {
             "threadId": self.state.thread,
@@ -214,9 +214,9 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
                 if opened is not None:
                     self.state.open(opened)
             elif answer.method == "turn/start":
-                begun = decode_result(answer.result, frames.TurnStartResult)
-                if begun is not None:
-                    self.state.turn = begun.turn.id
+                started = decode_result(answer.result, frames.TurnStartResult)
+                if started is not None:
+                    self.state.turn = started.turn.id
                 return [] if self.state.started else start_events(self.state)
         return []
 
@@ -282,7 +282,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         """
         is_well = self.phase is CodexPhase.OVER and self._has_completed and not self.is_unresponsive
         is_odd = self._cleanup.has_running_work or self.state.agents.add
-        return self._asked.options.keep and is_well and not is_odd
+        return self._request.options.keep and is_well and not is_odd
 
 
 async def finish_by_last_turn(run: RunContext, turn: CodexTurn, state: CodexState) -> None:

@@ -62,13 +62,13 @@ def _is_strict(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=ast.Constant()):
             return True
-        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args, keywords=said)):
-            given = [*args, *(each.value for each in said)]
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args, keywords=keywords)):
+            given = [*args, *(each.value for each in keywords)]
             if not all(map(_is_literal_expression, given)) or any(
-                each.arg is None for each in said
+                each.arg is None for each in keywords
             ):
                 return False
-            decisions = [each.value for each in said if each.arg == "decision"]
+            decisions = [each.value for each in keywords if each.arg == "decision"]
             return name in _NAMES or (name in _RULES and _are_strict(decisions))
         case _:
             return False

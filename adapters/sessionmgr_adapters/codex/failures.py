@@ -152,8 +152,8 @@ def call_failure(answer: RpcAnswer, kind: FailureKind | None = None) -> Failure:
 
 def stderr_failure_kind(complaint: str) -> FailureKind | None:
     """Return the kind of an error on stderr, if its text is known."""
-    said = complaint.lower()
-    return next((kind for words, kind in _STDERR_PATTERNS if words in said), None)
+    text = complaint.lower()
+    return next((kind for words, kind in _STDERR_PATTERNS if words in text), None)
 
 
 def request_failure(method: str, code: int, message: str) -> Failure:
@@ -174,10 +174,10 @@ def request_failure(method: str, code: int, message: str) -> Failure:
     )
 
 
-def stderr_tail_message(said: StderrTail) -> StderrTail:
+def stderr_tail_message(tail: StderrTail) -> StderrTail:
     """Return the end of stderr, without the warnings that Codex always prints."""
     words = StderrTail()
-    words.feed(_IRRELEVANT_STDERR.sub("", said.text()).encode())
+    words.feed(_IRRELEVANT_STDERR.sub("", tail.text()).encode())
     return words
 
 

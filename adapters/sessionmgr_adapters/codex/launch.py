@@ -188,15 +188,15 @@ def hidden_variable_config(options: CodexOptions, known: Sequence[CodexConfig]) 
     hidden = config_hidden_variables(merge_overrides(options.config))
     if hidden is None:
         hidden = tuple(name for each in known for name in each.hidden_variables or ())
-    said: dict[str, Json] = {DEFAULT_EXCLUDES_KEY: False}
+    settings: dict[str, Json] = {DEFAULT_EXCLUDES_KEY: False}
     if keys:
-        said[HIDDEN_VARIABLES_KEY] = list(dict.fromkeys((*hidden, *keys)))
-    return said
+        settings[HIDDEN_VARIABLES_KEY] = list(dict.fromkeys((*hidden, *keys)))
+    return settings
 
 
-def set_fields(**wishes: Json) -> dict[str, Json]:
+def set_fields(**fields: Json) -> dict[str, Json]:
     """Return the fields that are not None."""
-    return {name: value for name, value in wishes.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def dynamic_tool(tool: FunctionTool) -> dict[str, Json]:

@@ -360,15 +360,15 @@ def _rerouted(frame: frames.ModelReroutedNotice, state: CodexState) -> list[Even
 
 
 def _warning(frame: frames.WarningNotice, state: CodexState) -> list[Event]:
-    said = frame.message or frame.summary
-    said = f"{said}: {frame.details}" if frame.details else said
+    message = frame.message or frame.summary
+    message = f"{message}: {frame.details}" if frame.details else message
     if frame.thread_id:
-        return [_unknown_event(said)]
-    if said in state.warned:
+        return [_unknown_event(message)]
+    if message in state.warned:
         return []
     if len(state.warned) < WARNINGS:
-        state.warned.add(said)
-    return [_unknown_event(said)]
+        state.warned.add(message)
+    return [_unknown_event(message)]
 
 
 def _unknown_event(message: str) -> Event:

@@ -94,20 +94,22 @@ PERMISSIONS: Final = PermissionMap(
 )
 
 
-def is_as_requested(asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings) -> bool:
+def is_as_requested(
+    requested: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
+) -> bool:
     """Whether the settings in force are exactly those requested."""
     sandbox = _sandbox(found)
     same = all(sandbox.get(name) == value for name, value in wanted.items())
-    return same and found.approval_policy == asked.approval
+    return same and found.approval_policy == requested.approval
 
 
 def too_wide_failure(
-    asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
+    requested: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
 ) -> Failure | None:
     """Return the failure if the settings in force allow more than those requested."""
     sandbox = _sandbox(found)
     fits_in = (
-        found.approval_policy == asked.approval
+        found.approval_policy == requested.approval
         and found.approvals_reviewer == REVIEWER
         and _is_sandbox_within(wanted, sandbox)
     )
@@ -115,8 +117,8 @@ def too_wide_failure(
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"requested {asked.mode_name!r}, but {found.approval_policy!r} with {sandbox!r} is "
-        f"in force (reviewer: {found.approvals_reviewer!r})",
+        message=f"requested {requested.mode_name!r}, but {found.approval_policy!r} with "
+        f"{sandbox!r} is in force (reviewer: {found.approvals_reviewer!r})",
         phase="start",
     )
 

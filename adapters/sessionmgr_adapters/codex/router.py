@@ -127,9 +127,9 @@ class FrameRouter:
         kinds = set(map(type, notices))
         if not (notices and kinds <= _OUTPUT_NOTICES):
             return None
-        said = cast("Sequence[frames.Notice]", notices)
-        threads = set(map(_thread, said))
-        others = [] if kinds <= _DELTAS else [each for each in said if type(each) not in _DELTAS]
+        known = cast("Sequence[frames.Notice]", notices)
+        threads = set(map(_thread, known))
+        others = [] if kinds <= _DELTAS else [each for each in known if type(each) not in _DELTAS]
         if len(threads) > 1 or not all(map(_is_output, others)):
             return None
         return self._owners.get(threads.pop())

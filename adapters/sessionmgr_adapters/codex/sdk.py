@@ -48,6 +48,7 @@ _CLIENT_INFO: Final[dict[str, Json]] = {
     "capabilities": {"experimentalApi": True},
 }
 _THREAD_METHODS: Final = OPENING_METHODS | {"turn/start"}
+"""Calls whose effect must be undone if their conversation closes before the answer."""
 
 
 def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
@@ -76,7 +77,7 @@ class CodexConnection(StdioChild):
         self._conversations: Final = self._router.conversations
         self.cache: Final = ThreadCache(self._requests.request, self.discard)
         """The threads that the app-server has loaded."""
-        self._hello: frames.ServerInfo | None = None
+        self._info: frames.ServerInfo | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         """Runs calls that belong to no conversation, until the connection ends."""
@@ -95,19 +96,20 @@ class CodexConnection(StdioChild):
         if isinstance(answer, RpcResponse):
             hello = decode_result(answer.result, frames.ServerInfo) or frames.ServerInfo()
             self._requests.notify(RpcNotification("initialized"))
-            self._read_account(hello)
+            self._set_info(hello)
             paid = await self._requests.request("account/read", {"refreshToken": False})
             found = (
                 decode_result(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
             )
             account = None if found is None else found.account
-            self._read_account(replace(hello, account="" if account is None else account.type))
+            self._set_info(replace(hello, account="" if account is None else account.type))
         else:
-            self._read_account(frames.ServerInfo(refusal=RpcRefusal.of(answer)))
+            self._set_info(frames.ServerInfo(refusal=RpcRefusal.of(answer)))
         self._greeted.set()
 
-    def _read_account(self, hello: frames.ServerInfo) -> None:
-        self._hello = hello
+    def _set_info(self, hello: frames.ServerInfo) -> None:
+        """Store the app-server's description, and feed it to all drivers."""
+        self._info = hello
         for each in list(self._conversations):
             each.driver.feed([hello], 0)
 
@@ -116,7 +118,7 @@ class CodexConnection(StdioChild):
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
-        early = self._router.take_early() + ([] if self._hello is None else [self._hello])
+        early = self._router.take_early() + ([] if self._info is None else [self._info])
         if early:
             driver.feed(early, 0)
         if self.has_ended:
@@ -172,21 +174,24 @@ class CodexConnection(StdioChild):
         """
         if conversation not in self._conversations:
             return
-        names = self._router.leave(conversation)
-        for id_, of in list(self._requests.sent.items()):
-            if of.conversation is not conversation:
+        threads = self._router.leave(conversation)
+        for id_, open_call in list(self._requests.sent.items()):
+            call = open_call.call
+            if open_call.conversation is not conversation:
                 continue
-            if of.call.method in _THREAD_METHODS:
-                if of.call.method != "thread/fork" and "threadId" in of.call.params:
-                    self.cache.expect_unwanted(str(of.call.params["threadId"]))
+            if call.method in _THREAD_METHODS:
+                # Another resume of the thread must wait until this call is answered and undone.
+                # A fork does not open the thread that it names, but a copy.
+                if call.method != "thread/fork" and "threadId" in call.params:
+                    self.cache.expect_unwanted(str(call.params["threadId"]))
                 continue  # its answer names what must be undone: see `_undo`
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None:
             return
-        for name in names:
-            if name != thread:
-                self.cache.release_idle(name, conversation.turns.get(name, ""))
+        for each in threads:
+            if each != thread:
+                self.cache.release_idle(each, conversation.turns.get(each, ""))
         if not (keep and turn is None and self.cache.add_idle(thread)):
             self.cache.release_idle(thread, turn)
 
@@ -194,17 +199,17 @@ class CodexConnection(StdioChild):
 
     def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
         """Return the conversation whose call is answered; None if the connection called."""
-        theirs = None if answer.id is None else self._requests.sent.get(answer.id)
-        return None if theirs is None else theirs.conversation
+        open_call = None if answer.id is None else self._requests.sent.get(answer.id)
+        return None if open_call is None else open_call.conversation
 
     def resolve(
         self, answer: RpcResponse | RpcErrorResponse
     ) -> list[tuple[CodexConversation, CodexFrame]]:
         """Return the frames for an answer, with the conversation that sent the call."""
-        theirs = self._requests.resolve(answer)
-        if theirs is None:
+        open_call = self._requests.resolve(answer)
+        if open_call is None:
             return []
-        conversation, call = theirs.conversation, theirs.call
+        conversation, call = open_call.conversation, open_call.call
         if conversation not in self._conversations:
             self._undo(call, answer)
             return []

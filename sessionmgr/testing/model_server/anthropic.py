@@ -89,7 +89,7 @@ class AnthropicDialect:
             return None
         return _read(http, body)
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
         """Return the writer of a reply, and the stop reason for its end."""

@@ -78,7 +78,7 @@ class ApiDialect(Protocol):
         """Read a request; None if it does not belong to this API."""
         ...
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
         """Return the writer of a reply, and the stop reason for its end."""

@@ -56,14 +56,14 @@ async def _wait_for_file(file: trio.Path) -> None:
         await trio.sleep(_LOOK_EVERY)
 
 
-def _headers_of(moves: Sequence[AnyMove], face: ApiDialect) -> dict[str, str]:
+def _headers_of(moves: Sequence[AnyMove], dialect: ApiDialect) -> dict[str, str]:
     headers: dict[str, str] = {}
     for move in moves:
         match move:
             case ModelHeaders():
                 headers.update(move.headers)
             case ModelLimits():
-                headers.update(face.limits(move))
+                headers.update(dialect.limits(move))
             case _:
                 pass
     return headers
@@ -74,7 +74,7 @@ class Responder:
 
     def __init__(
         self,
-        face: ApiDialect,
+        dialect: ApiDialect,
         request: ModelRequest,
         planned: PlannedReply,
         exchange: Exchange,
@@ -83,13 +83,13 @@ class Responder:
         moves = moves_at(planned.reply, planned.attempt)
         stop = next((move for move in moves if isinstance(move, ModelStop)), None)
         use = next((move for move in moves if isinstance(move, ModelUse)), None)
-        self._face: Final = face
+        self._dialect: Final = dialect
         self._request: Final = request
         self._exchange: Final = exchange
         self._send: Final = send
         self._moves: Final = moves
-        self._speaker: Final = face.speaker(request, planned.number, stop, use)
-        self._headers: Final = _headers_of(moves, face)
+        self._writer: Final = dialect.reply_writer(request, planned.number, stop, use)
+        self._headers: Final = _headers_of(moves, dialect)
         self._begun = False
         self._instead: str | None = None
         """Data that replaces the whole message."""
@@ -100,9 +100,9 @@ class Responder:
             if await self._run_move(move):
                 return
         if self._request.stream:
-            await self._finish(self._speaker.close())
+            await self._finish(self._writer.close())
             return
-        whole = self._speaker.whole()
+        whole = self._writer.whole()
         data = encode_json(whole) if self._instead is None else self._instead.encode()
         head = answer_head(200, self._head("application/json"), length=len(data))
         self._exchange.status = 200
@@ -119,7 +119,7 @@ class Responder:
             case ModelUse() | ModelStop() | ModelHeaders() | ModelLimits():
                 pass  # already sent with the head
             case ModelMalformed(text=text):
-                self._instead = self._face.malformed if text is None else text
+                self._instead = self._dialect.malformed if text is None else text
                 if self._request.stream:
                     await self._write(self._instead.encode())
             case _:
@@ -130,7 +130,7 @@ class Responder:
     async def _write_move(self, move: ModelSay | ModelThink | ModelCall) -> None:
         held = bytearray()
         file = move.until if isinstance(move, ModelSay) else None
-        for number, paused in enumerate(self._speaker.speak(move)):
+        for number, paused in enumerate(self._writer.speak(move)):
             waits = file is not None and number == _AFTER_ONE
             if paused.pause or waits:
                 await self._write(bytes(held))
@@ -156,16 +156,18 @@ class Responder:
                     kind = (move.kind if isinstance(move, ModelRefuse) else None) or "api_error"
                     await self._break_off(ModelFault(kind=kind, message=move.message))
                     return
-                plain = self._face.refuse(move)
+                plain = self._dialect.refuse(move)
                 headers = {**self._headers, **plain.headers}
                 plain = msgspec.structs.replace(plain, headers=headers)
                 await send_plain_answer(plain, self._exchange, self._send)
 
     async def _break_off(self, fault: ModelFault) -> None:
         if self._request.stream:
-            await self._finish(self._speaker.fault(fault))
+            await self._finish(self._writer.fault(fault))
             return
-        plain = self._face.refuse(ModelRefuse(status=500, kind=fault.kind, message=fault.message))
+        plain = self._dialect.refuse(
+            ModelRefuse(status=500, kind=fault.kind, message=fault.message)
+        )
         await send_plain_answer(plain, self._exchange, self._send)
 
     async def _write(self, data: bytes) -> None:
@@ -185,7 +187,7 @@ class Responder:
         self._begun = True
         self._exchange.status = 200
         head = answer_head(200, self._head("text/event-stream"))
-        return head + chunk(self._speaker.open() + data)
+        return head + chunk(self._writer.open() + data)
 
     def _head(self, content_type: str) -> list[tuple[str, str]]:
         return [("content-type", content_type), *self._headers.items()]

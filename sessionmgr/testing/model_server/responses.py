@@ -73,7 +73,7 @@ class ResponsesDialect:
             return _error(400, "invalid_request_error", "the body is not a Responses request")
         return _read(http, body)
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
         """Return the writer of a reply, and the stop reason for its end."""

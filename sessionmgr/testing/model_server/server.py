@@ -22,7 +22,7 @@ from sessionmgr.testing.model_server.request_log import Exchange, RequestLog
 from sessionmgr.testing.model_server.responder import Responder, Send, send_plain_answer
 from sessionmgr.testing.model_server.responses import ResponsesDialect
 
-FACES: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
+DIALECTS: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
 _COUNTED: Final = 10_000
 """Number of different requests whose attempts are counted."""
 
@@ -53,8 +53,8 @@ class ModelServer:
                 pass  # the client disconnected; the log shows it
 
     async def _answer(self, http: HttpRequest, exchange: Exchange, send: Send) -> bool:
-        for face in FACES:
-            found = face.read(http)
+        for dialect in DIALECTS:
+            found = dialect.read(http)
             if isinstance(found, PlainAnswer):
                 await send_plain_answer(found, exchange, send, head=http.method == "HEAD")
                 return True
@@ -63,7 +63,7 @@ class ModelServer:
                 exchange.asked = asked
                 planned = self._plan(asked)
                 exchange.reply = planned.number
-                await Responder(face, asked, planned, exchange, send).respond()
+                await Responder(dialect, asked, planned, exchange, send).respond()
                 return True
         self.log.add_stranger(exchange)
         # A client that uses the server as a proxy wants to reach another host.

@@ -43,7 +43,7 @@ def line(role: str, *texts: str) -> bytes:
 
 
 def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads() -> None:
-    prompts = SystemPromptCache(kept=2)
+    prompts = SystemPromptCache(limit=2)
     prompts.note("a", "one")
     prompts.note("b", None)
     assert (

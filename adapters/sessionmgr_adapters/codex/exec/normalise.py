@@ -16,7 +16,7 @@ from sessionmgr.model import (
     UsageReport,
 )
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.bounded_dict import KEPT, BoundedDict
+from sessionmgr_adapters.codex.bounded_dict import MAX_ENTRIES, BoundedDict
 from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.normalise import normalise as of_turn, start_events, token_usage
 from sessionmgr_adapters.codex.state import CodexState
@@ -71,8 +71,8 @@ def normalise(frame: CodexFrame, state: ExecState) -> list[Event]:
 class ThreadMeters:
     """The last usage readings of known threads, for the next process that resumes one."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._ledgers: Final = BoundedDict[str, UsageLedger](kept)
+    def __init__(self, limit: int = MAX_ENTRIES) -> None:
+        self._ledgers: Final = BoundedDict[str, UsageLedger](limit)
 
     def begin(self, thread: str) -> None:
         """Record that a thread is new: all its usage is ours."""
@@ -87,7 +87,7 @@ class ThreadMeters:
         ledger = self._ledgers.get(thread)
         report = UsageReport(kind="total", provider_session_id=thread, usage=token_usage(counts))
         read, booking = (ledger or UsageLedger()).book(report)
-        # Only the reading is kept; the total counts from the start of a run.
+        # Only the reading is stored; the total counts from the start of a run.
         self._ledgers[thread] = UsageLedger(meters=read.meters)
         if ledger is None or booking.usage == Usage():
             return None

@@ -88,7 +88,7 @@ def test_other_peoples_adapters_are_held_to_the_laws(tmp_path: Path) -> None:
     assert found.returncode == 1, found.stdout + found.stderr
     failed = [line for line in found.stdout.splitlines() if line.startswith("FAILED")]
     assert all("TestWrong" in line for line in failed)
-    assert any("a_run_is_told_from_its_start_to_its_one_end" in line for line in failed)
+    assert any("a_run_has_one_start_and_one_end" in line for line in failed)
     assert "its text is 'hi'" in found.stdout
     assert "skipped" not in found.stdout
 

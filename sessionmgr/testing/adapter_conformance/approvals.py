@@ -36,7 +36,7 @@ class DelayedApprover:
 
 
 @ASKING.law("asks")
-async def what_is_allowed_is_done(stage: ConformanceHarness) -> None:
+async def an_allowed_call_is_made(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
     judge.may_answer.set()
@@ -49,7 +49,7 @@ async def what_is_allowed_is_done(stage: ConformanceHarness) -> None:
 
 
 @ASKING.law("asks")
-async def what_is_denied_is_not_done_and_stands_in_the_result(stage: ConformanceHarness) -> None:
+async def a_denied_call_is_not_made_and_is_in_the_result(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Deny(reason="better not"))
     judge.may_answer.set()
@@ -60,7 +60,7 @@ async def what_is_denied_is_not_done_and_stands_in_the_result(stage: Conformance
 
 
 @ASKING.law("asks")
-async def without_anybody_to_ask_it_is_denied(stage: ConformanceHarness) -> None:
+async def without_an_approver_calls_are_denied(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     played = await stage.run_to_end(stage.case.asks)
     assert "tool_call_completed" not in played.types
@@ -68,7 +68,7 @@ async def without_anybody_to_ask_it_is_denied(stage: ConformanceHarness) -> None
 
 
 @ASKING.law("asks")
-async def in_full_auto_nobody_is_asked(stage: ConformanceHarness) -> None:
+async def full_auto_asks_for_no_approval(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     if PermissionMode.FULL_AUTO not in stage.case.adapter.permissions.modes:
         return
@@ -91,7 +91,9 @@ async def a_run_can_be_cancelled_while_it_asks(stage: ConformanceHarness) -> Non
 
 
 @ASKING.law("asks")
-async def a_message_meanwhile_is_neither_lost_nor_said_twice(stage: ConformanceHarness) -> None:
+async def a_message_to_a_running_turn_is_neither_lost_nor_repeated(
+    stage: ConformanceHarness,
+) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
     run = await stage.submit(stage.case.asks, approve=judge.approve)
@@ -106,7 +108,7 @@ async def a_message_meanwhile_is_neither_lost_nor_said_twice(stage: ConformanceH
 
 
 @ASKING.law()
-async def a_message_at_any_time_is_neither_lost_nor_said_twice(stage: ConformanceHarness) -> None:
+async def a_message_at_any_time_is_neither_lost_nor_repeated(stage: ConformanceHarness) -> None:
     played = await stage.run_to_end(stage.case.answers)
     for place in stage.case.moments_of(len(played.events), MOST_EVENTS):
         run = await stage.submit(stage.case.answers)

@@ -21,7 +21,7 @@ MOST_EVENTS: Final = 20
 
 
 @ENDING.law("hangs")
-async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(
+async def a_cancelled_run_ends_in_time_and_keeps_its_text(
     stage: ConformanceHarness,
 ) -> None:
     assert stage.case.hangs is not None
@@ -32,7 +32,7 @@ async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(
 
 
 @ENDING.law("deaf")
-async def a_run_that_hears_nothing_is_cut_in_time(stage: ConformanceHarness) -> None:
+async def an_unresponsive_run_is_ended_in_time(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     run = await stage.submit(stage.case.deaf)
     await stage.wait_for_text(run, stage.case.deaf.text)
@@ -41,7 +41,7 @@ async def a_run_that_hears_nothing_is_cut_in_time(stage: ConformanceHarness) -> 
 
 
 @ENDING.law("deaf")
-async def after_a_run_that_heard_nothing_the_next_goes_well(stage: ConformanceHarness) -> None:
+async def after_an_unresponsive_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     session = await stage.session()
     run = await stage.submit(stage.case.deaf, session)
@@ -53,7 +53,7 @@ async def after_a_run_that_heard_nothing_the_next_goes_well(stage: ConformanceHa
 
 
 @ENDING.law("hangs")
-async def after_a_cancel_the_next_run_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_cancel_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     session = await stage.session()
     run = await stage.submit(stage.case.hangs, session)
@@ -88,7 +88,7 @@ async def a_cancel_may_come_at_any_event(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law()
-async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_cancel_at_any_step_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     session = await stage.session()
     for step in stage.case.steps():
         run = await stage.submit(stage.case.answers, session)
@@ -104,7 +104,7 @@ async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: ConformanceHa
 
 
 @ENDING.law("hangs", capabilities=("interrupt",))
-async def a_cancel_at_any_step_is_heard(stage: ConformanceHarness) -> None:
+async def a_cancel_at_any_step_takes_effect(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     if not stage.case.virtual:
         return  # a busy machine may take as long as the grace
@@ -150,7 +150,7 @@ async def a_deadline_ends_a_run(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law("hangs", capabilities=("resume",))
-async def a_run_can_be_paused_and_goes_on(stage: ConformanceHarness) -> None:
+async def a_run_can_be_paused_and_resumed(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)
@@ -164,7 +164,7 @@ async def a_run_can_be_paused_and_goes_on(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law("hangs")
-async def what_runs_when_the_manager_goes_is_cancelled(stage: ConformanceHarness) -> None:
+async def runs_are_cancelled_when_the_manager_closes(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)

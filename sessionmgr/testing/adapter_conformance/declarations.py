@@ -17,7 +17,7 @@ DECLARING: Final = AdapterBehaviourGroup()
 
 
 @DECLARING.law()
-async def it_has_a_name_and_polite_ends_and_steering_only_as_it_says(
+async def its_methods_match_its_declared_capabilities(
     stage: ConformanceHarness,
 ) -> None:
     adapter = stage.case.adapter
@@ -29,7 +29,7 @@ async def it_has_a_name_and_polite_ends_and_steering_only_as_it_says(
 
 
 @DECLARING.law()
-async def its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know(
+async def its_options_are_a_frozen_struct_without_unknown_fields(
     stage: ConformanceHarness,
 ) -> None:
     options = stage.case.adapter.options

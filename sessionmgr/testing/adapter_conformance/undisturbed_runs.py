@@ -18,7 +18,7 @@ AT_ONCE: Final = 5
 
 
 @PLAYING.law()
-async def a_run_is_told_from_its_start_to_its_one_end(stage: ConformanceHarness) -> None:
+async def a_run_has_one_start_and_one_end(stage: ConformanceHarness) -> None:
     play = stage.case.answers
     played = await stage.run_to_end(play)
     result = played.result
@@ -29,7 +29,7 @@ async def a_run_is_told_from_its_start_to_its_one_end(stage: ConformanceHarness)
 
 
 @PLAYING.law()
-async def a_run_that_nobody_reads_ends_all_the_same(stage: ConformanceHarness) -> None:
+async def a_run_without_a_reader_ends(stage: ConformanceHarness) -> None:
     run = await stage.submit(stage.case.answers)
     assert (await run.result()).status == RunStatus.COMPLETED
 
@@ -66,7 +66,7 @@ async def runs_of_a_session_come_one_after_the_other(stage: ConformanceHarness) 
 
 
 @PLAYING.law(capabilities=("resume",))
-async def the_next_run_goes_on_with_the_providers_session(stage: ConformanceHarness) -> None:
+async def the_next_run_resumes_the_providers_session(stage: ConformanceHarness) -> None:
     session = await stage.session()
     first = (await stage.run_to_end(stage.case.answers, session)).result
     second = (await stage.run_to_end(stage.case.answers, session)).result
@@ -75,7 +75,7 @@ async def the_next_run_goes_on_with_the_providers_session(stage: ConformanceHarn
 
 
 @PLAYING.law("fails")
-async def a_run_that_goes_wrong_says_how(stage: ConformanceHarness) -> None:
+async def a_failed_run_reports_its_failure(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     played = await stage.run_to_end(stage.case.fails)
     result = played.result
@@ -87,7 +87,7 @@ async def a_run_that_goes_wrong_says_how(stage: ConformanceHarness) -> None:
 
 
 @PLAYING.law("fails")
-async def after_a_run_that_went_wrong_the_next_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_failed_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     session = await stage.session()
     await stage.run_to_end(stage.case.fails, session)
@@ -96,7 +96,7 @@ async def after_a_run_that_went_wrong_the_next_goes_well(stage: ConformanceHarne
 
 
 @PLAYING.law()
-async def it_can_say_whether_it_would_work(stage: ConformanceHarness) -> None:
+async def it_reports_its_health(stage: ConformanceHarness) -> None:
     await stage.run_to_end(stage.case.answers)
     health = await stage.case.adapter().health()
     assert health.state in {"ok", "skip", "fail"}

@@ -192,7 +192,7 @@ async def an_old_fence_is_refused_even_for_a_batch_that_is_stored(store: Store) 
 
 
 @APPENDING.of_one_store
-async def a_lease_on_the_session_shuts_out_the_keeper_before(store: Store) -> None:
+async def a_lease_on_the_session_excludes_the_owner_before(store: Store) -> None:
     await new_session(store)
     old = await store.acquire(SESSION, ME, now=0, ttl=10)
     await store.append(batch(1, "a", fence=old.fence))

@@ -85,7 +85,7 @@ async def renewing_puts_off_the_end(store: Store) -> None:
 
 
 @HOLDING.of_one_store
-async def an_expired_lease_can_be_renewed_while_nobody_took_it(store: Store) -> None:
+async def an_expired_lease_can_be_renewed_unless_it_was_taken(store: Store) -> None:
     lease = await store.acquire("x", ME, now=0, ttl=100)
     assert (await store.renew("x", lease.fence, now=500, ttl=100)).expires == 600
 

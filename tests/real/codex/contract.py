@@ -79,7 +79,7 @@ class ProtocolContract:
             asked[direction, message["id"]] = str(method)
             known = self._ours if direction == ">" else self._theirs
         if method not in known:
-            return [f"{direction} {method}: nobody knows it"]
+            return [f"{direction} {method}: unknown method"]
         return [
             *self._valid(f"{direction} {method}", known[method], message),
             *self._unknown(f"{direction} {method}", known[method], message),

@@ -20,7 +20,7 @@ TALKS: list[tuple[list[tuple[str, Json]], str | None]] = [
     ([("<", ANSWER)], "an answer to nothing"),
     ([(">", ASK), ("<", {"id": 1, "result": {"status": "gone"}})], "gone"),
     ([(">", ASK), ("<", {"id": 1, "error": {"message": "no"}})], "code"),
-    ([(">", {"id": 1, "method": "thread/forget", "params": {}})], "nobody knows it"),
+    ([(">", {"id": 1, "method": "thread/forget", "params": {}})], "unknown method"),
     ([(">", {"id": 1, "method": "thread/unsubscribe", "params": {}})], "threadId"),
     ([("<", {"method": "thread/closed", "params": {"threadId": 7}})], "threadId"),
     (

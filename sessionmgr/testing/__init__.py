@@ -1,3 +1,3 @@
-"""The test kit for those who build on this library."""
+"""The test kit for programs and adapters that use this library."""
 
 from sessionmgr.testing.names import __dir__ as __dir__, __getattr__ as __getattr__

@@ -1,4 +1,4 @@
-"""A store that fails, waits and counts where a test says so."""
+"""A store that fails, delays and counts appends as a test requests."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ ANY: Final = "*"
 
 
 class FaultKind(StrEnum):
-    """How a store can fail."""
+    """The kinds of faults."""
 
     FAIL = "fail"
     """The next append raises an exception, and stores nothing."""
     LOSE = "lose"
-    """The next append is stored, and raises instead of saying so."""
+    """The next append is stored, but raises an exception instead of returning."""
     SLOW = "slow"
-    """Every append takes long."""
+    """Every append is slow."""
     FROZEN = "frozen"
-    """No append comes back."""
+    """Appends do not return."""
     CLOSED = "closed"
-    """Every append is refused."""
+    """Every append is refused, because the store is closed."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that goes wrong `after` so long, and lasts some `seconds` where it can last."""
+    """A fault that starts `after` some seconds and, if it has a duration, lasts `seconds`."""
 
     kind: FaultKind
     after: float = 0.0
@@ -43,27 +43,27 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InjectedError(Exception):
-    """What a faulty store raises on purpose, and nobody can know beforehand."""
+    """The exception that a faulty store raises on purpose."""
 
 
 class FaultyStore(MemoryStore):
-    """A memory store with faults; `raises` are used up one by one, by appends that match."""
+    """A memory store with faults; each entry of `raises` is used once, by a matching append."""
 
     def __init__(self) -> None:
         super().__init__()
         self.raises: list[tuple[str, Exception]] = []
-        """Event types, and what an append with an event of this type raises, storing nothing."""
+        """Event types, each with the exception for an append with such an event."""
         self.after: list[tuple[str, Exception]] = []
-        """The same, but raised when the batch is stored already."""
+        """The same, but the append is stored before it raises."""
         self.delay: Callable[[Append], float] = lambda _: 0.0
         self.closed = False
         self.thawed = trio.Event()
         self.thawed.set()
         self.largest = 0
-        """How many events the longest batch had."""
+        """The number of events in the largest batch."""
 
     async def suffer(self, faults: Sequence[Fault]) -> None:
-        """Have these faults, one after the other; afterwards all is well.
+        """Apply faults one after the other; afterwards the store works again.
 
         Args:
             faults: The faults, in their order.
@@ -100,7 +100,7 @@ class FaultyStore(MemoryStore):
                     self.closed = False
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[AppendResult | Exception]:
-        """Store batches, unless a fault is in the way.
+        """Store batches, unless a fault prevents it.
 
         Args:
             appends: The batches.
@@ -120,7 +120,7 @@ class FaultyStore(MemoryStore):
         return _fault_of(self.after, append) or outcome
 
     async def _check_leases_reachable(self) -> None:
-        """Wait while it is frozen; refuse while it is closed."""
+        """Wait while the store is frozen; raise if it is closed."""
         await self.thawed.wait()
         if self.closed:
             raise StoreClosed("the store")

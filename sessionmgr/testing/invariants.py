@@ -1,7 +1,7 @@
-"""An independent reader of a store: what must be true of any record, whoever wrote it.
+"""A checker of the invariants of stored records, independent of the code that wrote them.
 
-It believes the stored bytes alone and reads them in its own way; only to compare a run's record
-with its events does it use the fold that made it.
+It reads only the stored bytes, with code of its own; it uses the manager's fold only to compare a
+run's record with its events.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _END: Final = {
 _FATES: Final = {
     None: {"queued", "sent", "dropped"},
     "queued": {"sent", "dropped", "unknown"},
-    "sent": {"dropped", "unknown"},  # it was about to be, and then was not
+    "sent": {"dropped", "unknown"},  # a message may be dropped after it was marked as sent
     "dropped": set[str](),
     "unknown": {"sent", "dropped"},
 }
@@ -38,11 +38,11 @@ _TOKENS: Final = ("input", "cached_input", "cache_write", "output", "reasoning")
 
 
 async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
-    """Return what is wrong with a store, one sentence each; `settled`: nothing may be on any more.
+    """Return the violations in a store, one sentence each.
 
-    The laws: numbers are contiguous; a run ends once, and its stored status is that end's; its
-    record is what its events amount to; what was used is booked once; a message is sent or
-    dropped, not both; an answer has a question, and an end for each beginning.
+    The invariants: numbers are contiguous; a run ends once, and its stored status is that of its
+    end; its record equals the fold of its events; usage is booked once; a message is sent or
+    dropped, not both; an answer has a question, and each start has an end.
 
     Args:
         store: The store.
@@ -61,7 +61,7 @@ async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
         for row in rows:
             if row.run_id is not None:
                 of_run[row.run_id].append(row)
-        found += [f"{each} has events and no record" for each in of_run.keys() - runs.keys()]
+        found += [f"{each} has events but no record" for each in of_run.keys() - runs.keys()]
         for run in runs.values():
             found += _run(run, of_run[run.run_id], settled=settled)
             found += _ledger(run.run_id, booked.get(run.run_id), of_run[run.run_id])
@@ -107,18 +107,18 @@ def _event_of(row: EventRow) -> dict[str, Json]:
     return said
 
 
-# --- the laws -----------------------------------------------------------------------------------
+# --- the invariants -----------------------------------------------------------------------------
 
 
 def _numbers(session: StoredSession, rows: list[EventRow]) -> Iterator[str]:
     numbers = [row.seq for row in rows]
     if numbers != list(range(1, session.last_seq + 1)):
-        yield f"{session.session_id}: its numbers are {numbers}, and the last is {session.last_seq}"
+        yield f"{session.session_id}: events {numbers}, but last_seq is {session.last_seq}"
     for row in rows:
         said = _event_of(row)
-        told = (said.get("seq"), said.get("run_id"), said.get("type"), said.get("session_id"))
-        if told != (row.seq, row.run_id, row.type, session.session_id):
-            yield f"{session.session_id}: number {row.seq} says of itself {told}"
+        contained = (said.get("seq"), said.get("run_id"), said.get("type"), said.get("session_id"))
+        if contained != (row.seq, row.run_id, row.type, session.session_id):
+            yield f"{session.session_id}: event {row.seq} contains {contained}"
     if rows and rows[0].type != "session_created":
         yield f"{session.session_id} begins with {rows[0].type}"
     created = sum(row.type == "session_created" for row in rows)
@@ -133,7 +133,7 @@ def _numbers(session: StoredSession, rows: list[EventRow]) -> Iterator[str]:
 
 
 def _while_closed(session_id: str, rows: list[EventRow]) -> Iterator[str]:
-    """Yield violations: a run began in a closed session."""
+    """Yield violations: a run started in a closed session."""
     is_closed = False
     for row in rows:
         if row.type in {"session_closed", "session_reopened"}:
@@ -149,18 +149,18 @@ def _run(run: StoredRun, rows: list[EventRow], *, settled: bool) -> Iterator[str
     if len(ends) > 1:
         yield f"{name} ends {len(ends)} times: {[row.type for row in ends]}"
     if wanted is None and run.status not in {"pending", "running"}:
-        yield f"{name} is {run.status}, and no event says so"
+        yield f"{name} is {run.status}, but has no terminal event"
     if wanted is not None and run.status != wanted:
-        yield f"{name} is {run.status}, and its events say {wanted}"
+        yield f"{name} is {run.status}, but its events say {wanted}"
     if settled and wanted is None:
         yield f"{name} has no end: it is {run.status}"
     if sum(row.type == "run_started" for row in rows) > 1:
         yield f"{name} starts more than once"
     record, folded = decode_run(run.body), _check_reduced_record(run, rows)
     if record.status != run.status:
-        yield f"{name}: its record says {record.status}, and its row {run.status}"
+        yield f"{name}: its record says {record.status}, but its row {run.status}"
     if _comparable(record) != _comparable(folded):
-        yield f"{name}: its record is not what its events amount to: {record} != {folded}"
+        yield f"{name}: its record differs from the fold of its events: {record} != {folded}"
     yield from _used(name, record, rows)
     yield from _messages(name, rows, settled=settled)
     yield from _questions(name, rows)
@@ -172,7 +172,7 @@ def _check_reduced_record(run: StoredRun, rows: list[EventRow]) -> Run:
 
 
 def _comparable(run: Run) -> Run:
-    """Leave out what a record need not be written again for: how far the last preview has come."""
+    """Leave out the preview's progress, for which a record is not written again."""
     if run.status in TERMINAL:
         return msgspec.structs.replace(run, partial=(), partial_id=None, last_seq=0)
     return msgspec.structs.replace(run, partial=(), partial_id=None, last_seq=0, text="")
@@ -189,25 +189,25 @@ def _used(name: str, record: Run, rows: list[EventRow]) -> Iterator[str]:
             tokens.update({key: int(str(usage.get(key, 0))) for key in _TOKENS})
     recorded = {key: getattr(record.usage, key) for key in _TOKENS}
     if recorded != {key: tokens[key] for key in _TOKENS}:
-        yield f"{name}: it has used {dict(tokens)} by its events, and {recorded} by its record"
+        yield f"{name}: its events report usage {dict(tokens)}, but its record {recorded}"
 
 
 def _ledger(run_id: str, booked: CostTotals | None, rows: list[EventRow]) -> Iterator[str]:
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for row in rows:
         if row.type != "token_usage_updated":
             continue
         said = _event_of(row)
         usage, cost = said.get("usage"), said.get("cost")
         assert isinstance(usage, dict)
-        told.update({key: int(str(usage.get(key, 0))) for key in _TOKENS})
-        told["rows"] += 1
+        reported.update({key: int(str(usage.get(key, 0))) for key in _TOKENS})
+        reported["rows"] += 1
         if isinstance(cost, int | float):
-            told["nano_usd"] += round(cost * 10**9)
+            reported["nano_usd"] += round(cost * 10**9)
     names = (*_TOKENS, "rows", "nano_usd")
     ledger = {key: getattr(booked, key) if booked else 0 for key in names}
-    if ledger != {key: told[key] for key in names}:
-        yield f"{run_id}: the ledger has {ledger}, its events say {dict(told)}"
+    if ledger != {key: reported[key] for key in names}:
+        yield f"{run_id}: the ledger has {ledger}, but its events say {dict(reported)}"
 
 
 def _messages(name: str, rows: list[EventRow], *, settled: bool) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _messages(name: str, rows: list[EventRow], *, settled: bool) -> Iterator[str
         states[message] = state
     waiting = [message for message, state in states.items() if state == "queued"]
     if settled and waiting:
-        yield f"{name}: nobody knows what became of {waiting}"
+        yield f"{name}: messages without an outcome: {waiting}"
 
 
 def _questions(name: str, rows: list[EventRow]) -> Iterator[str]:
@@ -238,14 +238,14 @@ def _questions(name: str, rows: list[EventRow]) -> Iterator[str]:
 
 
 def _turns(rows: list[EventRow]) -> Iterator[str]:
-    """Look whether the runs of a session had their turns one after the other."""
+    """Yield violations: runs of a session overlap."""
     running: set[str] = set()
     for row in rows:
         if row.run_id is None:
             continue
         if row.type == "run_started":
             if running:
-                yield f"{row.run_id} starts while {', '.join(running)} is on"
+                yield f"{row.run_id} starts while {', '.join(running)} is running"
             running.add(row.run_id)
         elif row.type in _END:
             running.discard(row.run_id)

@@ -1,9 +1,9 @@
-"""A double of an adapter's `sdk`, played by a script: no child, no network, no sleep.
+"""A mock of an adapter's `sdk`, played by a script: no child, no network, no sleep.
 
-An adapter connects by its class attribute `connect`; a mock is put in its place, and all else of
-the adapter runs as it is. The script is an async function, which gets each conversation that the
-adapter opens. It hears what the adapter sends, and says frames; where the test must come first,
-it waits at a gate.
+An adapter connects by its class attribute `connect`. A mock replaces this attribute; all other code
+of the adapter runs unchanged. The script is an async function that receives each conversation the
+adapter opens. It reads what the adapter sends, and sends frames. Where the test must act first, the
+script waits at a gate.
 
     async def script(it: MockConversation[Outgoing, Frame]) -> None:
         await it.expect(Say("hi"))
@@ -22,7 +22,7 @@ it waits at a gate.
         run.cancel()
         sdk.open_gate("half way")
 
-What a script asserts in vain leaves the block of the mock, bare, and so ends the test.
+An exception of a script leaves the mock's block without an exception group, and fails the test.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ A = TypeVar("A", bound="ProviderAdapter")
 
 
 class SentInterrupt(msgspec.Struct, frozen=True):
-    """The adapter asked for the end of the turn."""
+    """The adapter asked the agent to interrupt the turn."""
 
 
 class SentAnswer(msgspec.Struct, frozen=True):
-    """The adapter answered a question."""
+    """The adapter answered a request."""
 
     question: str
     decision: Decision
@@ -65,31 +65,31 @@ INTERRUPTED: Final = SentInterrupt()
 
 
 class MockConversation(Generic[Outgoing, Frame]):
-    """A conversation, seen from both ends: the adapter's, and the script's."""
+    """A mock conversation: the methods for the adapter, and those for the script."""
 
     def __init__(
         self, sdk: MockSdk[Outgoing, Frame], opening: object, driver: Driver[Frame]
     ) -> None:
         self.opening: Final = opening
-        """What it was opened with."""
+        """The value with which the adapter opened it."""
         self.heard_so_far: Final[list[Outgoing | SentInterrupt | SentAnswer]] = []
-        """All that the adapter has sent, in its order."""
+        """Everything that the adapter has sent, in order."""
         self.is_closed = False
-        """Whether the adapter has closed it; what the script says then is not heard."""
+        """Whether the adapter has closed it; frames sent after that are discarded."""
         self.is_kept = False
-        """Whether it was closed to be kept for another run."""
+        """Whether it was closed with `keep`, for another run."""
         self.times_cleared = 0
-        """How often what its commands leave behind was cleared away."""
+        """How often `discard` was called."""
         self._sdk: Final = sdk
         self._driver: Final = driver
         self._has_ended = False
         self._unheard: Final[deque[Outgoing | SentInterrupt | SentAnswer]] = deque()
         self._news = trio.Event()
 
-    # --- the adapter's end -----------------------------------------------------------------------
+    # --- for the adapter -------------------------------------------------------------------------
 
     async def send(self, message: Outgoing) -> None:
-        """Be told something.
+        """Receive a message of the adapter.
 
         Args:
             message: The message.
@@ -98,22 +98,22 @@ class MockConversation(Generic[Outgoing, Frame]):
         await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
-        """Be asked to end the turn."""
+        """Receive the adapter's request to interrupt the turn."""
         self._hear(INTERRUPTED)
         await trio.lowlevel.checkpoint()
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Be given an answer.
+        """Receive the adapter's answer to a request.
 
         Args:
-            question: The question of the agent.
+            question: The name of the request.
             decision: The answer.
         """
         self._hear(SentAnswer(question, decision))
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:
-        """Be left; whether the session is to be kept is noted.
+        """Close the conversation, and record `keep`.
 
         Args:
             keep: Whether the session continues later.
@@ -121,7 +121,7 @@ class MockConversation(Generic[Outgoing, Frame]):
         self.is_closed, self.is_kept = True, keep
 
     async def discard(self) -> None:
-        """Note that what is left behind is to be cleared away."""
+        """Record that remaining processes were to be killed."""
         self.times_cleared += 1
         await trio.lowlevel.checkpoint()
 
@@ -130,7 +130,7 @@ class MockConversation(Generic[Outgoing, Frame]):
         self._unheard.append(message)
         self._news.set()
 
-    # --- the script's end ------------------------------------------------------------------------
+    # --- for the script --------------------------------------------------------------------------
 
     def says(self, *frames: Frame) -> None:
         """Send frames, as one read.
@@ -142,7 +142,7 @@ class MockConversation(Generic[Outgoing, Frame]):
             self._driver.feed(frames, len(frames))
 
     def ends(self) -> None:
-        """Send nothing more: the adapter is told that no more frames will come."""
+        """End the frames: the adapter's driver is informed that no more will come."""
         if not (self.is_closed or self._has_ended):
             self._has_ended = True
             self._driver.end()
@@ -152,7 +152,7 @@ class MockConversation(Generic[Outgoing, Frame]):
         await self._driver.room()
 
     async def heard(self) -> Outgoing | SentInterrupt | SentAnswer:
-        """Wait for the next thing that the adapter sends."""
+        """Wait for the adapter's next message, and return it."""
         await trio.lowlevel.checkpoint()
         while not self._unheard:
             self._news = trio.Event()
@@ -160,19 +160,19 @@ class MockConversation(Generic[Outgoing, Frame]):
         return self._unheard.popleft()
 
     async def expect(self, message: Outgoing | SentInterrupt | SentAnswer) -> None:
-        """Wait for the next thing that the adapter sends, which has to be this.
+        """Wait for the adapter's next message, which must equal this one.
 
         Args:
             message: The expected message.
 
         Raises:
-            AssertionError: It is something else.
+            AssertionError: The message is another one.
         """
         heard = await self.heard()
-        assert heard == message, f"the adapter sent {heard!r}, and not {message!r}"
+        assert heard == message, f"the adapter sent {heard!r} instead of {message!r}"
 
     async def gate(self, name: str) -> None:
-        """Wait here until the test opens the gate of that name.
+        """Wait until the test opens the gate.
 
         Args:
             name: The name of the gate.
@@ -184,10 +184,10 @@ Script: TypeAlias = Callable[[MockConversation[Outgoing, Frame]], Awaitable[None
 
 
 class MockConnection(Generic[Outgoing, Frame]):
-    """A connection to nobody."""
+    """A mock connection, with no process behind it."""
 
     facts: ExitReport | None = None
-    """How its child ended; a mock has none, unless a test says so."""
+    """The exit report of the child; a mock has none unless a test sets it."""
 
     def __init__(self, sdk: MockSdk[Outgoing, Frame], spec: object) -> None:
         self.spec: Final = spec
@@ -197,7 +197,7 @@ class MockConnection(Generic[Outgoing, Frame]):
         self._hung_up = trio.Event()
 
     async def open(self, spec: object, driver: Driver[Frame]) -> MockConversation[Outgoing, Frame]:
-        """Open a conversation, and have the script play it."""
+        """Open a conversation, and start the script on it."""
         await trio.lowlevel.checkpoint()
         conversation = MockConversation(self._sdk, spec, driver)
         self.conversations.append(conversation)
@@ -207,11 +207,11 @@ class MockConnection(Generic[Outgoing, Frame]):
         return conversation
 
     async def wait_closed(self) -> None:
-        """Wait until it is hung up."""
+        """Wait until `hang_up` is called."""
         await self._hung_up.wait()
 
     def hang_up(self) -> None:
-        """End it from the other side, and all conversations with it."""
+        """End the connection as if the agent had exited, with all its conversations."""
         self._hung_up.set()
         for each in self.conversations:
             each.ends()
@@ -224,7 +224,7 @@ class _Gate:
 
 
 class MockSdk(Generic[Outgoing, Frame]):
-    """Connects to nobody, and plays a script; used as a block, outside of the manager's."""
+    """A mock `sdk` that plays a script. Use it as a block around the manager's."""
 
     def __init__(self, script: Script[Outgoing, Frame]) -> None:
         self.connections: Final[list[MockConnection[Outgoing, Frame]]] = []
@@ -234,7 +234,7 @@ class MockSdk(Generic[Outgoing, Frame]):
         self._nursery: trio.Nursery | None = None
 
     async def __aenter__(self) -> Self:
-        """Be there."""
+        """Enter the block: start the nursery of the scripts."""
         self._nursery = await self._manager.__aenter__()
         return self
 
@@ -244,10 +244,10 @@ class MockSdk(Generic[Outgoing, Frame]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Stop what scripts still play.
+        """Cancel the scripts that still run.
 
         Raises:
-            BaseException: The first that a script has raised.
+            BaseException: The first exception of a script.
         """
         assert self._nursery is not None
         self._nursery.cancel_scope.cancel()
@@ -260,12 +260,12 @@ class MockSdk(Generic[Outgoing, Frame]):
 
     @property
     def conversations(self) -> list[MockConversation[Outgoing, Frame]]:
-        """All that were opened, in the order of their connections."""
+        """All opened conversations, in the order of their connections."""
         return [each for connection in self.connections for each in connection.conversations]
 
     @asynccontextmanager
     async def connect(self, spec: object) -> AsyncGenerator[MockConnection[Outgoing, Frame], None]:
-        """Connect, as an `sdk` does.
+        """Open a connection, as an adapter's `sdk` does.
 
         Args:
             spec: The specification of the connection.
@@ -279,18 +279,18 @@ class MockSdk(Generic[Outgoing, Frame]):
             connection.is_closed = True
 
     def play(self, conversation: MockConversation[Outgoing, Frame]) -> None:
-        """Have the script play a conversation.
+        """Start the script on a conversation.
 
         Args:
             conversation: The conversation.
         """
-        assert self._nursery is not None, "a MockSdk is used as a block"
+        assert self._nursery is not None, "use the MockSdk in an `async with` block"
         self._nursery.start_soon(self._script, conversation)
 
     # --- gates -----------------------------------------------------------------------------------
 
     async def reached(self, name: str) -> None:
-        """Wait until a script stands at the gate.
+        """Wait until a script waits at the gate.
 
         Args:
             name: The name of the gate.
@@ -298,7 +298,7 @@ class MockSdk(Generic[Outgoing, Frame]):
         await self._gate(name).reached.wait()
 
     def open_gate(self, name: str) -> None:
-        """Let pass who stands at the gate, and who will.
+        """Open the gate for scripts that wait there now or later.
 
         Args:
             name: The name of the gate.
@@ -306,7 +306,7 @@ class MockSdk(Generic[Outgoing, Frame]):
         self._gate(name).opened.set()
 
     async def pass_gate(self, name: str) -> None:
-        """Stand at the gate until it is open.
+        """Wait at the gate until it is open.
 
         Args:
             name: The name of the gate.
@@ -320,7 +320,7 @@ class MockSdk(Generic[Outgoing, Frame]):
 
 
 def with_sdk(adapter: type[A], sdk: MockSdk[Outgoing, Frame]) -> type[A]:
-    """Return the adapter with a mock in the place of its sdk: of its attribute `connect`.
+    """Return a subclass of the adapter whose `connect` is a mock.
 
     Args:
         adapter: The class of the adapter.
@@ -330,8 +330,8 @@ def with_sdk(adapter: type[A], sdk: MockSdk[Outgoing, Frame]) -> type[A]:
 
 
 def connecting_by(connect: Callable[..., object], adapter: type[A]) -> type[A]:
-    """Return the adapter with another `connect`, which needs neither a program nor a login here."""
-    assert hasattr(adapter, "connect"), f"{adapter.__name__} does not connect by `connect`"
+    """Return the adapter with another `connect`, which needs no installed program and no login."""
+    assert hasattr(adapter, "connect"), f"{adapter.__name__} has no attribute `connect`"
     replaced = {"connect": staticmethod(connect), "readiness": classmethod(_ready)}
     return cast("type[A]", type(f"Mocked{adapter.__name__}", (adapter,), replaced))
 
@@ -341,7 +341,7 @@ def _ready(_: type[ProviderAdapter], options: Options, env: Mapping[str, str], c
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return what a script raised, rather than that others were cancelled for it."""
+    """Return the exception of a script, not the cancellations that it caused."""
     leaves: list[BaseException] = []
     for each in group.exceptions:
         nested = isinstance(each, BaseExceptionGroup)

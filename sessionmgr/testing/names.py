@@ -1,4 +1,4 @@
-"""Where the kit's main names are; the modules they are in have more."""
+"""The test kit's main names, with their modules; the modules contain more."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Batches on real agents whose model is a script: all of it happens, and nothing is paid for.
+"""Rehearsals: batches on the installed agents with a scripted model, at no cost.
 
-The agents are the installed ones, in the jobs' directories and with their tools. Their homes and
-settings are empty ones of the rehearsal's own, and their API is a model server.
+The agents run in the jobs' directories and with their tools. Their homes and settings are empty
+ones of the rehearsal, and their API is a model server on loopback.
 """
 
 from __future__ import annotations
@@ -24,49 +24,50 @@ if TYPE_CHECKING:
 
 
 class ProviderOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider's jobs are made to say, so that no word of them leads to the real model."""
+    """Changes to a provider's jobs so that no option points to the real model."""
 
     removed: frozenset[str]
-    """Options that are left aside."""
+    """Options to remove."""
     added: Mapping[str, Json]
-    """And options that are set."""
+    """Options to set."""
 
 
 PROVIDER_OVERRIDES: Final[Mapping[str, ProviderOverrides]] = {
-    # A file of settings, the project's too, may hold another address of the API, and keys.
+    # A settings file, even a project's, may contain another API address and keys.
     "claude": ProviderOverrides(
         removed=frozenset({"home", "billing", "settings"}), added={"setting_sources": ["user"]}
     ),
-    # Configuration may name any provider of models; a project's is read of trusted ones alone.
+    # Configuration may name any model provider; a project's is read only if it is trusted.
     "codex": ProviderOverrides(removed=frozenset({"home", "config", "model_provider"}), added={}),
 }
-"""The providers with which there can be rehearsals."""
+"""The providers that can be rehearsed."""
 
-_LEFT: Final = (
+_REMOVED_VARIABLES: Final = (
     *("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "AWS_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*"),
     *("AZURE_*", "VERTEX_*", "OPENAI_*", "CODEX_*", "*_PROXY", "HOME", "TMPDIR", "XDG_*"),
 )
-"""Variables of a job that say where the model is and who pays: they are left aside."""
+"""Variables of a job that name the model's address or account: they are removed."""
 
 
-def agent_environment(hermitage: IsolatedEnvironment) -> dict[str, str]:
-    """Return what the agents' environments are built from, in the place of ours."""
-    return {**hermitage.claude(), **hermitage.codex()}
+def agent_environment(isolated: IsolatedEnvironment) -> dict[str, str]:
+    """Return the base environment of the agents, which replaces ours."""
+    return {**isolated.claude(), **isolated.codex()}
 
 
 def unrehearsable_jobs(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
-    """Find the jobs that cannot be rehearsed, their provider being none whose model is played."""
+    """Yield a problem for each job whose provider cannot be rehearsed."""
     source = JobSource(jobs)
     for line, found in source:
-        if isinstance(found, Job):  # what is wrong with others is told by the batch
+        if isinstance(found, Job):  # the batch reports the other jobs' mistakes itself
             provider = found.with_defaults(defaults).provider
             if provider is not None and provider not in PROVIDER_OVERRIDES:
-                what = f"{provider} cannot be rehearsed; it can be with: {', '.join(PROVIDER_OVERRIDES)}"
+                known = ", ".join(PROVIDER_OVERRIDES)
+                what = f"{provider} cannot be rehearsed; providers that can: {known}"
                 yield Problem(source.location(line), "provider", what)
 
 
 def rehearsed_job(job: Job) -> Job:
-    """Return a job as it is played: without what says where its model is."""
+    """Return a job without the settings that point to the real model."""
     part = PROVIDER_OVERRIDES[job.provider or ""]
     options = {name: each for name, each in (job.options or {}).items() if name not in part.removed}
     env = {name: each for name, each in (job.env or {}).items() if not _is_removed_variable(name)}
@@ -74,11 +75,11 @@ def rehearsed_job(job: Job) -> Job:
 
 
 def _is_removed_variable(name: str) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _LEFT)
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _REMOVED_VARIABLES)
 
 
 class RehearsalHost(InProcessHost):
-    """The host of a rehearsal: here, with the jobs as they are rehearsed."""
+    """The job host of a rehearsal: runs in this process, with the rehearsed jobs."""
 
     def readiness(self, job: Job) -> Health:
         """Report whether the agent of a rehearsed job is usable."""
@@ -90,7 +91,7 @@ class RehearsalHost(InProcessHost):
 
 
 def refused_hosts_message(strangers: Sequence[str]) -> str | None:
-    """Say whom the agents wanted to speak to beside the model, if anybody; they were not let."""
+    """Return a message about refused connections to other hosts, if there were any."""
     if not strangers:
         return None
-    return f"agents wanted to speak to others, and were refused: {', '.join(sorted({*strangers}))}"
+    return f"refused the agents' connections to other hosts: {', '.join(sorted({*strangers}))}"

@@ -1,11 +1,11 @@
-"""Scripts for the scripted provider: what an agent does, step by step, as plain data.
+"""Scripts for the scripted provider: the steps of an agent, as plain data.
 
 A script is a list of steps; in JSON, each is an object whose `do` names it:
 
     [{"do": "say", "text": "Hello", "deltas": 3}, {"do": "wait", "seconds": 2}, {"do": "finish"}]
 
-or an object with `steps` and what else a `Script` has. A script that tells no end is finished with
-stop reason `end_turn`. All times are seconds of trio's clock.
+or an object with `steps` and other fields of `Script`. A script without an end finishes with stop
+reason `end_turn`. All times are seconds of trio's clock.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class ScriptMove(
     tag_field="do",
     forbid_unknown_fields=True,
 ):
-    """What all steps are."""
+    """The base of all steps."""
 
 
 class Say(ScriptMove, frozen=True, kw_only=True):
-    """Say something; before it is said whole, in so many `deltas`, with a `pause` before each."""
+    """Send a message; before the whole message, in `deltas` pieces, with a `pause` before each."""
 
     text: str
     deltas: int = 0
     pause: float = 0.0
     whole: bool = True
-    """False: the whole message never comes."""
+    """False: only the pieces are sent, never the whole message."""
 
 
 class Think(ScriptMove, frozen=True, kw_only=True):
-    """Think aloud."""
+    """Send reasoning."""
 
     text: str
     deltas: int = 0
@@ -64,7 +64,7 @@ class Tool(ScriptMove, frozen=True, kw_only=True):
 
 
 class Ask(ScriptMove, frozen=True, kw_only=True):
-    """Ask whether a tool may be called, and call it if so; a denied call is a failed one."""
+    """Ask for approval of a tool call, and call it if allowed; a denied call has failed."""
 
     tool: str
     input: Json = None
@@ -74,28 +74,28 @@ class Ask(ScriptMove, frozen=True, kw_only=True):
     reason: str | None = None
     id: str = ""
     withdraw_after: float | None = None
-    """When to take the question back, if there is no answer yet."""
+    """Seconds after which the request is withdrawn if it has no answer."""
 
 
 class Wait(ScriptMove, frozen=True, kw_only=True):
-    """Do nothing for a while."""
+    """Wait, without any event."""
 
     seconds: float
 
 
 class Hang(ScriptMove, frozen=True, kw_only=True):
-    """Be silent for ever."""
+    """Wait for ever."""
 
 
 class Alive(ScriptMove, frozen=True, kw_only=True):
-    """Give signs of life and nothing else: one each `every` seconds."""
+    """Give signs of life without events, one each `every` seconds."""
 
     every: float
     times: int = 1
 
 
 class Use(ScriptMove, frozen=True, kw_only=True):
-    """Report tokens and money as used since the last report."""
+    """Report tokens and costs used since the last report."""
 
     input: int = 0
     cached_input: int = 0
@@ -107,14 +107,14 @@ class Use(ScriptMove, frozen=True, kw_only=True):
 
 
 class Flood(ScriptMove, frozen=True, kw_only=True):
-    """Stream so many deltas of so many characters each, as fast as there is room for them."""
+    """Stream many deltas of some characters each, as fast as there is room for them."""
 
     events: int
     size: int = 100
 
 
 class Error(ScriptMove, frozen=True, kw_only=True):
-    """Report an error that ends nothing."""
+    """Report an error that does not end the run."""
 
     message: str = "something went wrong"
     kind: FailureKind = FailureKind.PROVIDER_ERROR
@@ -122,29 +122,29 @@ class Error(ScriptMove, frozen=True, kw_only=True):
 
 
 class Emit(ScriptMove, frozen=True, kw_only=True):
-    """Tell any event, word for word; terminal ones, too."""
+    """Emit any event unchanged, even a terminal one."""
 
     event: KnownEvent
     blobs: tuple[bytes, ...] = ()
-    """What the event names by sha256."""
+    """Blobs to which the event refers by sha256."""
 
 
 class TurnEnd(ScriptMove, frozen=True, kw_only=True):
-    """End the turn, and not yet the run."""
+    """End the turn, but not the run."""
 
     stop_reason: str | None = "end_turn"
     open_tasks: int = 0
 
 
 class Finish(ScriptMove, frozen=True, kw_only=True):
-    """Tell that the run is done, and well. Steps that follow are played all the same."""
+    """Report that the run has completed. Later steps are played all the same."""
 
     stop_reason: str | None = "end_turn"
     structured: Json = None
 
 
 class Fail(ScriptMove, frozen=True, kw_only=True):
-    """Tell that the run went wrong."""
+    """Report that the run has failed."""
 
     message: str = "it went wrong"
     kind: FailureKind = FailureKind.PROVIDER_ERROR
@@ -153,41 +153,41 @@ class Fail(ScriptMove, frozen=True, kw_only=True):
 
 
 class RateLimited(ScriptMove, frozen=True, kw_only=True):
-    """Tell that a limit is reached, and end the run with that."""
+    """Report an exhausted rate limit, and end the run with that."""
 
     bucket: str = "requests"
     resets_at: str | None = None
 
 
 class Crash(ScriptMove, frozen=True, kw_only=True):
-    """Raise an exception, so deep in nurseries."""
+    """Raise an exception inside some nested nurseries."""
 
     message: str = "as the script says"
     depth: int = 0
 
 
 class CrashAdapter(ScriptMove, frozen=True, kw_only=True):
-    """Crash not this run but the provider's adapter, on which all its runs depend."""
+    """Crash the provider's adapter, and with it all its runs."""
 
     message: str = "as the script says"
 
 
 class Deaf(ScriptMove, frozen=True, kw_only=True):
-    """For so long, hear no interrupt and hold off every cancellation."""
+    """Ignore interrupts and delay cancellation for some seconds."""
 
     seconds: float
 
 
 class Hear(ScriptMove, frozen=True, kw_only=True):
-    """Wait for a message that is appended, and repeat it."""
+    """Wait for a message that is added to the turn, and repeat it."""
 
 
 class Leave(ScriptMove, frozen=True, kw_only=True):
-    """Tell no end, unless a later step does."""
+    """Report no end, unless a later step does."""
 
 
 class Repeat(ScriptMove, frozen=True, kw_only=True):
-    """Play some steps again and again."""
+    """Repeat some steps."""
 
     steps: tuple[Step, ...]
     times: int
@@ -226,26 +226,27 @@ Step: TypeAlias = (
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The steps of one run, and how it takes what comes from outside."""
+    """The steps of one run, and its reactions to interrupts and messages."""
 
     steps: tuple[Step, ...] = ()
     starts: bool = True
-    """Whether it begins by telling that it has started."""
+    """Whether it reports first that the run has started."""
     provider_session_id: str | None = None
-    """What the provider calls its session, if not by a name made from ours."""
+    """The provider's session id; by default it is made from ours."""
     interrupt: Literal["end", "done", "ignore", "crash", "hang"] = "end"
-    """Asked to end, it says that the turn was interrupted; or claims to be done; or is deaf."""
+    """The reaction to an interrupt: the turn ends as interrupted, ends as completed, or goes on."""
     unwinds: float = 0.0
-    """How long it takes to end once it was asked to."""
+    """Seconds between an interrupt and the end."""
     append: Literal["accept", "refuse", "crash", "hang", "slow", "lost"] = "accept"
-    """What it makes of a message into the turn: `slow` takes it after ten seconds, `lost` takes it
-    and never says so."""
+    """The reaction to an added message: `slow` accepts it after ten seconds, `lost` accepts it
+    without an answer.
+    """
 
 
 Scripts: TypeAlias = (
     Mapping[str, Script | Sequence[Step]] | Callable[[str, int], Script | Sequence[Step]]
 )
-"""Scripts by prompt: a table, or a function of the prompt and how often it was played before."""
+"""Scripts by prompt: a table, or a function of the prompt and its number of earlier uses."""
 
 _script: Final = msgspec.json.Decoder(Script)
 _steps: Final = msgspec.json.Decoder(tuple[Step, ...])
@@ -255,8 +256,8 @@ def parse_script(text: str) -> Script:
     """Read a script from JSON.
 
     Raises:
-        msgspec.ValidationError: It is no script; the text says where.
-        msgspec.DecodeError: It is no JSON.
+        msgspec.ValidationError: The JSON is not a script; the message names the place.
+        msgspec.DecodeError: The text is not JSON.
     """
     if text.lstrip().startswith("["):
         return Script(steps=_steps.decode(text))
@@ -264,7 +265,7 @@ def parse_script(text: str) -> Script:
 
 
 def write_script(script: Script) -> str:
-    """Write a script as JSON, as short as it can be: for a prompt, say.
+    """Return a script as compact JSON, for use as a prompt.
 
     Args:
         script: The script.
@@ -273,7 +274,7 @@ def write_script(script: Script) -> str:
 
 
 def choose_script(scripts: Scripts | None, prompt: str, attempt: int) -> Script:
-    """Return the script for a prompt: from `scripts`, or the prompt itself; else it is echoed."""
+    """Return the script for a prompt: from `scripts`, else from the prompt itself, else an echo."""
     found: Script | Sequence[Step] | None = None
     if callable(scripts):
         found = scripts(prompt, attempt)

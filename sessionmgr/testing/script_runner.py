@@ -1,4 +1,4 @@
-"""Where a script is played: step after step becomes events, waits and ends of one run."""
+"""The runner of scripts: each step becomes events, waits and ends of one run."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ SLOW: Final = 10.0
 
 
 class ScriptedCrash(Exception):
-    """What a script raises where it says so."""
+    """The exception of a script's `crash` step."""
 
 
 class ScriptRunner:
-    """One run that plays its script."""
+    """One run of a script."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class ScriptRunner:
         self._has_ended = False
         self._messages: Final[deque[str]] = deque()
         self._has_heard: RepeatedEvent | None = None
-        """Made for a script that listens: few do, and it weighs more than the rest."""
+        """Created only for a script that waits for messages: few do, and it is expensive."""
         self._playing: Final = trio.CancelScope()
 
     async def run(self) -> None:
-        """Play the script from its first step to its last, or until an interrupt is heard."""
+        """Play the script to its last step, or until an interrupt."""
         run = self._run
         with self._playing:
             if self.script.starts:
@@ -84,11 +84,11 @@ class ScriptRunner:
                 await run.finish(stop_reason="end_turn")
 
     async def interrupt(self) -> None:
-        """Take note of an interrupt, as the script says."""
+        """React to an interrupt as the script specifies."""
         await trio.lowlevel.checkpoint()
         match self.script.interrupt:
             case "crash":
-                raise ScriptedCrash("it does not want to be interrupted")
+                raise ScriptedCrash("the script refuses the interrupt")
             case "hang":
                 await trio.sleep_forever()
             case "end" | "done" if not self.deaf:
@@ -97,13 +97,13 @@ class ScriptRunner:
                 pass
 
     async def append(self, content: str) -> bool:
-        """Take a message into the turn, or not, as the script says."""
+        """Accept or refuse a message as the script specifies."""
         await trio.lowlevel.checkpoint()
         match self.script.append:
             case "refuse":
                 return False
             case "crash":
-                raise ScriptedCrash("it does not want to hear")
+                raise ScriptedCrash("the script refuses the message")
             case "hang":
                 await trio.sleep_forever()
             case "slow":
@@ -131,7 +131,7 @@ class ScriptRunner:
         for step in steps:
             await self._run_step(step)
 
-    async def _run_step(self, step: Step) -> None:  # one line a step
+    async def _run_step(self, step: Step) -> None:  # one line per step
         run = self._run
         match step:
             case say.Say() | say.Think():
@@ -291,7 +291,7 @@ class ScriptRunner:
 
 
 def _answered_tool_call(step: say.Ask, decision: Decision) -> say.Tool:
-    """Return the tool call that comes of an answer."""
+    """Return the tool call that follows from a decision."""
     if not isinstance(decision, Allow):
         return say.Tool(name=step.tool, input=step.input, output=decision.reason, fails=True)
     changed = decision.tool_input
@@ -311,7 +311,7 @@ def _usage_event(step: say.Use) -> TokenUsageUpdated:
 
 
 def _pieces(text: str, number: int) -> Iterator[str]:
-    """Cut `text` into so many pieces, as even as can be."""
+    """Cut `text` into `number` pieces of nearly equal length."""
     for place in range(number):
         yield text[place * len(text) // number : (place + 1) * len(text) // number]
 

@@ -1,7 +1,7 @@
-"""The scripted provider: an agent that does what a script says, and nothing else.
+"""The scripted provider: an agent whose actions are the steps of a script.
 
-It needs no program and no network, keeps to trio's clock (a `MockClock`, too) and leaves nothing
-to chance. Three lines, and a run does what you want to see handled:
+It needs no program and no network, uses trio's clock (also a `MockClock`) and is deterministic.
+Three lines produce a run with the behaviour that you want to test:
 
 >>> async def main():
 ...     async with open_manager(adapters={"actor": scripted("actor")}) as manager:
@@ -12,9 +12,9 @@ to chance. Three lines, and a run does what you want to see handled:
 >>> result.status, result.text
 (<RunStatus.FAILED: 'failed'>, 'Hello')
 
-The prompt is the script, as here; or the name of one in a table, or what a function makes of it:
+The prompt is the script, as here, or selects one from a table or a function:
 `scripted("actor", scripts={"fix it": (Think(text="hm"), Say(text="done"))})`. Any other prompt is
-echoed. What the provider got to see is in `diary` of the class that `scripted` returns.
+echoed. The class that `scripted` returns records the provider's input in `diary`.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ ALL_IT_DOES = Capabilities(
     usage=NATIVE,
     cost=NATIVE,
 )
-"""What a scripted provider is said to be capable of, unless somebody says otherwise."""
+"""The default capabilities of a scripted provider."""
 
 
 class ProviderLogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something that the provider got to see; `at` is trio's time."""
+    """A record of one input of the provider; `at` is trio's time."""
 
     at: float
     run_id: str
@@ -91,28 +91,28 @@ class ProviderLogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CrashRequest(Cast, frozen=True):
-    """Have the adapter itself crash."""
+    """Makes the adapter itself crash."""
 
     why: str
 
 
 class ScriptedProvider(ProviderAdapter):
-    """Plays scripts; `scripted` makes the class that you want."""
+    """Plays scripts; `scripted` returns a subclass of it."""
 
     name: ClassVar[str] = "scripted"
     capabilities: ClassVar[Capabilities] = ALL_IT_DOES
     scripts: ClassVar[Scripts | None] = None
     diary: ClassVar[list[ProviderLogEntry]] = []
     played: ClassVar[dict[str, int]] = {}
-    """How often each prompt was played."""
+    """The number of runs of each prompt."""
 
     async def init(self) -> Continue | None:
-        """Get ready for the first run."""
+        """Prepare for the first run."""
         self._stages: dict[str, ScriptRunner] = {}
         return await super().init()
 
     async def run(self, run: RunContext) -> None:
-        """Play the script that the prompt is, or stands for.
+        """Play the script that the prompt is or selects.
 
         Args:
             run: The context of the run.
@@ -134,7 +134,7 @@ class ScriptedProvider(ProviderAdapter):
             self._note(run, "over")
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Crash if a script says so.
+        """Crash if a script requests it.
 
         Args:
             message: The message.
@@ -188,10 +188,10 @@ def scripted(
     permissions: PermissionMap = HARMLESS,
     options: type[Options] = Options,
 ) -> type[ScriptedProvider]:
-    """Make a scripted provider: what `open_manager(adapters={name: ...})` wants.
+    """Return a class of scripted provider, for `open_manager(adapters={name: ...})`.
 
-    Without the capability `interrupt` it has no polite end, and without `steer` it takes no
-    messages into a turn.
+    Without the capability `interrupt` its runs can only be cancelled, and without `steer` they
+    accept no messages.
     """
     bases: list[type[ScriptedProvider]] = []
     if capabilities.interrupt is not UNSUPPORTED:

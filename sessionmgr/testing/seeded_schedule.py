@@ -1,4 +1,4 @@
-"""The order in which tasks take turns, made to depend on a seed and on nothing else."""
+"""A deterministic order of tasks, which depends on a seed alone."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import trio.testing
 
 T = TypeVar("T")
 
-# Where trio keeps its scheduler's random numbers, and whether they are all that it goes by. It
-# has no public place; its own tests and its plugin for hypothesis do the same.
+# trio's random numbers for its scheduler, and its switch to a deterministic order. Both are
+# private; trio's own tests and its plugin for hypothesis use them in the same way.
 _SCHEDULER = importlib.import_module("trio._core._run")
 _SWITCH = "_ALLOW_DETERMINISTIC_SCHEDULING"
 
 
 @contextlib.contextmanager
 def seeded_schedule(seed: int) -> Generator[None, None, None]:
-    """Let every `trio.run` in this block take the turns that `seed` stands for."""
+    """Make every `trio.run` in this block use the order of `seed`."""
     before = getattr(_SCHEDULER, _SWITCH)
     state = _SCHEDULER._r.getstate()
     setattr(_SCHEDULER, _SWITCH, True)
@@ -39,7 +39,7 @@ def run_scheduled(
     clock: trio.testing.MockClock | None = None,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """Run `main` in virtual time, with the turns that `seed` stands for.
+    """Run `main` in virtual time, with the order of `seed`.
 
     Args:
         main: The async function to run.

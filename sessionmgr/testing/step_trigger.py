@@ -1,4 +1,4 @@
-"""Doing something at a step of the scheduler, by its number."""
+"""An action at one step of trio's scheduler, selected by its number."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class StepTrigger(trio.abc.Instrument):
-    """Does something once, before the step of a task with this number, counted from its making.
+    """Runs an action once, before the task step with this number after its creation.
 
-    `trio.lowlevel.add_instrument(AtStep(7, scope.cancel))`, for all numbers until the deed comes
-    too late, tries a cancel at every place where it can strike.
+    `trio.lowlevel.add_instrument(StepTrigger(7, scope.cancel))`, repeated for all numbers until
+    the action comes too late, tries a cancel at every place where it can happen.
     """
 
-    def __init__(self, number: int, deed: Callable[[], object]) -> None:
+    def __init__(self, number: int, action: Callable[[], object]) -> None:
         self.left = number
-        self.deed = deed
+        self._action = action
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Count."""
+        """Count the step, and run the action at its number."""
         self.left -= 1
         if self.left == -1:
-            self.deed()
+            self._action()
 
     @property
     def is_done(self) -> bool:
-        """Whether the step has come."""
+        """Whether the action has run."""
         return self.left < 0

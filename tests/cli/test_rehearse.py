@@ -74,7 +74,7 @@ def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(
     code, out, err = terminal.bare("rehearse", file)
     assert (code, out) == (1, "")
     assert err.endswith(
-        f"{file}:1: provider: shell cannot be rehearsed; it can be with: claude, codex"
+        f"{file}:1: provider: shell cannot be rehearsed; providers that can: claude, codex"
     )
     file = jobs(terminal, {"id": "a", "provider": "claude"})
     code, _, err = terminal.bare("rehearse", file)

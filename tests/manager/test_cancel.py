@@ -289,7 +289,7 @@ async def test_a_crash_of_an_interrupt_is_recorded_before_the_end_of_its_run(
         *_, before, last = await events(run)
         assert isinstance(before, ErrorOccurred)
         assert before.failure.kind is FailureKind.ADAPTER_CRASHED
-        assert before.failure.message.endswith("ScriptedCrash: it does not want to be interrupted")
+        assert before.failure.message.endswith("ScriptedCrash: the script refuses the interrupt")
         assert last.type == "run_cancelled"
 
 

@@ -1,4 +1,4 @@
-"""A real agent as a plain child: no adapter, no manager, no tree."""
+"""A real agent as a plain child process, without adapter, manager or process tree."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
@@ -16,11 +16,11 @@ from sessionmgr.wire import LineDecoder
 Line: TypeAlias = dict[str, Any]
 
 PATIENCE = 60.0
-"""Within this any of it must be done, on a machine with much else to do."""
+"""Time limit in seconds for each step, on a busy machine."""
 
 
 class FinishedChild(msgspec.Struct, frozen=True):
-    """What a child has said when it is over."""
+    """The output and exit code of a child that has exited."""
 
     code: int
     lines: list[Line]
@@ -32,22 +32,22 @@ class FinishedChild(msgspec.Struct, frozen=True):
 
 
 class LineConversation:
-    """A child that is spoken with, a line of JSON at a time."""
+    """A child that exchanges lines of JSON with the test."""
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process
         self._decoder = LineDecoder()
         self._waiting: deque[Line] = deque()
         self.heard: list[Line] = []
-        """All that it has said so far."""
+        """All lines received so far."""
 
     async def say(self, line: Line) -> None:
-        """Say a line."""
+        """Send a line."""
         assert self._process.stdin is not None
         await self._process.stdin.send_all(msgspec.json.encode(line) + b"\n")
 
     async def until(self, wanted: Callable[[Line], bool]) -> Line:
-        """Return the next line that is wanted; those before it are heard, too."""
+        """Return the next wanted line; earlier ones are recorded too."""
         with trio.fail_after(PATIENCE):
             while True:
                 line = await self._next()
@@ -79,7 +79,7 @@ class LineConversation:
 
 
 class AgentProgram:
-    """An agent's program in an environment of its own."""
+    """An agent's program in an isolated environment."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class AgentProgram:
         self._record = record
 
     def argv(self, *flags: str) -> list[str]:
-        """Return how it is started; with a recorder before it, if it is to be recorded."""
+        """Return the command line, with a recorder in front if the test records."""
         argv = [str(self.program), *flags]
         if self._record is None:
             return argv
@@ -108,7 +108,7 @@ class AgentProgram:
         return list(recorder_of(file, argv))
 
     async def run(self, *flags: str, stdin: bytes = b"") -> FinishedChild:
-        """Run it to its end."""
+        """Run the program to its end."""
         with trio.fail_after(PATIENCE):
             done = await trio.run_process(
                 self.argv(*flags),
@@ -124,7 +124,7 @@ class AgentProgram:
 
     @asynccontextmanager
     async def open(self, *flags: str) -> AsyncGenerator[LineConversation]:
-        """Start it, and speak with it; it is over when the block is left."""
+        """Start the program for the length of the block, and exchange lines with it."""
         process = await trio.lowlevel.open_process(
             self.argv(*flags),
             stdin=PIPE,

@@ -1,4 +1,4 @@
-"""Where the agents' programs are that `.ci/agents` has installed."""
+"""The agents' programs, installed by `.ci/agents`."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ CODEX = ("0.169.0", "0.163.0")
 
 
 def place() -> Path:
-    """Return where the programs are, as `.ci/agents` has it."""
+    """Return the directory of the programs, the same as in `.ci/agents`."""
     if given := os.environ.get("SESSIONMGR_AGENTS"):
         return Path(given)
     cache = os.environ.get("XDG_CACHE_HOME")

@@ -1,4 +1,4 @@
-"""Runs that are cancelled at the worst of times: how they come there, and what is to be then."""
+"""Cancels at the worst moments: the moments, and the required outcome."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sessionmgr.testing.model_server import (
 from tests.real.harness import CLOSE, RealAgentHarness, until, until_event, with_word
 
 LIMIT: Final = CLOSE + 20
-"""Seconds for an end that may have to be forced, on a machine with much else to do."""
+"""Seconds for an end that may have to be forced, on a busy machine."""
 Case: TypeAlias = Callable[[RealAgentHarness, str], Awaitable[tuple[SessionHandle, RunHandle]]]
-"""Brings a new session to where it is cancelled; what its tools run carries the word."""
+"""Brings a new session to the moment of the cancel; the environment of its tools has the word."""
 
 
 async def a_text_streams(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
@@ -57,9 +57,9 @@ async def a_tool_ignores_signals(
 async def in_a_tool(
     house: RealAgentHarness, word: str, command: str, **options: Json
 ) -> tuple[SessionHandle, RunHandle]:
-    """Bring a new session to where a tool of it runs this command, which carries the word."""
+    """Start a session whose tool runs this command, which carries the word."""
     session = await house.session("dangerously_skip_permissions")
-    # Codex itself waits no more than ten seconds for a command, and then asks its model.
+    # Codex waits at most ten seconds for a command, and then calls its model again.
     script: ModelScript = [[ModelCall(tool="shell", input={"command": command})], [ModelHang()]]
     run = await house.submit(session, script, options=house.options(**options))
     await until_event(run, "tool_call_started")
@@ -70,7 +70,7 @@ async def in_a_tool(
 async def in_a_question(
     house: RealAgentHarness, call: ModelCall
 ) -> tuple[SessionHandle, RunHandle]:
-    """Bring a new session to where it asks about a call, and nobody answers."""
+    """Start a session that waits for an approval without an answer."""
     asked = trio.Event()
 
     async def approve(_: ApprovalRequest) -> Decision:
@@ -108,12 +108,12 @@ async def nobody_reads(house: RealAgentHarness, word: str) -> tuple[SessionHandl
 
 
 def compactions_hang(request: ModelRequest) -> ModelReply | None:
-    """Have the server hang where the context is to be made shorter."""
+    """Make the server hang at compactions."""
     return [ModelHang()] if request.purpose == "compaction" else None
 
 
 async def cancelled_in_time(house: RealAgentHarness, case: Case) -> None:
-    """Cancel a run there, and see that it is over in time, leaves nothing, and can go on."""
+    """Cancel a run; check that it ends in time, leaves no process, and can be resumed."""
     word = house.word()
     session, run = await case(house, word)
     before = trio.current_time()
@@ -128,7 +128,7 @@ async def cancelled_in_time(house: RealAgentHarness, case: Case) -> None:
 
 
 async def cancel_all(house: RealAgentHarness, cases: Sequence[Case]) -> None:
-    """Cancel runs in all of these cases, side by side."""
+    """Cancel runs in all of these cases concurrently."""
     async with trio.open_nursery() as nursery:
         for case in cases:
             nursery.start_soon(cancelled_in_time, house, case)

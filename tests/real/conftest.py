@@ -1,4 +1,4 @@
-"""What the tests against real agents share: a hermitage, a model server, and a recorder."""
+"""Fixtures for the tests with real agents: an isolated environment, a model server, a recorder."""
 
 import os
 from collections.abc import AsyncGenerator, Generator
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 async def server() -> AsyncGenerator[ModelServer]:
-    """Serve a model; nobody and nothing else may have been asked for."""
+    """Serve a model; the agents must not have tried to connect to any other host."""
     async with open_model_server() as server:
         yield server
     assert server.log.strangers == []
@@ -27,11 +27,11 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 @pytest.fixture
 def hermitage(tmp_path: Path, server: ModelServer) -> IsolatedEnvironment:
-    """Make a place of an agent's own."""
+    """Return an isolated environment."""
     return IsolatedEnvironment(tmp_path, server.url, path=os.environ["PATH"])
 
 
-# The programs are fixtures of their own, which trio has no part in: there a test may be skipped.
+# The programs are separate synchronous fixtures, because only those may skip a test.
 @pytest.fixture(params=CLAUDE)
 def claude_program(request: pytest.FixtureRequest) -> tuple[str, Path]:
     return request.param, program_of("claude", request.param)

@@ -1,4 +1,4 @@
-"""What an agent may do, tried out: the effects on disk and network, no promises."""
+"""Probes of an agent's permissions, by effects on disk and network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL: Final[set[str]] = set(EFFECTS)
 
 
 class EffectProbes:
-    """What can be played of a run's effects."""
+    """The probes of one harness."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class EffectProbes:
         self.port: Final = port
         self.permissions: Final = permissions
         self.guarded: Final = tuple(guarded)
-        """Files inside that configure what is run: to write one is an effect of its name."""
+        """Files inside that configure what is run: writing one is an effect of its own name."""
         self.visitors: Final[dict[str, trio.Event]] = defaultdict(trio.Event)
-        """Who came by the network."""
+        """The connections that arrived."""
 
     async def greet(self, stream: trio.SocketStream) -> None:
-        """Note who comes."""
+        """Record a connection."""
         async with stream:
             self.visitors[(await stream.receive_some(100)).decode().strip()].set()
 
@@ -73,7 +73,7 @@ class EffectProbes:
             assert len(told) == expected, f"{mode}, {turn}: {told}"
 
     def cage(self) -> ProbeDirectories:
-        """Make a place for a session in which all can be tried."""
+        """Create directories for a session."""
         return ProbeDirectories(self.house.place(), self.guarded)
 
     async def try_all(
@@ -84,7 +84,7 @@ class EffectProbes:
         mode: str | None,
         **more: Json,
     ) -> tuple[set[str], RunResult]:
-        """Have everything tried in one run, and see what came of it."""
+        """Try everything in one run, and return the effects."""
         name = f"{cage.place.name}-{turn}"
         visit = f"(echo {name} >/dev/tcp/127.0.0.1/{self.port}) && echo we''nt as {name}"
         script = cage.tries(turn, visit)
@@ -95,13 +95,13 @@ class EffectProbes:
         read = [each.text for asked in self.house.server.log.asked for each in asked.results]
         was_read = any(cage.secret(turn) in each for each in read)
         with trio.move_on_after(60 if any(f"went as {name}" in each for each in read) else 0):
-            await self.visitors[name].wait()  # who has come may not have been let in yet
+            await self.visitors[name].wait()  # a connection that was made may not be accepted yet
         found = {READ: was_read, NETWORK: self.visitors[name].is_set()}
         return cage.done(turn) | {each for each, is_so in found.items() if is_so}, played.result
 
 
 class ProbeDirectories:
-    """A place for one session: a directory to work in, and one that is outside."""
+    """The directories of one session: one to work in, and one outside."""
 
     def __init__(self, place: Path, guarded: Sequence[str] = ()) -> None:
         self.place: Final = place
@@ -113,16 +113,16 @@ class ProbeDirectories:
         (self.work / "link").symlink_to(self.outside)
 
     def secret(self, turn: str) -> str:
-        """Return what can be known only by reading."""
+        """Return a text that can be known only by reading it."""
         return f"the secret of {turn} in {self.place.name}"
 
     def tries(self, turn: str, visit: str) -> ModelScript:
-        """Return a script that tries everything, one after the other."""
+        """Return a script that tries everything in sequence."""
         secret = self.work / f"{turn}-secret"
         secret.write_text(self.secret(turn))
         guarded = [self.work / each for each in self.guarded]
         for each in guarded:
-            each.unlink(missing_ok=True)  # of the turn before
+            each.unlink(missing_ok=True)  # left by the turn before
         written = (self.work / turn, self.outside / turn, self.work / "link" / f"{turn}-linked")
         tries = [
             ModelCall(tool="read", input={"path": str(secret)}),
@@ -140,7 +140,7 @@ class ProbeDirectories:
         return [*([each] for each in tries), [ModelSay(text="Tried.")]]
 
     def done(self, turn: str) -> set[str]:
-        """Return what was done, as the disk has it."""
+        """Return the effects on the disk."""
         marks = {
             INSIDE: self.work / turn,
             OUTSIDE: self.outside / turn,

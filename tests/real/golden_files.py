@@ -1,9 +1,9 @@
-"""Golden files: what real agents said, recorded here and made the same on every machine.
+"""Golden files: traffic of real agents, recorded here and normalized for all machines.
 
-`pytest tests/real --record` writes them anew, to tests/golden/AGENT/VERSION/NAME.jsonl; the first
-line tells which agent it was. Directories, ports, ids and times differ from run to run, so they are
-replaced by others that do not. What an agent tells of itself, its commands and their descriptions,
-belongs to its makers, and is left out; so is what it writes for its model to read.
+`pytest tests/real --record` writes them to tests/golden/AGENT/VERSION/NAME.jsonl; the first line
+names the agent. Directories, ports, ids and times differ between runs, so they are replaced by
+constants. An agent's descriptions of itself and of its commands belong to its makers and are left
+out, as are its instructions to its model.
 """
 
 import re
@@ -20,12 +20,12 @@ _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _PROCESS = re.compile(r"\b\d+\.sock\b|\"pid\":\d+")
 _HOST = re.compile(r'"serverName":"[^"]*"')
-_LONG = 120  # what our scripts make tools and models say is shorter
+_LONG = 120  # texts of our scripts are shorter
 _MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
 
 
 def write_golden(agent: str, version: str, name: str, recorded: Path, root: Path) -> None:
-    """Write a golden file out of what the recorder has written."""
+    """Write a golden file from a recording."""
     entries: list[dict[str, Json]] = [
         msgspec.json.decode(line) for line in recorded.read_bytes().splitlines()
     ]
@@ -54,7 +54,7 @@ def _without_makers(entry: dict[str, Json]) -> Json:
 
 
 def _without_words(found: Json, *, is_synthetic: bool = False) -> Json:
-    """Leave out what a program wrote itself for its model to read: long texts, and all made up."""
+    """Remove a program's instructions to its model: long texts, and all synthetic ones."""
     match found:
         case dict():
             return {
@@ -70,7 +70,7 @@ def _without_words(found: Json, *, is_synthetic: bool = False) -> Json:
 
 
 def _the_same_everywhere(text: str, root: Path) -> str:
-    # A directory also stands in names, with dashes for its slashes.
+    # A directory also occurs in names, with dashes instead of slashes.
     for place in {str(root), str(root.resolve())}:
         text = text.replace(place, "/hermitage")
         text = text.replace(re.sub(r"[^A-Za-z0-9]", "-", place), "-hermitage")

@@ -1,4 +1,4 @@
-"""A manager with a real agent in it, which knows a scripted model and nobody else."""
+"""A manager with a real agent, whose only reachable host is the scripted model."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from sessionmgr.testing.model_server import (
 )
 
 PATIENCE = 240.0
-"""Within this a test must be over: several times what it takes, and less than pytest waits."""
+"""Time limit for a test: several times its usual duration, and less than pytest's."""
 CLOSE = 5.0
 MARK: Final = "SESSIONMGR_HOUSE"
-"""A variable that everything finds which is started in a house."""
+"""A variable in the environment of everything that is started in a harness."""
 
 
 @dataclass(frozen=True)
 class PlayedRun:
-    """A run that is over."""
+    """A run that has ended."""
 
     result: RunResult
     events: list[AnyEvent]
@@ -47,7 +47,7 @@ class PlayedRun:
 
 @dataclass
 class RealAgentHarness:
-    """Where real runs are played, as many at once as one likes."""
+    """Runs of a real agent, many of them concurrent if wanted."""
 
     provider: str
     manager: Manager
@@ -72,15 +72,15 @@ class RealAgentHarness:
         return {"command": [str(self.program)], **more}
 
     def gate(self) -> Path:
-        """Return a file that is not there, for which something is to wait."""
+        """Return a path without a file, for which a script can wait."""
         return self.work.parent / f"gate{next(self.numbers)}"
 
     def word(self) -> str:
-        """Make a word that nobody has said before."""
+        """Return a new unique word."""
         return f"word{next(self.numbers)}-{self.mark}"
 
     def place(self, name: str = "place") -> Path:
-        """Make a directory that nobody works in."""
+        """Create a new directory."""
         place = self.work.parent / f"{name}{next(self.numbers)}"
         place.mkdir()
         return place
@@ -107,19 +107,19 @@ class RealAgentHarness:
         return await see(await self.submit(session, prompt_with(script, text), **wishes))
 
     async def goes_on(self, session: SessionHandle, **wishes: Unpack[RunArguments]) -> PlayedRun:
-        """See that the next run of a session goes well."""
+        """Check that the next run of a session succeeds."""
         played = await self.play([[ModelSay(text="All is well.")]], session, **wishes)
         result = played.result
         assert (result.status, result.text) == ("completed", "All is well."), result
         return played
 
     def asked(self, session_id: str | None) -> list[ModelRequest]:
-        """Return what the model was asked in one session of the agent's."""
+        """Return the requests to the model in one of the agent's sessions."""
         return [each for each in self.server.log.asked if each.session == session_id]
 
 
 async def see(run: RunHandle) -> PlayedRun:
-    """See a run to its end."""
+    """Wait for the end of a run, and return it with its events."""
     events = [event async for event in run]
     return PlayedRun(await run.result(), events)
 
@@ -133,13 +133,13 @@ async def until_event(run: RunHandle, kind: str) -> AnyEvent:
 
 
 async def allow(_: ApprovalRequest) -> Decision:
-    """Answer that it may."""
+    """Allow every request."""
     await trio.lowlevel.checkpoint()
     return Allow()
 
 
 async def nothing_is_left(house: RealAgentHarness, store: Store | Path) -> None:
-    """See that nothing of a house lives, and that its record is lawful."""
+    """Check that no process of a harness remains, and that its records are valid."""
     assert list(living(house.work)) == []
     assert with_word(house.mark) == []
     if isinstance(store, MemoryStore):
@@ -147,7 +147,7 @@ async def nothing_is_left(house: RealAgentHarness, store: Store | Path) -> None:
 
 
 def living(work: Path) -> Iterator[str]:
-    """Name the processes that work there."""
+    """Yield the names of the processes that work there."""
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if (place / "cwd").readlink().is_relative_to(work):
@@ -157,7 +157,7 @@ def living(work: Path) -> Iterator[str]:
 
 
 def with_word(word: str) -> list[int]:
-    """Return the processes that carry a word in their environment or on their command line."""
+    """Return the processes with a word in their environment or on their command line."""
     found: list[int] = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -170,14 +170,14 @@ def with_word(word: str) -> list[int]:
 
 
 def programs_of(house: RealAgentHarness) -> list[int]:
-    """Return the processes that run the agent's program, but for those that it starts itself."""
+    """Return the processes of the agent's program, without those that it starts itself."""
     return roots(
         pid for pid in with_word(house.mark) if line_of(pid).startswith(bytes(house.program))
     )
 
 
 def line_of(pid: int) -> bytes:
-    """Return the command line of a process; that of a dead one is empty."""
+    """Return the command line of a process; empty if it has exited."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -185,16 +185,17 @@ def line_of(pid: int) -> bytes:
 
 
 def roots(pids: Iterable[int]) -> list[int]:
-    """Return those of these processes that none of them has started.
+    """Return the processes whose parents are not among them.
 
-    Who is about to start another program is two for a moment, which look the same.
+    A process that is about to start another program is two for a moment, with equal command
+    lines.
     """
     parents = {pid: parent_of(pid) for pid in pids}
     return [pid for pid, parent in parents.items() if parent is not None and parent not in parents]
 
 
 def parent_of(pid: int) -> int | None:
-    """Return who has started a process; None if it is gone."""
+    """Return the parent of a process; None if it has exited."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -203,14 +204,14 @@ def parent_of(pid: int) -> int | None:
 
 
 def is_kept(home: Path, words: str) -> bool:
-    """Whether an agent has written these words down in a session below its home."""
+    """Whether an agent has recorded these words in a session below its home."""
     return any(words in text_of(each) for each in kept_sessions(home))
 
 
 def kept_sessions(home: Path) -> Iterator[Path]:
-    """Find the files below a home in which agents have written sessions down.
+    """Yield the files below a home in which agents record sessions.
 
-    Agents make and remove directories there meanwhile, over which `Path.glob` fails (Python 3.11).
+    Agents create and remove directories there meanwhile, on which `Path.glob` fails (Python 3.11).
     """
     for place, _, names in os.walk(home):
         if not {"projects", "sessions"}.isdisjoint(Path(place).relative_to(home).parts):
@@ -218,7 +219,7 @@ def kept_sessions(home: Path) -> Iterator[Path]:
 
 
 def text_of(file: Path) -> str:
-    """Return what a file holds; nothing if it is gone."""
+    """Return the contents of a file; empty if it does not exist."""
     try:
         return file.read_text(errors="replace")
     except FileNotFoundError:
@@ -226,7 +227,7 @@ def text_of(file: Path) -> str:
 
 
 async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     with trio.fail_after(seconds):
         await trio.lowlevel.checkpoint()
         while not condition():  # noqa: ASYNC110  # what others do has no event

@@ -1,4 +1,4 @@
-"""A program that owns a run, and is killed: nothing of it may live, and its session can go on."""
+"""A program that owns a run and is killed: no process survives, and its session can continue."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ trio.run(main, *sys.argv[1:])
 async def kill_owner(
     provider: str, program: Path, store: Path, work: Path, env: dict[str, str]
 ) -> None:
-    """Have a run get into a tool, and kill who owns it; see that nothing of it lives there.
+    """Start a run, kill its owner while a tool runs, and check that no process remains.
 
-    By then its owner has stored how it began, and the agent has written its prompt down: without
-    that there is nothing to go on with.
+    At that time the owner has stored the start of the run and the agent has recorded its
+    prompt: without these there is nothing to resume.
     """
     shell = ModelCall(tool="shell", input={"command": "touch begun; sleep 1000; true"})
     prompt = prompt_with(
         [[shell], [ModelHang()]]
-    )  # Codex waits ten seconds for a command, and goes on
+    )  # Codex waits ten seconds for a command, then continues
     argv = [sys.executable, "-c", PROGRAM, provider, str(program), str(store), str(work), prompt]
     path = os.pathsep.join(sys.path)
     owner = await trio.lowlevel.open_process(
@@ -68,7 +68,7 @@ async def _until_said(owner: trio.Process, words: bytes) -> None:
 
 
 async def goes_on_after_that(house: RealAgentHarness) -> None:
-    """See that its one session goes on where it was."""
+    """Check that its one session continues where it was."""
     (session,) = await house.manager.sessions()
     (run,) = await house.manager.settled(session.id)
     assert run.status is RunStatus.FAILED

@@ -1,4 +1,4 @@
-"""Agents that are not there."""
+"""Agents that are not installed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Codex against a model that plays a script, through nothing but its pipes."""
+"""Codex with a scripted model, over its pipes alone."""
 
 import msgspec
 import pytest
@@ -149,7 +149,7 @@ def _is_end(line: Line) -> bool:
 
 
 class AppServerClient:
-    """What speaks to `codex app-server`, one request after the other."""
+    """A client of `codex app-server` that sends one request after the other."""
 
     def __init__(self, talk: LineConversation) -> None:
         self._talk = talk
@@ -174,12 +174,12 @@ class AppServerClient:
         return str(started["thread"]["id"])
 
     async def turn(self, thread: str, prompt: str) -> Line:
-        """Take a turn, and return its end."""
+        """Run a turn, and return its end."""
         inputs = [{"type": "text", "text": prompt}]
         return await self.to_its_end("turn/start", {"threadId": thread, "input": inputs})
 
     async def to_its_end(self, method: str, params: Line) -> Line:
-        """Ask for what is done in a turn, and return its end, be that before the answer."""
+        """Send a request that runs in a turn, and return its end, which may precede the answer."""
         before = len(self._talk.heard)
         await self.ask(method, params)
         ends = [line for line in self._talk.heard[before:] if _is_end(line)]
@@ -188,7 +188,7 @@ class AppServerClient:
         return turn
 
     def texts(self) -> list[str]:
-        """Return what the model has said so far."""
+        """Return the model's texts so far."""
         found = [
             line["params"]["item"]
             for line in self._talk.heard

@@ -61,7 +61,7 @@ def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
 
 
 def jobs_of(hermitage: IsolatedEnvironment) -> dict[str, dict[str, Json]]:
-    """Make a job that completes, one that fails and one interrupted in a tool, for each agent."""
+    """Return a job that completes, one that fails and one interrupted in a tool, for each agent."""
     shell = ModelCall(tool="shell", input={"command": "echo word-of-the-job"})
     sleeps = ModelCall(
         tool="shell",
@@ -174,7 +174,7 @@ async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
         with trio.fail_after(PATIENCE):
             for gate in gates:
                 await until(partial(is_asked, server, str(gate)))
-                await until(lambda: len(claudes(hermitage)) == 1)  # that of the job before goes
+                await until(lambda: len(claudes(hermitage)) == 1)  # the last one's exits
                 gate.touch()
             assert await batch.wait() == 0
     finally:
@@ -182,12 +182,12 @@ async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
 
 
 def waits_for(gate: Path) -> ModelScript:
-    """Return a script in whose text is a pause until there is a file."""
+    """Return a script that pauses in a text until a file exists."""
     return [[ModelSay(text="done", deltas=2, until=str(gate))]]
 
 
 def is_asked(server: ModelServer, words: str) -> bool:
-    """Whether the model was asked something with these words in it."""
+    """Whether a request to the model contained these words."""
     return any(words in each.prompt for each in server.log.asked)
 
 

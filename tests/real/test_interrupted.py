@@ -64,7 +64,7 @@ trio.run(main, *sys.argv[1:])
 
 
 def went_on(request: ModelRequest) -> ModelReply | None:
-    """Answer an agent that got the notice of the interruption."""
+    """Answer an agent that received the notice of the interruption."""
     return (ModelSay(text="went on"),) if request.prompt.startswith(NOTICE) else None
 
 
@@ -128,7 +128,7 @@ class InterruptedJob:
         return sum(b"tool_call_started" in bytes(body) for (body,) in rows)
 
     async def is_gone(self, batch: trio.Process) -> None:
-        """Wait until a killed batch is gone, and all that it has started wherever it works."""
+        """Wait until a killed batch and all its processes have exited."""
         await batch.wait()
         await until(lambda: not with_word(str(self.root)))
 
@@ -212,8 +212,8 @@ async def kill_host(scene: InterruptedJob) -> trio.Process:
 async def reboot(scene: InterruptedJob) -> trio.Process:
     """Kill the batch, reboot the machine (simulated), and run the batch again.
 
-    What is on record of its manager is then of another boot; its pid belongs to a process that
-    lives, which only the boot tells from the manager.
+    The record of its manager is then of another boot; its pid belongs to a living process, which
+    only the boot id distinguishes from the manager.
     """
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
@@ -267,7 +267,7 @@ async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
 
 
 def forget_sessions(scene: InterruptedJob) -> None:
-    """Remove the agent's own record of its sessions."""
+    """Remove the agent's own records of its sessions."""
     for kept in list(kept_sessions(scene.root)):
         kept.unlink()
 

@@ -36,7 +36,7 @@ EACH = 3
 
 
 def went_on(request: ModelRequest) -> ModelReply | None:
-    """Answer who is told to go on. How much of his script he still knows depends on the kill."""
+    """Answer an agent that continues. How much of its script it still has depends on the kill."""
     return (ModelSay(text="went on"),) if request.prompt == "continue" else None
 
 
@@ -70,7 +70,7 @@ def job(
 
 
 def agents_of(hermitage: IsolatedEnvironment) -> Iterator[int]:
-    """Return the Claude Code that has the job that is killed, and the app-server of all others."""
+    """Yield the Claude Code of the job to kill, and the app-server of all others."""
     for pid in with_word(str(hermitage.root)):
         place = Path(f"/proc/{pid}")
         try:
@@ -138,13 +138,13 @@ async def test_each_job_ends_once_although_its_program_is_killed(
 
 
 def results_in(out: Path) -> list[dict[str, Any]]:
-    """Return the results that are there by now."""
+    """Return the results so far."""
     file = out / "results.jsonl"
     lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-    return [json.loads(each) for each in lines if each.endswith("\n")]  # the last may be half done
+    return [json.loads(each) for each in lines if each.endswith("\n")]  # the last may be incomplete
 
 
 def is_asked(server: ModelServer, words: str) -> bool:
-    """Whether the model was told these words by a tool."""
+    """Whether a tool has returned these words to the model."""
     told = [result.text for each in server.log.asked for result in each.results]
     return any(words in each for each in told)

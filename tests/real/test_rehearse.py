@@ -1,4 +1,4 @@
-"""`sessionmgr rehearse` with the real Claude Code, and with the real Codex."""
+"""`sessionmgr rehearse` with the real Claude Code and the real Codex."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
     shell = ModelCall(tool="shell", input={"command": "echo seen"})
     here = tmp_path / "here"
     (here / ".claude").mkdir(parents=True)
-    # A project's settings may say who the model is, as well.
+    # A project's settings may name the model's address too.
     settings = {"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}}
     (here / ".claude" / "settings.json").write_text(json.dumps(settings))
     jobs: list[dict[str, object]] = [

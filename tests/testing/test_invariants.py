@@ -1,4 +1,4 @@
-"""The independent reader sees what is wrong: each law, broken by hand."""
+"""The checker detects each violation of an invariant."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ from sessionmgr.testing.invariants import broken_laws
 
 
 class SampleRecord:
-    """A small record that is right, to be spoilt."""
+    """A small correct record, which tests damage."""
 
     def __init__(self) -> None:
         sent = MessageSent(message_id="m", content="hi", state="sent")
@@ -47,7 +47,7 @@ class SampleRecord:
 
 
 class SpoiltStore(MemoryStore):
-    """A store that hands out a record as it is, lawful or not."""
+    """A store that returns a record unchanged, valid or not."""
 
     def __init__(self, record: SampleRecord) -> None:
         super().__init__()
@@ -111,12 +111,12 @@ def after_a_gap(seq: int) -> int:
 
 
 BREACHES: dict[str, tuple[Spoil, str]] = {
-    "a gap": (put("renumber", after_a_gap), "its numbers are"),
+    "a gap": (put("renumber", after_a_gap), "but last_seq is"),
     "a second end": (insert(5, RunFailed()), "ends 2 times"),
-    "no end": (lambda record: record.events.pop(), "no event says so"),
+    "no end": (lambda record: record.events.pop(), "no terminal event"),
     "another status": (put("status", "failed"), "its events say completed"),
-    "another record": (changed(text="never said"), "not what its events amount to"),
-    "another sum": (changed(usage=Usage(output=6)), "it has used"),
+    "another record": (changed(text="never said"), "differs from the fold of its events"),
+    "another sum": (changed(usage=Usage(output=6)), "its events report usage"),
     "an unbooked use": (put("ledger", []), "the ledger has"),
     "a use booked twice": (lambda r: r.ledger.append(r.ledger[0]), "the ledger has"),
     "a second start": (insert(3, RunStarted()), "starts more than once"),
@@ -127,7 +127,7 @@ BREACHES: dict[str, tuple[Spoil, str]] = {
     ),
     "a message forgotten": (
         insert(3, MessageSent(message_id="n", content="hi", state="queued")),
-        "nobody knows what became of",
+        "messages without an outcome",
     ),
     "no beginning": (lambda record: record.events.pop(0), "begins with message_sent"),
 }

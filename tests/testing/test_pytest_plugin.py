@@ -1,4 +1,4 @@
-"""The plugin in a pytest of its own."""
+"""The plugin in a separate pytest process."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ import trio
 from sessionmgr.model import MessageReceived, RunStarted
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
-from sessionmgr.testing.player import Exit, Write
+from sessionmgr.testing.player import ExitStep, WriteStep
 from sessionmgr.testing.script import Say
 
 
@@ -37,7 +37,7 @@ class TestWrong(AdapterConformance):
 
 
 def test_a_player(sessionmgr_player):
-    argv = sessionmgr_player([Write(b"hello"), Exit(3)])
+    argv = sessionmgr_player([WriteStep(b"hello"), ExitStep(3)])
 
     async def play():
         return await trio.run_process(argv, capture_stdout=True, check=False)
@@ -88,8 +88,8 @@ def test_other_peoples_adapters_are_held_to_the_laws(tmp_path: Path) -> None:
     assert found.returncode == 1, found.stdout + found.stderr
     failed = [line for line in found.stdout.splitlines() if line.startswith("FAILED")]
     assert all("TestWrong" in line for line in failed)
-    assert any("a_run_is_told_from_its_start_to_its_one_end" in line for line in failed)
-    assert "it said 'hi'" in found.stdout
+    assert any("a_run_has_one_start_and_one_end" in line for line in failed)
+    assert "its text is 'hi'" in found.stdout
     assert "skipped" not in found.stdout
 
 

@@ -49,7 +49,7 @@ def test_a_provider_whose_model_nobody_plays_is_named_with_its_line(tmp_path: Pa
     )
     [problem] = unrehearsable_jobs(file, None)
     assert str(problem) == (
-        f"{file}:3: provider: shell cannot be rehearsed; it can be with: claude, codex"
+        f"{file}:3: provider: shell cannot be rehearsed; providers that can: claude, codex"
     )
     by_default = Job(id="-", provider="shell")
     assert len(list(unrehearsable_jobs(file, by_default))) == 2
@@ -69,4 +69,4 @@ def test_whoever_else_was_wanted_is_named() -> None:
     assert refused_hosts_message([]) is None
     said = refused_hosts_message(["CONNECT a:443", "CONNECT a:443"])
     assert said is not None
-    assert said.endswith("refused: CONNECT a:443")
+    assert said.endswith("other hosts: CONNECT a:443")

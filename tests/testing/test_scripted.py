@@ -1,4 +1,4 @@
-"""A script is played as it is written, and nothing else happens."""
+"""A script is played exactly as it is written."""
 
 import doctest
 
@@ -138,7 +138,7 @@ async def test_every_step_that_can_be_followed_is_played(autojump_clock: MockClo
     }
     assert result.tool_calls.count == {"ls": 1, "rm": 1}
     assert (result.usage.input, result.usage.output, result.cost.usd) == (1, 2, 0.5)
-    # pauses, tool, wait, signs of life, together, deafness
+    # pauses, tool, wait, signs of life, together, ignored cancel
     assert trio.current_time() == pytest.approx(2 * 0.5 + 1 + 1 + 2 + 1 + 1)
 
 
@@ -199,7 +199,7 @@ def test_what_is_streamed_adds_up_to_what_is_said(text: str, deltas: int) -> Non
     async def main() -> None:
         _, events = await played(write_script(Script(steps=(Say(text=text, deltas=deltas),))))
         streamed = [getattr(e, "delta", "") for e in events if e.type == "message_streamed"]
-        assert len(streamed) <= deltas + 1  # the beginning of a key comes with what follows it
+        assert len(streamed) <= deltas + 1  # the start of a key is sent with the text after it
         assert "".join(streamed) == text
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

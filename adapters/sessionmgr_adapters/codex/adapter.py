@@ -1,4 +1,8 @@
-"""The adapter: what Codex can do, and how a run is played on it."""
+"""The Codex adapter: its capabilities, and how it runs a session's prompts.
+
+A run normally uses a thread of a shared app-server (`CodexDriver`). With `options.exec` it has a
+`codex exec` process of its own (`ExecRun`).
+"""
 
 from __future__ import annotations
 
@@ -52,15 +56,15 @@ if TYPE_CHECKING:
     Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
 
 _ANOTHER: Final = (
-    "system_prompt: codex exec goes on with the one that its thread was begun with: leave it out, "
-    "or say another one without exec"
+    "system_prompt: codex exec cannot change the system prompt of a thread; leave it out, "
+    "or set exec=false"
 )
 MAX_THREADS: Final = 64
 """Threads that one app-server serves at once."""
 
 
 class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
-    """Plays runs on Codex; `CodexOptions` says how."""
+    """The provider adapter for Codex; `CodexOptions` are its options."""
 
     name = "codex"
     display_name = "Codex"
@@ -87,14 +91,14 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
     by_exec: ClassVar = capabilities.narrowed(
         dict.fromkeys(("streaming", "tool_approval", "steer"), UNSUPPORTED)
     )
-    """What is left of it where a run has a `codex exec` of its own."""
+    """The capabilities of a run with `options.exec`."""
     permissions = PERMISSIONS
     options = CodexOptions
     serves = frozenset({"directories"})
     resume_command = "codex resume {id}"
     environment = launch.CODEX_ENVIRONMENT
     connect: ClassVar[Connect[ConnectionSpec, CodexConnection]] = staticmethod(sdk.connect_codex)
-    """The seam: a mock SDK is put here."""
+    """Opens a connection to an app-server; tests replace it by a mock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,29 +106,29 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         self._meters: Final = ThreadMeters()
         self._prompts: Final = SystemPromptCache()
         self._warned: Final[set[str]] = set()
-        """Warnings of Codex that concern no thread: it repeats them in each thread."""
+        """Warnings about no thread: Codex repeats them in each one, the adapter does not."""
         self._configs: Final[WeakKeyDictionary[CodexConnection, ConfigCache]] = WeakKeyDictionary()
-        """What each app-server that was used has said of its configuration."""
+        """The configuration that each used app-server has reported."""
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
-        """Which app-server keeps a thread."""
+        """The app-server that keeps a thread loaded, by thread."""
         self._busy: Final[set[str]] = set()
-        """Threads that a run is on."""
+        """Threads that a run is using."""
 
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
-        """Return the variables of our environment that Codex gets."""
+        """Return the variables of our environment that Codex receives."""
         return launch.declared_variables(environ)
 
     @classmethod
     def offers(cls, options: Options) -> Capabilities:
-        """Say what a run with these options can have."""
+        """Return the capabilities of a run with these options."""
         assert isinstance(options, CodexOptions)
         return cls.by_exec if options.exec else cls.capabilities
 
-    # --- a run -----------------------------------------------------------------------------------
+    # --- runs ------------------------------------------------------------------------------------
 
     async def run(self, run: RunContext) -> None:
-        """Have a prompt answered, and tell what happens."""
+        """Run a prompt and report its events and its end."""
         options = CodexOptions.of(run.options)
         thread = "" if options.fork else run.provider_session_id or ""
         failure = await self._refusal(run, options, thread)
@@ -146,7 +150,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
             self._busy.discard(thread)
 
     async def _refusal(self, run: RunContext, options: CodexOptions, thread: str) -> Failure | None:
-        """Return why a run is not begun."""
+        """Return the failure that prevents a run from starting, if there is one."""
         fault = await _request_fault(run, options)
         if fault is not None:
             return config_failure(fault)
@@ -155,42 +159,43 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         rules = None if options.exec else launch.loose_rules_file(run, options)
         if rules is not None:
             return _loose_rules_failure(run, rules)
-        # Codex would take a second turn for more of the first. Nothing is awaited from here on.
+        # Codex would treat a second turn as more input of the first. There must be no await between
+        # this check and the caller's entry in `_busy`.
         if thread and thread in {*self._busy, *(each.thread for each in self._runs.values())}:
-            message = f"another run is on the thread {thread}"
+            message = f"another run uses the thread {thread}"
             return Failure(kind=FailureKind.SESSION_BUSY, message=message, phase="start")
         return None
 
     async def _run_with_retries(
         self, run: RunContext, options: CodexOptions, limits: SandboxBounds
     ) -> None:
-        """Play a run on a thread of an app-server."""
+        """Run on a thread of an app-server; repeat a start that failed transiently."""
         content = launch.prompt_content(run.prompt, await read_images(run.images, run.cwd))
-        asked = CodexRunRequest(options, limits, content, self._prompts, self._warned)
+        request = CodexRunRequest(options, limits, content, self._prompts, self._warned)
         spec = launch.make_server_spec(run, options)
         tries = 1
-        while not await self._run_attempt(run, spec, asked, tries):
+        while not await self._run_attempt(run, spec, request, tries):
             await trio.sleep(failures.retry_delay(tries))
             tries += 1
 
     async def _run_exec(
         self, run: RunContext, options: CodexOptions, limits: SandboxBounds
     ) -> None:
-        """Play a run on a process of its own."""
-        await read_images(run.images, run.cwd)  # Codex passes over what is none
+        """Run in a `codex exec` process of its own."""
+        await read_images(run.images, run.cwd)  # Codex silently ignores unreadable images
         await self._release_thread(run, None)
         spec = one_shot_spec(run, options, limits)
-        once = ExecRun(run, spec, self._meters)
+        exec_run = ExecRun(run, spec, self._meters)
         try:
-            with self.active_runs(run, once):
-                await once.execute()
+            with self.active_runs(run, exec_run):
+                await exec_run.execute()
         finally:
-            if once.thread:
+            if exec_run.thread:
                 before = run.provider_session_id
-                self._prompts.note(once.thread, run.system_prompt, before=before)
+                self._prompts.note(exec_run.thread, run.system_prompt, before=before)
 
     async def _has_system_prompt(self, run: RunContext) -> bool:
-        """Say whether the thread that a run goes on in has the system prompt that it is given."""
+        """Whether the run's thread already has the system prompt that the run asks for."""
         thread, text = run.provider_session_id, run.system_prompt
         if thread is None or text is None:
             return True
@@ -199,22 +204,22 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         return await is_recorded(launch.codex_home(run, CodexOptions.of(run.options)), thread, text)
 
     async def _run_attempt(
-        self, run: RunContext, spec: ConnectionSpec, asked: CodexRunRequest, tries: int
+        self, run: RunContext, spec: ConnectionSpec, request: CodexRunRequest, tries: int
     ) -> bool:
-        """Play a run and tell how it ended, unless its app-server is to be started again."""
+        """Run once and report the end; return False if the app-server must be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
             connection = lease.connection
             was_used = connection in self._configs
             configs = self._configs.setdefault(connection, ConfigCache())
             await self._release_thread(run, connection)
-            driver = await self._run_driver(run, lease, asked, configs)
+            driver = await self._run_driver(run, lease, request, configs)
             if driver.keeps_session():
                 self._kept[driver.thread] = connection
             if run.cancelling is not None:
-                return True  # whoever stopped the run says how it ends
+                return True  # the manager, which cancelled the run, writes its end
             if driver.phase is CodexPhase.UNREACHED and not driver.state.started:
                 if was_used and tries < failures.MAX_STARTS:
-                    return False  # it was dead already, and nobody had noticed
+                    return False  # the shared server had died before this run reached it
                 if failures.lost_start_race(connection.tail.text(), tries):
                     run.emit_nowait(failures.start_retry_event(tries))
                     return False
@@ -222,19 +227,19 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
             return True
 
     async def _release_thread(self, run: RunContext, wanted: CodexConnection | None) -> None:
-        """Unload a run's thread from an app-server that is not the one `wanted`."""
-        keeper = self._kept.pop(run.provider_session_id or "", None)
-        if keeper is not None and keeper is not wanted:
-            await keeper.cache.release(run.provider_session_id or "")
+        """Unload a run's thread from the app-server that keeps it, unless that is `wanted`."""
+        owner = self._kept.pop(run.provider_session_id or "", None)
+        if owner is not None and owner is not wanted:
+            await owner.cache.release(run.provider_session_id or "")
 
     async def _run_driver(
         self,
         run: RunContext,
         lease: ConnectionLease[CodexConnection],
-        asked: CodexRunRequest,
+        request: CodexRunRequest,
         configs: ConfigCache,
     ) -> CodexDriver:
-        driver = CodexDriver(run, asked, configs)
+        driver = CodexDriver(run, request, configs)
         with self.active_runs(run, driver):
             await driver.run_conversation(await lease.connection.open(run.run_id, driver))
         if driver.is_unresponsive or driver.is_lost or run.was_silent:
@@ -242,10 +247,10 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         return driver
 
     def release(self, provider_session_id: str) -> None:
-        """Unload the thread that is kept for a session: while loaded it is closed to others."""
-        keeper = self._kept.pop(provider_session_id, None)
-        if keeper is not None:
-            keeper.cache.drop(provider_session_id)
+        """Unload the thread that is kept for a session, so that other programs can open it."""
+        owner = self._kept.pop(provider_session_id, None)
+        if owner is not None:
+            owner.cache.drop(provider_session_id)
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
@@ -260,7 +265,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
 
 
 async def _finish_run(run: RunContext, driver: CodexDriver, connection: CodexConnection) -> None:
-    """Tell how a run ended that nobody else has ended."""
+    """Report how a run ended that was not cancelled."""
     end = driver.last_turn
     if driver.failure is not None:
         await run.fail(driver.failure)
@@ -271,9 +276,9 @@ async def _finish_run(run: RunContext, driver: CodexDriver, connection: CodexCon
 
 
 def _connection_failure(driver: CodexDriver, connection: CodexConnection) -> Failure:
-    """Return the failure that the end of an app-server is for a run that was on it."""
-    begun = driver.state.started
-    phase = "turn" if begun else "start"
+    """Return the failure of a run whose app-server exited or whose connection ended."""
+    has_started = driver.state.started
+    phase = "turn" if has_started else "start"
     if connection.facts is None:
         message = "the connection to the app-server ended in the middle of a turn"
         failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
@@ -281,28 +286,29 @@ def _connection_failure(driver: CodexDriver, connection: CodexConnection) -> Fai
         failure = exit_failure(
             connection.facts, failures.stderr_tail_message(connection.tail), phase=phase
         )
-        failure = replace(failure, message=f"the app-server is gone: {failure.message}")
+        failure = replace(failure, message=f"the app-server has exited: {failure.message}")
     was_killed = connection.facts is not None and connection.facts.signal is not None
     return failures.without_directories(
-        replace(failure, retryable=begun or was_killed, resumable=begun)
+        replace(failure, retryable=has_started or was_killed, resumable=has_started)
     )
 
 
 async def _request_fault(run: RunContext, options: CodexOptions) -> str | None:
-    """Return which wish of a run cannot be granted, before anything is started for it."""
+    """Return what is wrong with a run's options, checked before anything is started."""
     await trio.lowlevel.checkpoint()
     if options.fork and run.provider_session_id is None:
-        return "options.fork: there is nothing to fork, the session has no thread yet"
+        return "options.fork: the session has no thread to fork yet"
     if options.home is not None and not await (trio.Path(run.cwd) / options.home).is_dir():
-        return f"options.home: there is no directory {options.home}"
+        return f"options.home: no such directory: {options.home}"
     fault = schema_fault(run.schema)
     return None if fault is None else f"schema: {fault}"
 
 
 def _loose_rules_failure(run: RunContext, rules: Path) -> Failure:
-    """Return the failure for rules that let commands out of a mode's sandbox."""
+    """Return the failure for rules files that allow commands outside of a mode's sandbox."""
     message = (
-        f"the rules in {rules} let commands out of the sandbox, in {run.permission.asked.value} "
-        "as well: exec=true leaves them out, rules=true has them hold"
+        f"the rules in {rules} allow commands outside of the sandbox, in "
+        f"{run.permission.asked.value} as well; set exec=true to ignore them, or rules=true to "
+        "apply them"
     )
     return Failure(kind=FailureKind.PERMISSION_REFUSED, message=message, phase="start")

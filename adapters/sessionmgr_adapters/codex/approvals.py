@@ -1,4 +1,4 @@
-"""What Codex asks before it acts, in the words of the port, and the answers in its own."""
+"""Approval requests of Codex as the port's `ApprovalRequest`, and decisions as Codex's answers."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ CALL: Final = "item/tool/call"
 OLD_COMMAND: Final = "execCommandApproval"
 OLD_EDIT: Final = "applyPatchApproval"
 PROTECTED_DIRECTORIES: Final = frozenset({".git", ".codex", ".agents"})
-"""Directories that may not be written in, wherever commands may write."""
+"""Directories whose contents Codex protects, even where commands may write."""
 APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
 
 
 def request_name(id_: RpcId) -> str:
-    """Return the name of a question: 1 and "1" are two."""
+    """Return the name of a request; the ids 1 and "1" have different names."""
     return repr(id_)
 
 
 def approval_request(
     asking: PeerRequest, calls: Mapping[str, KnownItem], cwd: str, directories: Sequence[str]
 ) -> ApprovalRequest:
-    """Return the question that a request is, by a run that may work in `directories`."""
+    """Return the approval request of a run that may work in `directories`."""
     params = asking.params
     call_id = _call_id(params)
     reason = _text(params.get("reason"))
@@ -89,7 +89,7 @@ def _call_id(params: dict[str, Json]) -> str | None:
 def _edit(
     params: dict[str, Json], item: KnownItem | None, cwd: str, directories: Sequence[str]
 ) -> ApprovalRequest:
-    """Return the question that a patch is."""
+    """Return the approval request for a patch."""
     paths = tuple(resolve_within(directories, each) for each in _patched_files(item, params, cwd))
     return ApprovalRequest(
         tool_name=PATCH_TOOL,
@@ -102,7 +102,7 @@ def _edit(
 
 
 def _elicitation(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:
-    """Return the question that an MCP server has, or Codex about a tool of one."""
+    """Return the approval request of an MCP server, or of Codex for one of its tools."""
     server, reason = params.get("serverName"), _text(params.get("message"))
     meta = params.get("_meta")
     if not isinstance(meta, dict) or meta.get("codex_approval_kind") != "mcp_tool_call":
@@ -136,7 +136,7 @@ def _command(params: dict[str, Json]) -> Json:
 
 
 def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) -> str:
-    """Return where a command would run; the model chooses it, inside or outside the sandbox."""
+    """Return the directory of a command. The model chooses it, inside or outside the sandbox."""
     named = params.get("cwd")
     if not isinstance(named, str) or not named:
         return ""
@@ -144,7 +144,7 @@ def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) ->
 
 
 def _patched_files(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:
-    """Return the files that a patch is about; none if that is not known for sure."""
+    """Return the files that a patch changes; empty if they are not known for certain."""
     if not isinstance(item, FileChangeItem) or not item.changes:
         return []
     root = params.get("grantRoot")
@@ -161,7 +161,7 @@ def _patched_files(item: KnownItem | None, params: dict[str, Json], cwd: str) ->
 
 
 def _is_protected(directories: Sequence[str], paths: Sequence[str]) -> bool:
-    """Whether a patch is about what Codex guards in a directory: what is there may be run."""
+    """Whether a patch changes protected files: programs may run what those contain."""
     return any(
         not PROTECTED_DIRECTORIES.isdisjoint(PurePath(path).relative_to(directory).parts)
         for path in paths
@@ -171,7 +171,7 @@ def _is_protected(directories: Sequence[str], paths: Sequence[str]) -> bool:
 
 
 def is_expressible(asking: PeerRequest, question: ApprovalRequest, decision: Decision) -> bool:
-    """Whether Codex can be told a decision: what it asks about is done as it is, or not at all."""
+    """Whether Codex's protocol can express a decision: a call runs unchanged, or not at all."""
     if isinstance(decision, Deny) or decision.tool_input in (UNSET, question.tool_input):
         return True
     is_form = asking.method == ELICITATION and not isinstance(asking.params.get("_meta"), dict)
@@ -179,7 +179,7 @@ def is_expressible(asking: PeerRequest, question: ApprovalRequest, decision: Dec
 
 
 def verdict(asking: PeerRequest, decision: Decision) -> Json:
-    """Return what a decision is in Codex's words."""
+    """Return a decision in Codex's protocol."""
     allowed = isinstance(decision, Allow)
     stop = not isinstance(decision, Allow) and decision.stop
     match asking.method:
@@ -190,7 +190,7 @@ def verdict(asking: PeerRequest, decision: Decision) -> Json:
         case "mcpServer/elicitation/request":
             content = decision.tool_input if isinstance(decision, Allow) else None
             if isinstance(asking.params.get("_meta"), dict):
-                content = None  # a tool's use is allowed as it is, or not
+                content = None  # a tool call is allowed unchanged, or denied
             action = "accept" if allowed else "cancel" if stop else "decline"
             return {"action": action, "content": content if isinstance(content, dict) else None}
         case "execCommandApproval" | "applyPatchApproval":
@@ -200,7 +200,7 @@ def verdict(asking: PeerRequest, decision: Decision) -> Json:
 
 
 def _granted_permissions(asking: PeerRequest, decision: Decision) -> Json:
-    """Return the permissions that a decision gives: those that were asked for, or its own."""
+    """Return the permissions that a decision grants: those of its own input, or those requested."""
     if isinstance(decision, Deny):
         return {}
     given = decision.tool_input
@@ -208,7 +208,7 @@ def _granted_permissions(asking: PeerRequest, decision: Decision) -> Json:
 
 
 def _answers(decision: Decision) -> dict[str, Json]:
-    """Return the answers that a decision holds, by the names of the questions."""
+    """Return the answers in a decision, by the names of the questions."""
     given = decision.tool_input if isinstance(decision, Allow) else None
     answers = given.get("answers") if isinstance(given, dict) else None
     if not isinstance(answers, dict):

@@ -1,4 +1,4 @@
-"""A table of bounded size: what was put into it longest ago is forgotten."""
+"""A dictionary of bounded size that drops its oldest entry."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-KEPT: Final = 4096
-"""Threads of which something is remembered."""
+MAX_ENTRIES: Final = 4096
+"""Default maximum number of entries (threads)."""
 
 
 class BoundedDict(OrderedDict[K, V]):
-    """The values that were put in last."""
+    """A dictionary of the entries that were set last."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, limit: int = MAX_ENTRIES) -> None:
         super().__init__()
-        self._kept: Final = kept
+        self._limit: Final = limit
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
-        while len(self) > self._kept:
+        while len(self) > self._limit:
             self.popitem(last=False)

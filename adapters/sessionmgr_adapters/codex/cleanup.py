@@ -1,4 +1,8 @@
-"""What a turn leaves behind: agents at work, commands in the background, threads; and its end."""
+"""The clean-up after a turn: agents that still work, background commands, and agents' threads.
+
+Each step is bounded by `CLEANUP_TIMEOUT`, because the app-server may not answer. The order counts:
+agents are stopped before commands are ended, since a working agent can start another command.
+"""
 
 from __future__ import annotations
 
@@ -12,50 +16,57 @@ from sessionmgr_adapters.codex.items import CommandItem, describe_tool_call, is_
 from sessionmgr_adapters.codex.normalise import parent_tool_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from sessionmgr.adapter.kit import ChangeSignal, JsonRpcCaller
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.driver import CodexDriver
+    from sessionmgr_adapters.codex.state import CodexState
 
 CLEANUP_TIMEOUT: Final = 2.0
-"""Seconds for each kind of what is left to be ended."""
+"""Time limit in seconds for each kind of clean-up."""
 AGENT_START_WAIT: Final = 1.0
-"""Seconds for an agent that was told something to begin a turn for that, if it does."""
+"""Seconds to wait for an agent that received a message to start a turn; it need not start one."""
 
 
 class TurnCleanup:
-    """Waits for what is left of a run's turn, and ends it."""
+    """Waits for the work that a run's turn left behind, and ends it."""
 
-    def __init__(self, driver: CodexDriver) -> None:
-        self._driver: Final = driver
-        self._state: Final = driver.state
-        self._until: Final = driver.changes.wait_until
+    def __init__(
+        self,
+        state: CodexState,
+        changes: ChangeSignal,
+        caller: JsonRpcCaller,
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self._state: Final = state
+        self._until: Final = changes.wait_until
+        self._caller: Final = caller
+        self._is_wanted: Final = is_wanted
+        """Whether the run still waits for the work of its agents."""
 
     @property
     def has_running_work(self) -> bool:
-        """Whether something of it runs still."""
+        """Whether agents or tool calls of the run are still working."""
         return bool(self._state.tools or self._state.agents.working)
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to wait for, to end or to give back."""
+        """Whether there is work to wait for or to end, or threads to unload."""
         agents = self._state.agents
         return self.has_running_work or bool(agents.loaded or agents.addressed)
 
     async def wait_for_agents(self) -> None:
-        """Wait until no agent works any more, nor the run itself, or nobody wants it."""
-        await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
+        """Wait until neither the agents nor the run itself works, or the run stops waiting."""
+        await self._until(lambda: not (self._is_wanted() and self._is_working))
         addressed = self._state.agents.addressed
-        while addressed and self._driver.is_waiting_for_agents:
+        while addressed and self._is_wanted():
             with trio.move_on_after(AGENT_START_WAIT) as patience:
                 await self._until(
-                    lambda: (
-                        not self._driver.is_waiting_for_agents or self._is_working or not addressed
-                    )
+                    lambda: not self._is_wanted() or self._is_working or not addressed
                 )
             if patience.cancelled_caught:
                 break
-            await self._until(lambda: not (self._driver.is_waiting_for_agents and self._is_working))
+            await self._until(lambda: not (self._is_wanted() and self._is_working))
         addressed.clear()
 
     @property
@@ -63,7 +74,7 @@ class TurnCleanup:
         return bool(self._state.agents.working) or self._state.is_turning
 
     async def end_work(self) -> None:
-        """End what agents do, and the commands of all; and give the agents' threads back."""
+        """Stop the turns of all agents, and end the commands of all threads."""
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(CLEANUP_TIMEOUT):
             await self._stop_agents()
@@ -73,7 +84,7 @@ class TurnCleanup:
             await self._until(lambda: not self._commands())
 
     async def release_agent_threads(self) -> None:
-        """Give the agents' threads back: they cost memory, and could go on."""
+        """Unload the agents' threads: they cost memory, and could start new work."""
         await trio.lowlevel.checkpoint()
         loaded = self._state.agents.loaded
         if loaded:
@@ -82,8 +93,8 @@ class TurnCleanup:
                     await self._call_for_thread("thread/unsubscribe", thread)
                 await self._until(lambda: not loaded)
 
-    def told(self) -> list[Event]:
-        """Return the ends of the calls that have not come to one."""
+    def unfinished_call_events(self) -> list[Event]:
+        """Return the synthetic ends of the tool calls that did not end."""
         return [
             ToolCallFailed(
                 tool_call_id=item.id,
@@ -100,7 +111,7 @@ class TurnCleanup:
         working = self._state.agents.working
         stopped: set[str] = set()
         async with trio.open_nursery() as nursery:
-            while working:  # one that is stopped may have called another just before
+            while working:  # an agent may have called another just before it was stopped
                 for thread, turn in working.items():
                     if turn and turn not in stopped:
                         stopped.add(turn)
@@ -113,14 +124,14 @@ class TurnCleanup:
             nursery.cancel_scope.cancel()
 
     def _commands(self) -> list[str]:
-        """Return the threads of the commands that run."""
+        """Return the threads of the running commands."""
         tools, threads = self._state.tools, self._state.threads
         return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandItem)]
 
     async def _call_for_thread(self, method: str, thread: str, **more: Json) -> None:
-        await self._driver.caller.call(method, {"threadId": thread, **more})
+        await self._caller.call(method, {"threadId": thread, **more})
 
 
 def _agent_turns(working: Mapping[str, str]) -> Iterator[str]:
-    """Return the turns of agents that have begun."""
+    """Return the turns that agents have started."""
     return filter(None, working.values())

@@ -1,8 +1,8 @@
-"""What is of interest in Codex's configuration: by its own word, and in the files that it reads.
+"""Codex's configuration: as an app-server reports it, and as its files contain it.
 
-An app-server tells what holds in a directory. `codex exec` tells nothing, and so the files are
-read. Of those beside a project Codex reads the ones that are trusted: by the user's configuration,
-or by what is set on top of it. That is not found out here, and what stands in any of them counts.
+An app-server reports the effective configuration of a directory. `codex exec` reports nothing, so
+the adapter reads the files. Codex reads a project's file only if the user's configuration or an
+override trusts the project. The adapter does not work out that trust, and counts every file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def merge_overrides(*overrides: Mapping[str, Json]) -> dict[str, Json]:
-    """Return overrides as one table, in which the later ones win; names may be dotted."""
+    """Merge overrides into one table; later ones win, and names may be dotted."""
     table: dict[str, Json] = {}
     for each in overrides:
         for name, value in each.items():
@@ -40,7 +40,7 @@ def merge_overrides(*overrides: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def value_at_path(table: Json, *path: str) -> Json:
-    """Return what stands at a path; None if nothing does."""
+    """Return the value at a path, or None."""
     for name in path:
         table = table.get(name) if isinstance(table, dict) else None
     return table
@@ -51,7 +51,7 @@ def _nest(path: Sequence[str], value: Json) -> Json:
 
 
 def _merge_into(table: dict[str, Json], more: Json) -> None:
-    """Add one table to another, and whatever tables are in them likewise."""
+    """Merge one table into another, with all tables in it."""
     for name, value in more.items() if isinstance(more, dict) else ():
         if isinstance(value, dict):
             inner = table.get(name)
@@ -65,7 +65,7 @@ def _merge_into(table: dict[str, Json], more: Json) -> None:
 SYSTEM_CONFIG_DIR: Final = Path("/etc/codex")
 CONFIG_FILE: Final = "config.toml"
 PROJECT: Final = ".codex"
-# The names of variables in which keys are: those to models, and those to MCP servers.
+# The names of variables that contain keys: for models, and for MCP servers.
 _KEY: Final = re.compile(
     r"(model_providers|mcp_servers)\..+\."
     r"(env_key|bearer_token_env_var|env_http_headers\..+)\.",
@@ -74,11 +74,11 @@ _KEY: Final = re.compile(
 
 
 class ConfigFileError(Exception):
-    """A file of Codex's cannot be understood here; the text says which, and why."""
+    """A configuration file cannot be parsed; the message names the file and the reason."""
 
 
 class CodexConfig(msgspec.Struct, frozen=True):
-    """What is of interest in a configuration, of whatever shape it is."""
+    """The parts of a configuration that the adapter needs, in any form Codex accepts."""
 
     mcp_servers: Json = None
     model_providers: Json = None
@@ -87,18 +87,18 @@ class CodexConfig(msgspec.Struct, frozen=True):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The variables in which keys are."""
+        """The variables that contain keys."""
         tables = {"model_providers": self.model_providers, "mcp_servers": self.mcp_servers}
         return config_key_variables(tables)
 
     @property
     def hidden_variables(self) -> tuple[str, ...] | None:
-        """The variables that commands do not see; None if nothing is said of them."""
+        """The variables that commands do not see; None if the configuration does not say."""
         return config_hidden_variables({"shell_environment_policy": self.shell_environment_policy})
 
     @property
     def mcp_server_names(self) -> dict[str, tuple[str, ...]]:
-        """The MCP servers, with the tools of theirs for which something is configured."""
+        """The MCP servers, each with its tools that have a configuration of their own."""
         found = self.mcp_servers.items() if isinstance(self.mcp_servers, dict) else ()
         return {name: tuple(server_tools(server)) for name, server in found}
 
@@ -108,32 +108,32 @@ class _ConfigRead(msgspec.Struct):
 
 
 def decode_config_reply(answer: bytes) -> CodexConfig | None:
-    """Return what an app-server has answered; None if it is of a shape that nobody knows."""
+    """Return the configuration in an app-server's answer; None if its form is unknown."""
     read = decode_result(answer, _ConfigRead)
     return None if read is None else read.config
 
 
 def read_config(directory: Path) -> CodexConfig:
-    """Return what is configured in a directory of Codex's: the user's home, SYSTEM, a project's.
+    """Return the configuration in a directory of Codex's: the user's home, SYSTEM, a project's.
 
     Raises:
-        ConfigUnreadableError: It is no configuration.
+        ConfigFileError: The file cannot be parsed.
     """
     file = directory / CONFIG_FILE
     try:
         found = tomllib.loads(file.read_bytes().decode())
         return msgspec.convert(found, CodexConfig)
     except OSError:
-        return CodexConfig()  # there is none, or Codex cannot read it either
+        return CodexConfig()  # no such file, or Codex cannot read it either
     except (ValueError, RecursionError) as error:
-        raise ConfigFileError(f"{file} cannot be understood: {error}") from None
+        raise ConfigFileError(f"cannot parse {file}: {error}") from None
 
 
 def read_project_configs(cwd: Path) -> tuple[CodexConfig, ...]:
-    """Return what is configured for a directory, and for those that it is in, the nearest first.
+    """Return the configurations of a directory and of its parents, the nearest first.
 
     Raises:
-        ConfigUnreadableError: One of them is no configuration.
+        ConfigFileError: One of the files cannot be parsed.
     """
     return tuple(read_config(each / PROJECT) for each in (cwd, *cwd.parents))
 
@@ -145,7 +145,7 @@ def config_key_variables(overrides: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def config_hidden_variables(config: Json) -> tuple[str, ...] | None:
-    """Return the variables that commands do not see by a configuration; None if it says nothing."""
+    """Return the variables that a configuration hides from commands; None if it does not say."""
     hidden = value_at_path(config, "shell_environment_policy", "exclude")
     return tuple(map(str, hidden)) if isinstance(hidden, list) else None
 
@@ -159,7 +159,7 @@ def _keys(name: str, value: Json) -> Iterator[str]:
 
 
 def server_tools(server: Json) -> Iterable[str]:
-    """Return the tools of a server for which something is configured."""
+    """Return the tools of a server that have a configuration of their own."""
     tools = server.get("tools") if isinstance(server, dict) else None
     return tools if isinstance(tools, dict) else ()
 
@@ -167,7 +167,7 @@ def server_tools(server: Json) -> Iterable[str]:
 MCP_TABLE: Final = "mcp_servers"
 ASK_MODE: Final = "prompt"
 TRANSPORTS: Final = ("command", "url")
-"""What makes a server of a table; Codex takes none without, even if it is not to be used."""
+"""Keys that make a table a server; Codex rejects a server without one, even a disabled one."""
 
 
 def ask_for_all_tools(
@@ -175,11 +175,13 @@ def ask_for_all_tools(
     known: Mapping[str, Sequence[str]],
     projects: Iterable[CodexConfig] = (),
 ) -> dict[str, Json]:
-    """Return a configuration by which each tool is asked about.
+    """Return a configuration in which every tool call needs an approval.
 
-    `known` are the servers that are configured elsewhere, with those tools of theirs for which
-    something is said there. Whether Codex reads what is configured for `projects`, the nearest
-    first, is not known: servers that only they have are not used.
+    Args:
+        config: The configuration of the run.
+        known: The servers configured elsewhere, with their tools that have a configuration.
+        projects: The configurations of the projects, the nearest first. It is unknown whether
+            Codex reads them, so servers that only they contain are disabled.
     """
     whole = merge_overrides(config)
     elsewhere: dict[str, Json] = {name: _with_tools({}, tools) for name, tools in known.items()}
@@ -193,7 +195,7 @@ def ask_for_all_tools(
     for name, server in doubtful.items():
         if name not in servers and isinstance(server, dict):
             by = next((each for each in TRANSPORTS if each in server), None)
-            if by is not None:  # else Codex makes nothing of it
+            if by is not None:  # otherwise Codex ignores the table
                 servers[name] = {by: server[by], "enabled": False}
     return {**whole, MCP_TABLE: servers} if servers else whole
 
@@ -224,20 +226,20 @@ def _with_approval(server: Json) -> None:
             tool["approval_mode"] = ASK_MODE
 
 
-# --- what an app-server has said of it ------------------------------------------------------------
+# --- what an app-server has reported --------------------------------------------------------------
 
 DIRECTORIES: Final = 64
-"""Directories for which the answer is remembered."""
+"""Maximum number of directories whose answer is remembered."""
 MARKERS: Final = (".git",)
-"""What marks the root of a project, unless the configuration names something else."""
+"""Names that mark the root of a project, unless the configuration sets others."""
 
 
 class ConfigCache:
-    """What one app-server has answered to `config/read`, for as long as no file has changed.
+    """The answers of one app-server to `config/read`, each valid until a file changes.
 
-    The answer costs a tenth of a short turn, and the user may change the configuration between two
-    turns. It comes from the files of the machine, of the user, and of the directory and all that it
-    is in; and from whatever marks the root of a project, because Codex looks for files up to there.
+    A call costs a tenth of a short turn, and the user may change the configuration between two
+    turns. Its sources are the files of the machine, of the user, and of the directory and its
+    parents. The markers of a project's root count too, because Codex looks for files up to there.
     """
 
     def __init__(self) -> None:
@@ -245,21 +247,21 @@ class ConfigCache:
         self._markers: tuple[str, ...] = MARKERS
 
     def state(self, home: Path, cwd: str) -> FilesState:
-        """Return the state of the files; to be taken before the app-server is asked."""
+        """Return the state of the files; take it before you send `config/read`."""
         return config_state(str(home), cwd, self._markers)
 
     def get(self, cwd: str, files: FilesState) -> CodexConfig | None:
-        """Return what was answered, if no file has changed since."""
+        """Return the remembered answer, unless a file has changed since."""
         before, configured = self._known.get(cwd, (None, None))
         return configured if before == files else None
 
     def store(self, cwd: str, files: FilesState, configured: CodexConfig) -> None:
-        """Remember an answer to a question that was asked with the files in this state."""
+        """Remember an answer to a call that was sent when the files were in this state."""
         self._known.pop(cwd, None)
         named = configured.project_root_markers
         markers = tuple(map(str, named)) if isinstance(named, list) else MARKERS
         if markers != self._markers:
-            self._markers = markers  # the state was that of other files
+            self._markers = markers  # `files` was the state for other markers
         elif not files.is_recent:
             self._known[cwd] = (files, configured)
 
@@ -280,5 +282,5 @@ def config_state(home: str, cwd: str, markers: Sequence[str] = MARKERS) -> Files
 
 
 def _is_config(name: str) -> bool:
-    """Whether a file is a configuration, or keeps what the cloud has said."""
+    """Whether a file is a configuration, or Codex's cache of its cloud configuration."""
     return name.endswith(".toml") or name.startswith("cloud-")

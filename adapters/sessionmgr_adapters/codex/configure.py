@@ -1,4 +1,9 @@
-"""How a run's thread is opened and brought to what the run wants, before anything is asked."""
+"""The preparation of a run's thread, before the prompt is sent.
+
+The order is fixed: wait for the app-server's greeting, check its version and the thread's tools,
+read the configuration, open the thread, apply the permissions, send the system prompt. The prompt
+must not be sent if any step returns a failure.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +36,17 @@ from sessionmgr_adapters.codex.system_prompts import SystemPromptCache, system_p
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.kit import FunctionTool, JsonRpcCaller
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.kit import ChangeSignal, FunctionTool, JsonRpcCaller
     from sessionmgr.model import Failure
-    from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import ThreadSettings
+    from sessionmgr_adapters.codex.state import CodexState
 
 OLDEST_VERSION: Final = (0, 163, 0)
 
 
 class CodexRunRequest(msgspec.Struct, frozen=True):
-    """What a run is begun with."""
+    """The parts of a run's request that a driver needs."""
 
     options: CodexOptions
     limits: SandboxBounds
@@ -52,20 +58,28 @@ class CodexRunRequest(msgspec.Struct, frozen=True):
 
 
 class ThreadPreparation:
-    """Greets, opens the thread, has its permissions in force, and its system prompt told."""
+    """Prepares a run's thread: opens it, and sets its permissions and its system prompt."""
 
-    def __init__(self, driver: CodexDriver, asked: CodexRunRequest, configs: ConfigCache) -> None:
-        self._run: Final = driver.run
-        self._options: Final = asked.options
-        self._asked: Final = asked
+    def __init__(
+        self,
+        run: RunContext,
+        caller: JsonRpcCaller,
+        state: CodexState,
+        changes: ChangeSignal,
+        request: CodexRunRequest,
+        configs: ConfigCache,
+    ) -> None:
+        self._run: Final = run
+        self._options: Final = request.options
+        self._request: Final = request
         self._configs: Final = configs
-        self._caller: Final = driver.caller
-        self._state: Final = driver.state
-        self._changes: Final = driver.changes
-        self._policy: Final = POLICIES[driver.run.permission.effective]
+        self._caller: Final = caller
+        self._state: Final = state
+        self._changes: Final = changes
+        self._policy: Final = POLICIES[run.permission.effective]
 
     async def prepare(self) -> Failure | None:
-        """Have all ready for the prompt; return why it must not be asked."""
+        """Prepare everything for the prompt; return a failure if the prompt must not be sent."""
         state = self._state
         await self._changes.wait_until(lambda: state.hello is not None)
         assert state.hello is not None
@@ -86,7 +100,7 @@ class ThreadPreparation:
         return await self._open(configured)
 
     async def _configured(self) -> CodexConfig | Failure:
-        """Return what is configured where the run works, by the app-server's own word."""
+        """Return the configuration of the run's directory, as the app-server reports it."""
         cwd, configs = self._run.cwd, self._configs
         files = configs.state(codex_home(self._run, self._options), cwd)
         known = configs.get(cwd, files)
@@ -104,7 +118,7 @@ class ThreadPreparation:
     async def _open(self, configured: CodexConfig) -> Failure | None:
         try:
             method, params = thread_opening(
-                self._run, self._options, self._asked.limits, configured
+                self._run, self._options, self._request.limits, configured
             )
         except ConfigFileError as error:
             return config_failure(str(error))
@@ -118,8 +132,8 @@ class ThreadPreparation:
         )
 
     async def _apply_permissions(self, found: ThreadSettings) -> Failure | None:
-        """Give the thread its sandbox; return the failure if more is in force than was asked."""
-        wanted = self._policy.sandbox_policy(self._asked.limits)
+        """Set the thread's sandbox; return a failure if it then allows more than was requested."""
+        wanted = self._policy.sandbox_policy(self._request.limits)
         if not is_as_requested(self._policy, wanted, found):
             params: dict[str, Json] = {
                 "threadId": self._state.thread,
@@ -139,8 +153,8 @@ class ThreadPreparation:
         return failure
 
     async def _send_system_prompt(self) -> Failure | None:
-        """Have the model told a system prompt that its thread was not begun with."""
-        run, prompts, thread = self._run, self._asked.prompts, self._state.thread
+        """Send the model a system prompt that its thread was not started with."""
+        run, prompts, thread = self._run, self._request.prompts, self._state.thread
         before, text = run.provider_session_id, run.system_prompt
         if before is not None and text is not None and not prompts.is_current(before, text):
             answer = await self._caller.call(
@@ -158,9 +172,9 @@ class ThreadPreparation:
 async def missing_tools_failure(
     caller: JsonRpcCaller, thread: str, tools: Sequence[FunctionTool]
 ) -> Failure | None:
-    """Return the failure that it is if a thread was begun without some of these functions.
+    """Return a failure if a thread was started without some of these functions.
 
-    A thread has the functions that it was begun with, and keeps them when it is gone on with.
+    A thread keeps the functions that it was started with; resuming it cannot add any.
     """
     answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
     if answer.refusal is not None:
@@ -168,29 +182,31 @@ async def missing_tools_failure(
     read = decode_result(answer.result, ThreadResult)
     if read is None:
         return unreadable_reply_failure(answer.method)
-    begun = None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
-    if begun is None:
-        return _invalid(f"it is not known which functions the thread {thread} was begun with")
-    missing = [each.name for each in tools if not any(_is_same(each, one) for one in begun)]
+    recorded = (
+        None if read.thread.path is None else await _recorded_tools(trio.Path(read.thread.path))
+    )
+    if recorded is None:
+        return _invalid(f"cannot read which functions the thread {thread} was started with")
+    missing = [each.name for each in tools if not any(_is_same(each, one) for one in recorded)]
     if not missing:
         return None
     names = ", ".join(missing)
-    return _invalid(f"the thread was begun without {names}, and a thread keeps its functions")
+    return _invalid(f"the thread was started without {names}, and a thread keeps its functions")
 
 
 async def _recorded_tools(file: trio.Path) -> list[Json] | None:
-    """Return the tools that a thread was begun with; None if they are not found out."""
+    """Return the tools that a thread was started with; None if its record cannot be read."""
     try:
         async with await file.open("rb") as record:
-            begun = msgspec.json.decode(await record.readline(), type=_SessionMeta)
+            recorded = msgspec.json.decode(await record.readline(), type=_SessionMeta)
     except (OSError, msgspec.DecodeError):
         return None
-    return begun.payload.dynamic_tools or []
+    return recorded.payload.dynamic_tools or []
 
 
-def _is_same(tool: FunctionTool, begun: Json) -> bool:
+def _is_same(tool: FunctionTool, recorded: Json) -> bool:
     known = dynamic_tool(tool)
-    return isinstance(begun, dict) and all(begun.get(name) == known[name] for name in known)
+    return isinstance(recorded, dict) and all(recorded.get(name) == known[name] for name in known)
 
 
 def _invalid(message: str) -> Failure:

@@ -1,8 +1,8 @@
-"""Lines of a Codex app-server to frames.
+"""The decoder from lines of a Codex app-server to frames.
 
-`read_notices` decodes a notice in one pass, envelope and parameters together: that is nearly every
-line of a text that streams. `sessionmgr.wire.json_rpc` takes the envelope off all other lines, and
-`notice_of` and `asking_of` decode what is in it.
+`read_notices` decodes a notice in one pass, envelope and parameters together; nearly every line of
+a streaming text is one. `sessionmgr.wire.json_rpc` decodes the envelope of every other line, and
+`decode_notice` and `asking_of` decode its contents.
 """
 
 from __future__ import annotations
@@ -93,27 +93,27 @@ class _NoticeEnvelope(Protocol):
     def params(self) -> Notice: ...
 
 
-class _SaidOfItem(Protocol):
+class _ItemEnvelope(Protocol):
     @property
-    def told(self) -> _KnownItemNotice: ...
+    def notice(self) -> _KnownItemNotice: ...
 
 
 def _with_item(
-    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], said: _SaidOfItem
+    of: type[frames.ItemStartedNotice | frames.ItemEndedNotice], envelope: _ItemEnvelope
 ) -> Notice:
-    return of(thread_id=said.told.thread_id, item=said.told.item)
+    return of(thread_id=envelope.notice.thread_id, item=envelope.notice.item)
 
 
 def _line_decoder() -> msgspec.json.Decoder[_NoticeEnvelope]:
-    """Return the decoder of whole lines, by their method."""
+    """Return the decoder of whole lines, tagged by their method."""
     envelopes = [
-        msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
+        msgspec.defstruct("_Envelope", [("params", of)], tag_field="method", tag=method, gc=False)
         for method, of in _NOTICES.items()
     ]
     envelopes += [
         msgspec.defstruct(
-            "_Said",
-            [("told", _KnownItemNotice, msgspec.field(name="params"))],
+            "_Envelope",
+            [("notice", _KnownItemNotice, msgspec.field(name="params"))],
             namespace={"params": property(partial(_with_item, of))},
             tag_field="method",
             tag=method,
@@ -129,12 +129,12 @@ _params: Final = cast("Callable[[_NoticeEnvelope], Notice]", attrgetter("params"
 
 
 def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
-    """Return the notice that each line is; None where `json_rpc` must look at the line."""
+    """Return the notice in each line; None where `json_rpc` must decode the line."""
     found: list[Notice | None] = []
     rest = iter(cast("Sequence[bytes]", lines))
     while len(found) < len(lines):
         try:
-            # Without a step of Python for each; what was read before a refusal stays in the list.
+            # No Python code runs per line; after a refusal the list has what was read before.
             found.extend(map(_params, map(_LINE_DECODER.decode, rest)))
         except (*_REFUSALS, TypeError):  # a line that was too long is a TypeError
             found.append(None)
@@ -142,13 +142,13 @@ def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
 
 
 def decode_notice(message: RpcNotification) -> Notice | UntypedFrame:
-    """Return what a notification says."""
+    """Return the notice in a notification."""
     method, params = message.method, message.params or b"{}"
     try:
         if method in _ITEMS:
-            told = _ITEM.decode(params)
-            item = read_item(bytes(told.item))
-            return _ITEMS[method](thread_id=told.thread_id, item=item)
+            notice = _ITEM.decode(params)
+            item = read_item(bytes(notice.item))
+            return _ITEMS[method](thread_id=notice.thread_id, item=item)
         if method in _DECODERS:
             return _DECODERS[method].decode(params)
     except _REFUSALS as refusal:
@@ -159,7 +159,7 @@ def decode_notice(message: RpcNotification) -> Notice | UntypedFrame:
 
 
 def decode_frame(message: RpcMessage | NoFrame) -> CodexFrame | RpcResponse | RpcErrorResponse:
-    """Return the frame that a message is; an answer is one for whoever has asked."""
+    """Return the frame for a message; an answer is returned unchanged, for its caller."""
     match message:
         case RpcNotification():
             return decode_notice(message)
@@ -170,7 +170,7 @@ def decode_frame(message: RpcMessage | NoFrame) -> CodexFrame | RpcResponse | Rp
 
 
 def frame_thread(frame: CodexFrame | RpcResponse | RpcErrorResponse) -> str:
-    """Return which thread a frame is about; "" if it is about none, or says nothing of it."""
+    """Return the thread that a frame is about, or ""."""
     match frame:
         case frames.ThreadStartedNotice(thread=thread):
             return thread.id
@@ -183,14 +183,14 @@ def frame_thread(frame: CodexFrame | RpcResponse | RpcErrorResponse) -> str:
 
 
 def asking_of(message: RpcRequest) -> PeerRequest:
-    """Return what a request of theirs asks."""
+    """Return the request that the app-server makes."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
     return PeerRequest(id_, message.method, params if isinstance(params, dict) else {})
 
 
 def params_thread(params: Json) -> str | None:
-    """Return which thread something is about."""
+    """Return the thread that parameters name, or None."""
     match params:
         case {"threadId": str(name)} | {"conversationId": str(name)}:
             return name
@@ -199,7 +199,7 @@ def params_thread(params: Json) -> str | None:
 
 
 def decode_result(data: bytes, of: type[T]) -> T | None:
-    """Return the result of a call as the type it should have; None if it has another shape."""
+    """Return the result of a call as the given type; None if it has another form."""
     try:
         return msgspec.json.decode(data, type=of)
     except _REFUSALS:

@@ -1,9 +1,9 @@
-"""The driver: one run's conversation with an app-server.
+"""The driver of one run on a thread of an app-server.
 
-The connection pushes the frames of each read into `take`; what has to wait for answers runs in
-tasks beside it. A run is over when its turn is, when the model has heard each message that was
-added to it, and when nothing that it has started runs any more: agents that it has called are
-waited for, and commands in the background are ended. `phase` holds the table of its life.
+The connection pushes the frames of each read into `handle_frames`, which never waits; code that
+waits for answers runs in tasks beside it. A run is over when its turn has ended, the model has
+read every message that was added to it, and nothing that the run started still works: the run
+waits for its agents and ends its background commands. `phase` contains the table of its life cycle.
 """
 
 from __future__ import annotations
@@ -53,51 +53,50 @@ if TYPE_CHECKING:
 class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, CodexStep]):
     """One run on a thread of an app-server."""
 
-    def __init__(self, run: RunContext, asked: CodexRunRequest, configs: ConfigCache) -> None:
+    def __init__(self, run: RunContext, request: CodexRunRequest, configs: ConfigCache) -> None:
         super().__init__(run, TRANSITIONS, CodexPhase.CONNECTING, lost=CodexStep.LOST, minor=MINOR)
         is_resumed = run.provider_session_id is not None
-        self.state: Final = CodexState(is_resumed=is_resumed, warned=asked.warned)
+        self.state: Final = CodexState(is_resumed=is_resumed, warned=request.warned)
         self.last_turn: CodexTurn | None = None
-        """How the last turn has ended; None while one is on."""
+        """The turn that ended last; None while a turn is running."""
         self.failure: Failure | None = None
-        """Why it comes to nothing, whatever Codex says."""
+        """A failure that ends the run, regardless of what Codex reports."""
         self.changes: Final = ChangeSignal()
         self.caller: Final = JsonRpcCaller(self._send, is_transient_refusal)
-        self._asked: Final = asked
-        self._preparation: Final = ThreadPreparation(self, asked, configs)
-        self._handler: Final = CodexRequestHandler(self, asked.options)
-        self._cleanup: Final = TurnCleanup(self)
+        self._request: Final = request
+        self._preparation: Final = ThreadPreparation(
+            run, self.caller, self.state, self.changes, request, configs
+        )
+        self._handler: Final = CodexRequestHandler(self, self.state, request.options)
+        self._cleanup: Final = TurnCleanup(
+            self.state, self.changes, self.caller, lambda: self.phase is CodexPhase.SETTLING
+        )
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
-        """Our names of the messages that were offered to the turn that is on."""
+        """Our ids of the messages that were sent into the running turn."""
 
     @property
     def thread(self) -> str:
-        """The thread that it is on, once that is known."""
+        """The run's thread, or "" before it is known."""
         return self.state.thread
 
     @property
     def is_lost(self) -> bool:
-        """Whether the app-server was lost before the run was over."""
+        """Whether the connection to the app-server ended before the run was over."""
         return self.phase in (CodexPhase.LOST, CodexPhase.UNREACHED)
 
     @property
     def is_unresponsive(self) -> bool:
-        """Whether a call was not answered in time."""
+        """Whether the app-server did not answer a call in time."""
         return self.caller.is_deaf
-
-    @property
-    def is_waiting_for_agents(self) -> bool:
-        """Whether what its agents do is still waited for."""
-        return self.phase is CodexPhase.SETTLING
 
     async def _send(self, message: RpcOutgoing) -> None:
         await self.conversation.send(message)
 
-    # --- its course ------------------------------------------------------------------------------
+    # --- start and messages ----------------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Open the thread, bring it to what is wanted, and send the prompt."""
+        """Prepare the thread and send the prompt."""
         failure = await self._preparation.prepare()
         if self.is_over:
             return
@@ -105,7 +104,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             self.failure = failure
             self.take_step(CodexStep.REFUSED)
             return
-        await self._start_turn(self._asked.content, f"prompt of {self.run.run_id}")
+        await self._start_turn(self._request.content, f"prompt of {self.run.run_id}")
 
     async def _start_turn(self, content: list[Json], message_id: str) -> None:
         self.take_step(CodexStep.ASK)
@@ -117,7 +116,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             self.take_step(CodexStep.REFUSED)
 
     async def interrupt(self) -> None:
-        """Ask Codex to end the turn; its frames come until it has."""
+        """Ask Codex to interrupt the turn; frames are read until the turn has ended."""
         self.take_step(CodexStep.INTERRUPT)
         self.changes.notify()
         is_on = self.phase is CodexPhase.STOPPING or self.state.is_turning
@@ -127,10 +126,10 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             await trio.lowlevel.checkpoint()
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Offer another message, and say whether it is a matter of this run now."""
+        """Send another message into the turn; return whether this run has accepted it."""
         await trio.lowlevel.checkpoint()
         is_on = self.phase is CodexPhase.RUNNING and bool(self.state.turn)
-        if not is_on or self._asked.options.follow_up == "later":
+        if not is_on or self._request.options.follow_up == "later":
             return False
         params: dict[str, Json] = {
             "threadId": self.state.thread,
@@ -155,16 +154,16 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             self._follow_ups.refuse(message_id)
         self.changes.notify()
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- frames ----------------------------------------------------------------------------------
 
     def handle_frames(self, frames: Sequence[CodexFrame]) -> None:
-        """Take the frames of one read."""
+        """Process the frames of one read."""
         state = self.state
         events: list[Event] = []
         own = state.thread if state.started else None
-        item = name = ""  # whose text streams, under which name
+        item = name = ""  # the id of the streaming item, and our name of it
         for frame in frames:
-            # Nearly all frames are such, so they do not take the long way.
+            # The fast path: nearly all frames are pieces of the run's own text.
             if type(frame) is CodexMessageDelta and frame.thread_id == own:
                 if frame.item_id != item:
                     item, name = frame.item_id, state.name(frame.item_id)
@@ -178,7 +177,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         self.changes.notify()
 
     def _handle_frame(self, frame: CodexFrame) -> list[Event]:
-        """Do what a frame calls for beside its events."""
+        """Act on a frame, beside the events that `normalise` returns for it."""
         if isinstance(frame, frames.ServerInfo):
             self.state.hello = frame
             return []
@@ -206,7 +205,8 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         return []
 
     def _answered(self, answer: RpcAnswer) -> list[Event]:
-        # At once, and not by who waits: what comes next may be about the same thread and turn.
+        # Change the state here, not in the task that waits for the answer: the next frame of this
+        # read may be about the same thread and turn.
         self.caller.resolve(answer)
         if answer.refusal is None:
             if answer.method in OPENING_METHODS:
@@ -214,13 +214,13 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
                 if opened is not None:
                     self.state.open(opened)
             elif answer.method == "turn/start":
-                begun = decode_result(answer.result, frames.TurnStartResult)
-                if begun is not None:
-                    self.state.turn = begun.turn.id
+                started = decode_result(answer.result, frames.TurnStartResult)
+                if started is not None:
+                    self.state.turn = started.turn.id
                 return [] if self.state.started else start_events(self.state)
         return []
 
-    # --- its end ---------------------------------------------------------------------------------
+    # --- end -------------------------------------------------------------------------------------
 
     def _turn_ended(self, turn: CodexTurn) -> None:
         before, self.last_turn = self.phase, turn
@@ -232,12 +232,12 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
                 self.take_step(CodexStep.DONE)
 
     async def _finish_turn(self) -> None:
-        """Go on with what was added and not answered; or end what still runs, and be over."""
+        """Start a further turn for unanswered messages, or end the remaining work and the run."""
         with trio.move_on_after(CLEANUP_TIMEOUT):
-            # Codex may take a message in the last moment.
+            # Codex may still accept a message as its turn ends.
             await self.changes.wait_until(lambda: not self._follow_ups.offered)
         unheard = self._follow_ups.undelivered
-        # What it took in the last moment is in the thread already, and is not said again.
+        # Such a message is already in the thread, so it is not sent again.
         is_more = bool(unheard) or not self.state.unanswered.isdisjoint(self._steered)
         if is_more and self._has_completed and self.phase is CodexPhase.SETTLING:
             for name in unheard:
@@ -254,7 +254,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
             with trio.move_on_after(CLEANUP_TIMEOUT):
                 await self.conversation.discard()
         await self._cleanup.release_agent_threads()
-        self.emit(*self._cleanup.told())
+        self.emit(*self._cleanup.unfinished_call_events())
         self.take_step(CodexStep.DONE)
 
     @property
@@ -263,30 +263,30 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
 
     @property
     def _is_loose(self) -> bool:
-        """Whether commands outside of a sandbox may go on, because the turn was cut short."""
+        """Whether unconfined commands may still run, because the turn was cut short."""
         is_free = POLICIES[self.run.permission.effective].sandbox == FULL_ACCESS
         was_cut = self.phase is CodexPhase.CLEARING or not self._has_completed
         return is_free and was_cut and self.state.has_commanded
 
     def on_leave(self) -> None:
-        """Tell what was held back, and what was taken and never heard."""
+        """Emit the events that were held back, and report the messages that were never read."""
         if self.state.early:
             self.emit(*self.state.early)
         self._follow_ups.end()
 
     def keeps_session(self) -> bool:
-        """Whether its thread stays loaded for the next run: nothing of it is in doubt.
+        """Whether the thread stays loaded for the next run; only if its state is certain.
 
-        As long as a thread is loaded, an agent that it has called may do what it might do when it
-        was called, whatever the thread itself may do since.
+        As long as the thread is loaded, its agents keep the permissions with which they were
+        started, even if the permissions of the thread have changed since.
         """
         is_well = self.phase is CodexPhase.OVER and self._has_completed and not self.is_unresponsive
         is_odd = self._cleanup.has_running_work or self.state.agents.add
-        return self._asked.options.keep and is_well and not is_odd
+        return self._request.options.keep and is_well and not is_odd
 
 
 async def finish_by_last_turn(run: RunContext, turn: CodexTurn, state: CodexState) -> None:
-    """Tell how a run ended, by its last turn."""
+    """Report the end of a run by its last turn."""
     failure = failure_of_end(turn, state)
     if failure is not None:
         await run.fail(failure, stop_reason=turn.status)

@@ -1,10 +1,10 @@
-"""Rules of the user's that let commands out of the sandbox, unasked and in every mode.
+"""The user's rules that let commands out of the sandbox, in every mode and without a question.
 
-Codex reads them from files beside its configuration, where its own screen writes one for each
-"do not ask again". An app-server cannot be told to leave them alone; `codex exec` can.
+Codex reads them from files beside its configuration; its own terminal interface adds one for each
+"do not ask again". `codex exec` can ignore them; an app-server cannot.
 
-They are written in Starlark, which is a piece of Python as far as it matters: one call after the
-other, of values that stand there as they are. Whatever else is in a file may allow anything.
+The files are written in Starlark. The part that matters here is a subset of Python: a sequence of
+calls with literal arguments. Anything else in a file is assumed to allow something.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sessionmgr_adapters.codex.config import PROJECT, SYSTEM_CONFIG_DIR
 
 _RULES: Final = frozenset({"prefix_rule", "network_rule"})
 _NAMES: Final = frozenset({"host_executable"})
-"""What is called to say where a program is, and allows nothing."""
+"""Functions that only declare where a program is, and allow nothing."""
 _STRICT: Final = frozenset({"prompt", "forbidden", "deny"})
-# Python may see the end of a line there, or nothing at all, and Starlark something else.
+# Characters that Python may read as the end of a line, or ignore, and Starlark otherwise.
 _ODD: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]|\r(?!\n)")
 
 
 def loose_rules(home: Path, cwd: Path) -> Path | None:
     """Return a file whose rules may allow something, of those that Codex may read in `cwd`.
 
-    A rule that does not say what it decides allows, and so may whatever is not understood. Whether
-    Codex trusts a project, and reads its rules, is not looked at.
+    A rule without a decision allows, and so may anything that cannot be parsed. Whether Codex
+    trusts a project, and so reads its rules, is not checked.
     """
     places = [home, SYSTEM_CONFIG_DIR, *(each / PROJECT for each in (cwd, *cwd.parents))]
     for place in places:
@@ -37,7 +37,7 @@ def loose_rules(home: Path, cwd: Path) -> Path | None:
             with os.scandir(f"{place}/rules") as entries:
                 files = sorted(each.path for each in entries if each.name.endswith(".rules"))
         except OSError:
-            continue  # there are none, or Codex cannot read them either
+            continue  # no such file, or Codex cannot read it either
         for file in map(Path, files):
             if _allows(file):
                 return file
@@ -58,17 +58,17 @@ def _allows(file: Path) -> bool:
 
 
 def _is_strict(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing but to forbid something, or to have it asked about."""
+    """Whether a statement does nothing but forbid a command or require a question."""
     match statement:
         case ast.Expr(value=ast.Constant()):
             return True
-        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args, keywords=said)):
-            given = [*args, *(each.value for each in said)]
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args, keywords=keywords)):
+            given = [*args, *(each.value for each in keywords)]
             if not all(map(_is_literal_expression, given)) or any(
-                each.arg is None for each in said
+                each.arg is None for each in keywords
             ):
                 return False
-            decisions = [each.value for each in said if each.arg == "decision"]
+            decisions = [each.value for each in keywords if each.arg == "decision"]
             return name in _NAMES or (name in _RULES and _are_strict(decisions))
         case _:
             return False

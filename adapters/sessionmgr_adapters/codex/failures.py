@@ -1,8 +1,8 @@
-"""What it means that something of Codex's went wrong: the one place where kinds are given.
+"""The classification of Codex's errors: the only module that assigns kinds of failure to them.
 
-Pure. What counts is the class of an error and the status of the model's server, which Codex hands
-on; what a server said in words decides nothing. `other` is a class that says nothing, and stays
-one: all that is added to it is whether the turn broke off just before.
+Pure. The class of an error decides, and the HTTP status of the model's server, which Codex passes
+on; the server's message decides nothing. The class `other` carries no information and stays
+unclassified, except that a connection may have been lost just before.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.state import CodexState
 
 _QUOTED: Final = re.compile(r"""(["'`])~?/[^"'`\n]*/(?=[^"'`/\n]+\1)""")
-# Not within an address, nor of two words with a stroke between them.
+# The lookarounds exclude URLs, and two words joined by a slash.
 _PLAIN: Final = re.compile(r"""(?<![\w:/.\]])(?:file://|~)?(?:/[^\s/"'`:,;]+)+/(?=[^\s/"'`:,;])""")
 
 
 def strip_directories(text: str) -> str:
-    """Return a text in which files have their names, and not where they are."""
+    """Return a text in which files have their names, without their directories."""
     return _PLAIN.sub("", _QUOTED.sub(r"\1", text))
 
 
 def without_directories(failure: Failure) -> Failure:
-    """Return a failure that says nothing of where files are."""
+    """Return a failure whose message contains no directories."""
     tail = failure.stderr_tail
     return replace(
         failure,
@@ -72,14 +72,14 @@ _CONNECTION_ERRORS: Final = {
     "responseStreamDisconnected",
     "responseTooManyFailedAttempts",
 }
-"""Classes that are about the way to the server; without a status no answer has come over it."""
+"""Classes about the connection to the server; without a status, the server did not answer."""
 _TRANSIENT: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.SESSION_BUSY}
 _USAGE_LIMIT: Final = "usageLimitExceeded"
 _SERVERS_FAULT: Final = 500
 _STATUS: Final = "httpStatusCode"
 
-# What an answer to a request says where its code does not tell, and `codex exec` on stderr where
-# no turn has come of it. These are Codex's own words.
+# Codex's own texts: in an answer whose code does not tell the kind, and on the stderr of a
+# `codex exec` that started no turn.
 _STDERR_PATTERNS: Final = (
     ("no rollout found", FailureKind.SESSION_NOT_FOUND),
     ("no thread found", FailureKind.SESSION_NOT_FOUND),
@@ -107,10 +107,13 @@ _NOT_UNDERSTOOD: Final = {-32600, -32601, -32602, -32700}
 def failure_of(
     info: Json, message: str, *, before: Json = None, resets_at: float | None = None
 ) -> Failure:
-    """Return what went wrong in a turn.
+    """Return the failure of a turn.
 
-    `info` is its `codexErrorInfo`, `before` that of the turn's last error that was tried again,
-    and `resets_at` when the limit that is hit begins anew, if that was told.
+    Args:
+        info: Its `codexErrorInfo`.
+        message: Its message.
+        before: The `codexErrorInfo` of the turn's last error that Codex retried.
+        resets_at: When the exhausted limit resets, if Codex reported that.
     """
     name, status = _error_class(info)
     kind = _BY_CLASS.get(name) or _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)
@@ -136,25 +139,25 @@ def failure_of(
 
 
 def retry_failure(info: Json, message: str) -> Failure:
-    """Return what Codex tries again for."""
+    """Return the failure for which Codex retries."""
     return replace(failure_of(info, message), retryable=True, resumable=True)
 
 
 def call_failure(answer: RpcAnswer, kind: FailureKind | None = None) -> Failure:
-    """Return the failure that it is that a call was refused."""
+    """Return the failure for a refused call."""
     assert answer.refusal is not None
     failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
     return failure if kind is None else replace(failure, kind=kind)
 
 
 def stderr_failure_kind(complaint: str) -> FailureKind | None:
-    """Return the kind of what Codex complains of in words that are known."""
-    said = complaint.lower()
-    return next((kind for words, kind in _STDERR_PATTERNS if words in said), None)
+    """Return the kind of an error on stderr, if its text is known."""
+    text = complaint.lower()
+    return next((kind for words, kind in _STDERR_PATTERNS if words in text), None)
 
 
 def request_failure(method: str, code: int, message: str) -> Failure:
-    """Return what it means that Codex answers a request with an error."""
+    """Return the failure for a request that Codex answered with an error."""
     kind = stderr_failure_kind(message)
     if kind is None and code == BUSY:
         kind = FailureKind.OVERLOADED
@@ -163,7 +166,7 @@ def request_failure(method: str, code: int, message: str) -> Failure:
         kind = FailureKind.CONFIG_INVALID if is_ours else FailureKind.PROVIDER_ERROR
     return Failure(
         kind=kind,
-        message=f"Codex refused {method}: {message or 'without a reason'}",
+        message=f"Codex refused {method}: {message or 'no reason given'}",
         retryable=kind in _TRANSIENT,
         resumable=kind in _TRANSIENT,
         provider_code=str(code),
@@ -171,15 +174,15 @@ def request_failure(method: str, code: int, message: str) -> Failure:
     )
 
 
-def stderr_tail_message(said: StderrTail) -> StderrTail:
-    """Return what it complained last, without what it always complains of."""
+def stderr_tail_message(tail: StderrTail) -> StderrTail:
+    """Return the end of stderr, without the warnings that Codex always prints."""
     words = StderrTail()
-    words.feed(_IRRELEVANT_STDERR.sub("", said.text()).encode())
+    words.feed(_IRRELEVANT_STDERR.sub("", tail.text()).encode())
     return words
 
 
 def failure_of_end(turn: CodexTurn, state: CodexState) -> Failure | None:
-    """Return the failure that the end of a turn is, if it is one."""
+    """Return the failure with which a turn ended, if any."""
     if turn.status == "completed":
         return None
     if turn.error is None:
@@ -196,32 +199,32 @@ def failure_of_end(turn: CodexTurn, state: CodexState) -> Failure | None:
 
 
 def unreadable_reply_failure(method: str) -> Failure:
-    """Return what it is that Codex answers a request in a shape that nobody knows."""
+    """Return the failure for an answer of unknown form."""
     return Failure(
         kind=FailureKind.PROTOCOL_ERROR,
-        message=f"the answer to {method} is of a shape that nobody knows",
+        message=f"the answer to {method} has an unknown form",
         phase="start",
     )
 
 
 def _error_class(info: Json) -> tuple[str, int | None]:
-    """Return the class of an error, and the server's status if it tells one."""
+    """Return the class of an error, and the HTTP status if it has one."""
     match info:
         case str() if info:
             return info, None
         case dict() if len(info) == 1:
-            [(name, told)] = info.items()
-            status = told.get(_STATUS) if isinstance(told, dict) else None
+            [(name, details)] = info.items()
+            status = details.get(_STATUS) if isinstance(details, dict) else None
             return name, status if isinstance(status, int) else None
         case _:
             return "other", None
 
 
-# --- starts that are tried again -----------------------------------------------------------------
+# --- start retries -------------------------------------------------------------------------------
 
-# Codex's databases are made by whoever is there first, and some versions give up when somebody else
-# is at it: as a whole, or on a thread that is begun or gone on with. Nothing has been asked then,
-# and the next start finds all of it made.
+# The first process that runs creates Codex's databases, and some versions fail while another
+# process is creating them: at the start of the process, or of a thread. No prompt has been sent
+# then, and the next start finds the databases complete.
 MAX_STARTS: Final = 5
 _START_RACE_MESSAGES: Final = (
     ("failed to initialize", "state runtime"),
@@ -233,29 +236,29 @@ _TRANSIENT_MESSAGES: Final = ("is closing", "already has an active writer")
 
 
 def is_home_unfinished(complaint: str) -> bool:
-    """Whether Codex complains of a home that somebody else is making."""
+    """Whether stderr reports a home that another process is still creating."""
     return any(all(each in complaint for each in words) for words in _START_RACE_MESSAGES)
 
 
 def is_transient_refusal(refusal: RpcRefusal) -> bool:
-    """Whether a call was refused only for the moment."""
+    """Whether a call was refused only temporarily."""
     if refusal.code == BUSY or is_home_unfinished(refusal.message):
         return True
     return any(each in refusal.message for each in _TRANSIENT_MESSAGES)
 
 
 def lost_start_race(stderr: str, tries: int) -> bool:
-    """Whether that is what it died of, and it makes sense to start it again."""
+    """Whether a process failed for that reason, and may be started again."""
     return tries < MAX_STARTS and is_home_unfinished(stderr)
 
 
 def retry_delay(tries: int) -> float:
-    """Return for how many seconds others may come to an end with it, before the next start."""
+    """Return the delay in seconds before the next start, for other processes to finish."""
     return 0.1 * 2.0 ** (tries - 1)
 
 
 def start_retry_event(tries: int) -> ErrorOccurred:
-    """Return what is told of a start that is made again."""
-    message = f"Codex found its home half made, and is started again ({tries}/{MAX_STARTS - 1})"
+    """Return the event that reports a repeated start."""
+    message = f"Codex found its home incomplete and is started again ({tries}/{MAX_STARTS - 1})"
     failure = Failure(kind=FailureKind.START_FAILED, message=message, retryable=True, phase="start")
     return ErrorOccurred(failure=failure, severity="warning")

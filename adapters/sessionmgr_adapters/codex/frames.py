@@ -1,7 +1,6 @@
-"""What a Codex app-server says, as frames: answers, requests, and notices of what happens.
+"""The frames of a Codex app-server: answers, requests, and notices of events.
 
-The frames are open: `decode` carries a method that we do not know, and parameters of another shape
-than we know, as they came.
+The frames are open: `decode` returns an unknown method, or unknown parameters, unchanged.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ _VERSION: Final = re.compile(r"/(\d+\.\d+\.\d+)")
 
 
 class ServerInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What the app-server says of itself, once; or that it does not want to talk."""
+    """The app-server's description of itself, sent once; or its refusal of the connection."""
 
     user_agent: str = ""
     account: str = ""
-    """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
+    """The kind of account that pays, as the app-server reports it: `apiKey`, `chatgpt`, …"""
     refusal: RpcRefusal | None = None
 
     @property
     def version(self) -> str | None:
-        """The version that it names."""
+        """The version that the app-server reports."""
         found = _VERSION.search(self.user_agent)
         return None if found is None else found[1]
 
     @property
     def credential(self) -> Credential:
-        """Who pays, in our words."""
+        """The kind of account that pays, as a `Credential`."""
         return _CREDENTIALS.get(self.account, "unknown")
 
 
@@ -45,13 +44,13 @@ class ServerInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What happens, or has happened, in a thread; in none, where it has no name."""
+    """An event in a thread; `thread_id` is "" if it is about none."""
 
     thread_id: str = ""
 
 
 class CodexTokenCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many tokens."""
+    """Numbers of tokens."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -62,7 +61,7 @@ class CodexTokenCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a thread has used: in all, and for the last answer of the model."""
+    """The usage of a thread: in total, and of the model's last answer."""
 
     total: CodexTokenCounts
     last: CodexTokenCounts
@@ -70,21 +69,21 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TokenUsageNotice(Notice, frozen=True, kw_only=True):
-    """The model has answered, or a thread was taken up again."""
+    """The model has answered, or a thread was resumed."""
 
     turn_id: str = ""
     token_usage: TokenUsage
 
 
 class TurnError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What went wrong."""
+    """An error of a turn."""
 
     message: str = ""
     codex_error_info: Json = None
 
 
 class CodexTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn, as far as it has come."""
+    """A turn, at some point of its progress."""
 
     id: str
     status: str = ""
@@ -104,51 +103,51 @@ class TurnStartedNotice(Notice, frozen=True, kw_only=True):
 
 
 class TurnEndedNotice(Notice, frozen=True, kw_only=True):
-    """A turn is over."""
+    """A turn has ended."""
 
     turn: CodexTurn
     usage: CodexTokenCounts | None = None
-    """What its thread has used, by `codex exec`."""
+    """The usage of its thread, reported by `codex exec` only."""
 
 
 class ErrorNotice(Notice, frozen=True, kw_only=True):
-    """Something went wrong; with `will_retry`, it is tried again."""
+    """An error has occurred; with `will_retry`, Codex tries again."""
 
     error: TurnError
     will_retry: bool = False
     attempt: int = 0
-    """Which one follows, by `codex exec`."""
+    """The number of the next attempt, reported by `codex exec` only."""
 
 
 class ItemStartedNotice(Notice, frozen=True, kw_only=True):
-    """An item has begun."""
+    """An item has started."""
 
     item: TurnItem
 
 
 class ItemEndedNotice(Notice, frozen=True, kw_only=True):
-    """An item is whole."""
+    """An item is complete."""
 
     item: TurnItem
 
 
 class CodexDelta(Notice, frozen=True, kw_only=True, gc=False):
-    """More of something that streams."""
+    """A further piece of something that streams."""
 
     item_id: str = ""
     delta: str = ""
 
 
 class CodexMessageDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
-    """More of a message."""
+    """A further piece of a message."""
 
 
 class CodexReasoningDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
-    """More of what the model thinks."""
+    """A further piece of the model's reasoning."""
 
 
 class CodexOutputDelta(CodexDelta, frozen=True, kw_only=True, gc=False):
-    """More of what a command prints; not all of it is told."""
+    """A further piece of a command's output; Codex does not report all of it."""
 
 
 class PlanStep(msgspec.Struct, frozen=True):
@@ -159,20 +158,20 @@ class PlanStep(msgspec.Struct, frozen=True):
 
 
 class PlanNotice(Notice, frozen=True, kw_only=True):
-    """The plan, as it now is."""
+    """The plan in its present state."""
 
     plan: list[PlanStep] = []
 
 
 class LimitWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much of a limit is used up."""
+    """The used part of one limit."""
 
     used_percent: float = 0
     resets_at: float | None = None
 
 
 class AccountLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How near the account's limits are."""
+    """The account's limits, and how much of each is used."""
 
     limit_id: str | None = None
     primary: LimitWindow | None = None
@@ -181,13 +180,13 @@ class AccountLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LimitsNotice(Notice, frozen=True, kw_only=True):
-    """It has come nearer to a limit, or farther away."""
+    """The usage of the account's limits has changed."""
 
     rate_limits: AccountLimits
 
 
 class WarningNotice(Notice, frozen=True, kw_only=True):
-    """Something is not as it should be."""
+    """A warning."""
 
     message: str = ""
     summary: str = ""
@@ -195,14 +194,14 @@ class WarningNotice(Notice, frozen=True, kw_only=True):
 
 
 class ModelReroutedNotice(Notice, frozen=True, kw_only=True):
-    """Another model answers than was asked for."""
+    """Another model answers than the one requested."""
 
     from_model: str = ""
     to_model: str = ""
 
 
 class ThreadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is in force for a thread."""
+    """The settings in force for a thread."""
 
     approval_policy: Json = None
     approvals_reviewer: str = "user"
@@ -210,13 +209,13 @@ class ThreadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ThreadSettingsNotice(Notice, frozen=True, kw_only=True):
-    """Something else is in force now."""
+    """A thread's settings have changed."""
 
     thread_settings: ThreadSettings
 
 
 class RequestResolvedNotice(Notice, frozen=True, kw_only=True):
-    """A request of theirs needs no answer any more."""
+    """A request of the app-server no longer needs an answer."""
 
     request_id: RpcId
 
@@ -227,11 +226,11 @@ class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: str
     parent_thread_id: str | None = None
     path: str | None = None
-    """Where Codex records it."""
+    """The file in which Codex records the thread."""
 
 
 class ThreadResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of a call that is about a thread, as far as it names that."""
+    """The result of a call about a thread, where it names the thread."""
 
     thread: ThreadRef
 
@@ -247,7 +246,7 @@ class ThreadOpenResult(ThreadResult, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> ThreadSettings:
-        """What is in force for the thread."""
+        """The settings in force for the thread."""
         return ThreadSettings(
             approval_policy=self.approval_policy,
             approvals_reviewer=self.approvals_reviewer,
@@ -256,7 +255,7 @@ class ThreadOpenResult(ThreadResult, frozen=True, kw_only=True):
 
 
 class ThreadStartedNotice(Notice, frozen=True, kw_only=True):
-    """A thread is there; perhaps that of an agent which another one has called."""
+    """A thread was started; it may be that of an agent."""
 
     thread: ThreadRef
 
@@ -266,11 +265,11 @@ class ThreadClosedNotice(Notice, frozen=True, kw_only=True):
 
 
 class SilentNotice(Notice, frozen=True, kw_only=True):
-    """A sign of life that says nothing of what happens."""
+    """A sign of life without information about the run."""
 
 
 class UnknownNotice(Notice, frozen=True, kw_only=True):
-    """What we do not know, as it came."""
+    """A notice of unknown type, unchanged."""
 
     method: str
     params: Json = None

@@ -1,8 +1,7 @@
-"""The items of a turn: what was said, thought and done, as Codex tells it.
+"""The items of a turn: messages, reasoning and tool calls, as Codex reports them.
 
-They are open: a field that we do not know is passed over, and an item of a type that we do not
-know is kept as it came. Many are calls of tools, and events under names that are the same for a
-call's start and its end.
+Items are open: an unknown field is ignored, and an item of unknown type is kept unchanged. Many
+are tool calls, and become events in which a call has the same name at its start and its end.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ class _TurnItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ren
 
 
 class UserMessageItem(_TurnItem, frozen=True, kw_only=True, tag="userMessage"):
-    """What we have said."""
+    """A message from us."""
 
     client_id: str | None = None
 
 
 class AgentMessageItem(_TurnItem, frozen=True, kw_only=True, tag="agentMessage"):
-    """A message of the model's."""
+    """A message of the model."""
 
     text: str = ""
 
 
 class ReasoningItem(_TurnItem, frozen=True, kw_only=True, tag="reasoning"):
-    """What the model has thought, or a summary of it."""
+    """The model's reasoning, or a summary of it."""
 
     summary: list[str] = []
     content: list[str] = []
 
 
 class PlanItem(_TurnItem, frozen=True, kw_only=True, tag="plan"):
-    """A plan, put forward as a text."""
+    """A plan, proposed as text."""
 
     text: str = ""
 
@@ -65,7 +64,7 @@ class CommandItem(_TurnItem, frozen=True, kw_only=True, tag="commandExecution"):
 
 
 class FileUpdate(msgspec.Struct, frozen=True):
-    """What a patch does to one file."""
+    """The change that a patch makes to one file."""
 
     path: str
     kind: Json = None
@@ -80,7 +79,7 @@ class FileChangeItem(_TurnItem, frozen=True, kw_only=True, tag="fileChange"):
 
 
 class ToolError(msgspec.Struct, frozen=True):
-    """Why a tool has failed."""
+    """The error of a failed tool call."""
 
     message: str = ""
 
@@ -97,7 +96,7 @@ class McpToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="mcpToolCall"):
 
 
 class DynamicToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="dynamicToolCall"):
-    """A call of a function of ours."""
+    """A call of one of our functions."""
 
     tool: str = ""
     arguments: Json = None
@@ -106,7 +105,7 @@ class DynamicToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="dynamicTool
 
 
 class CollabToolCallItem(_TurnItem, frozen=True, kw_only=True, tag="collabAgentToolCall"):
-    """What is done with other agents, in threads of their own."""
+    """A call to agents, which have threads of their own."""
 
     tool: str = ""
     prompt: str | None = None
@@ -144,11 +143,11 @@ class SleepItem(_TurnItem, frozen=True, kw_only=True, tag="sleep"):
 
 
 class ContextCompactionItem(_TurnItem, frozen=True, kw_only=True, tag="contextCompaction"):
-    """The context is made shorter."""
+    """Codex compacts the context."""
 
 
 class SubAgentItem(_TurnItem, frozen=True, kw_only=True, tag="subAgentActivity"):
-    """Something was done with another agent, or it has come to its end."""
+    """A call to an agent, or the end of one."""
 
     kind: str = ""
     agent_thread_id: str = ""
@@ -157,11 +156,11 @@ class SubAgentItem(_TurnItem, frozen=True, kw_only=True, tag="subAgentActivity")
 
 
 class SilentItem(msgspec.Struct, frozen=True):
-    """An item that says nothing of what happens in the run."""
+    """An item without information about the run."""
 
 
 class UnknownItem(msgspec.Struct, frozen=True):
-    """An item of a type that we do not know, or of another shape."""
+    """An item of unknown type or form."""
 
     value: Json
 
@@ -190,11 +189,11 @@ TurnItem: TypeAlias = KnownItem | SilentItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
 _SILENT: Final = ("hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode")
-"""A tuple: the type that an item names may be unhashable."""
+"""A tuple, not a set: the `type` of an item may be an unhashable value."""
 
 
 def read_item(data: bytes) -> TurnItem:
-    """Return what an item is."""
+    """Return the item in some JSON."""
     try:
         item: KnownItem = _DECODER.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -217,7 +216,7 @@ def item_agents(item: TurnItem) -> list[str]:
 
 
 def starts_agents(item: TurnItem) -> bool:
-    """Whether the agents that an item is about begin to work by it."""
+    """Whether the agents that an item is about start to work because of it."""
     match item:
         case CollabToolCallItem(tool=tool):
             return tool == "spawnAgent"
@@ -227,11 +226,11 @@ def starts_agents(item: TurnItem) -> bool:
             return False
 
 
-# --- calls of tools ------------------------------------------------------------------------------
+# --- tool calls ----------------------------------------------------------------------------------
 
 SHELL_TOOL: Final = "shell"
 PATCH_TOOL: Final = "apply_patch"
-# What Codex tells of agents says what was done, and not by which tool.
+# Codex reports what was done with an agent, but not the name of the tool.
 _AGENT_ACTIONS: Final = {
     "started": "spawn_agent",
     "interacted": "message_agent",
@@ -246,27 +245,27 @@ _FAILED_STATUSES: Final = frozenset({"failed", "declined"})
 
 
 def is_call(item: TurnItem) -> TypeGuard[ToolCallItem]:
-    """Whether an item is a call of a tool; that an agent has come to its end is none."""
+    """Whether an item is a tool call; the end of an agent is not."""
     if isinstance(item, SubAgentItem):
         return item.kind in _AGENT_ACTIONS
     return isinstance(item, ToolCallItem)
 
 
 def tool_started_event(item: ToolCallItem) -> ToolCallStarted:
-    """Return the event that a call begins."""
+    """Return the event for the start of a call."""
     name, given, _ = describe_tool_call(item)
     return ToolCallStarted(tool_call_id=item.id, tool_name=name, tool_input=given)
 
 
 def tool_ended_event(item: ToolCallItem) -> ToolCallCompleted | ToolCallFailed:
-    """Return the event that a call is over."""
+    """Return the event for the end of a call."""
     name, given, output = describe_tool_call(item)
     ended = ToolCallFailed if getattr(item, "status", "") in _FAILED_STATUSES else ToolCallCompleted
     return ended(tool_call_id=item.id, tool_name=name, tool_input=given, tool_output=output)
 
 
 def describe_tool_call(item: ToolCallItem) -> tuple[str, Json, Json]:
-    """Return what the tool of a call is called, what it is given, and what it gives back."""
+    """Return the name, the input and the output of a call's tool."""
     match item:
         case CommandItem():
             given = {"command": bare_script(item.command), **_known(cwd=item.cwd)}
@@ -300,12 +299,12 @@ def describe_tool_call(item: ToolCallItem) -> tuple[str, Json, Json]:
 
 
 def _known(**given: Json) -> dict[str, Json]:
-    """Return what one of the two ways to Codex tells of a call, or its end alone."""
+    """Return the fields that are present: the two protocols report different ones."""
     return {name: value for name, value in given.items() if value}
 
 
 def bare_script(command: str) -> str:
-    """Return the script of a system shell's `-c` or `-lc`, and any other command as a whole.
+    """Return the script of a system shell's `-c` or `-lc`, and any other command unchanged.
 
     The model chooses the argv. A name without a directory, or a path that the model may write to,
     can be any program, so such a call is shown and matched as a whole.

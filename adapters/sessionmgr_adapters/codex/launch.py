@@ -1,4 +1,4 @@
-"""How an app-server is started for a run, and what it is told of the run's thread."""
+"""The command line and environment of an app-server, and the parameters of a run's thread."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
 
 CODEX_ENVIRONMENT: Final = EnvironmentSpec(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
 OPENING_METHODS: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
-"""What a run's thread is opened by."""
+"""The methods that open a run's thread."""
 DEFAULT_EXCLUDES_KEY: Final = "shell_environment_policy.ignore_default_excludes"
-"""Whether commands see what looks like a secret."""
+"""Setting: whether commands see variables whose names look secret."""
 HIDDEN_VARIABLES_KEY: Final = "shell_environment_policy.exclude"
-"""Which variables commands do not see."""
+"""Setting: the variables that commands do not see."""
 TMPDIR_KEY: Final = "shell_environment_policy.set.TMPDIR"
-"""Where commands put what is temporary."""
+"""Setting: the directory for commands' temporary files."""
 NOWHERE: Final = "/"
-"""Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
+"""An app-server's working directory: it serves threads of all directories, and blocks none."""
 
 
 def declared_variables(environ: Mapping[str, str]) -> EnvironmentSpec:
-    """Add to what Codex is always given the keys that the user's configuration names."""
+    """Return Codex's usual variables, and those with keys that the user's configuration names."""
     try:
         names = read_config(environment_home(environ)).key_variables
     except ConfigFileError:
-        names = ()  # a run that needs it fails by it
+        names = ()  # a run that needs the configuration reports the error
     return replace(CODEX_ENVIRONMENT, names=(*CODEX_ENVIRONMENT.names, *names), secret=names)
 
 
 def make_server_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
-    """Say which app-server a run needs.
+    """Return the app-server that a run needs.
 
     Raises:
-        ProcessError: What it needs cannot be started.
+        ProcessError: The program or its environment is not usable.
     """
     if run.provider_session_id is not None:
         validate_session_id(run.provider_session_id)
-    # A thread that nobody listens to is unloaded at once, and not after half an hour.
+    # Unload a thread without subscribers at once, instead of after half an hour.
     argv = (*options.command, "app-server", "-c", "thread_unload_delay_secs=0")
     return ConnectionSpec(
         launcher=run.launcher,
@@ -80,7 +80,7 @@ def make_server_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
 
 
 def loose_rules_file(run: RunContext, options: CodexOptions) -> Path | None:
-    """Return a file of rules by which commands would get out of a run's sandbox unasked."""
+    """Return a rules file that would let commands out of a run's sandbox without a question."""
     policy = POLICIES[run.permission.effective]
     if options.rules or policy.approval != "never" or policy.sandbox == FULL_ACCESS:
         return None
@@ -88,12 +88,12 @@ def loose_rules_file(run: RunContext, options: CodexOptions) -> Path | None:
 
 
 def codex_home(run: RunContext, options: CodexOptions) -> Path:
-    """Return where Codex has its configuration and its record of threads."""
+    """Return Codex's home: its configuration and its records of threads."""
     return environment_home(codex_environment(run, options))
 
 
 def environment_home(environ: Mapping[str, str]) -> Path:
-    """Return where Codex has its configuration in an environment."""
+    """Return Codex's home in an environment."""
     return Path(environ.get("CODEX_HOME") or Path(environ.get("HOME", "/")) / ".codex")
 
 
@@ -107,7 +107,7 @@ def codex_environment(run: RunContext, options: CodexOptions) -> dict[str, str]:
 
 @contextmanager
 def sandbox_bounds(run: RunContext, options: CodexOptions) -> Generator[SandboxBounds, None, None]:
-    """Say how far a run's commands may go, and have a TMPDIR for them where they need one."""
+    """Yield the bounds of a run's commands, with a TMPDIR of their own where they need one."""
     policy, temporary = POLICIES[run.permission.effective], options.temporary
     if temporary is None:
         temporary = policy.shares_temporary
@@ -123,13 +123,13 @@ def sandbox_bounds(run: RunContext, options: CodexOptions) -> Generator[SandboxB
 def thread_opening(
     run: RunContext, options: CodexOptions, limits: SandboxBounds, configured: CodexConfig
 ) -> tuple[str, dict[str, Json]]:
-    """Return what is to be called to begin a run's thread, or to go on with one.
+    """Return the call that starts or resumes a run's thread.
 
-    It is opened with a sandbox that lets nothing be written, and gets its own afterwards: Codex
-    notes in the user's configuration that a directory is trusted where a thread may write.
+    The thread is opened with a read-only sandbox and gets its own afterwards: where a thread may
+    write, Codex marks the directory as trusted in the user's configuration.
 
     Raises:
-        ConfigUnreadableError: It is not known which servers a project would have used.
+        ConfigFileError: A project's configuration, and so its MCP servers, cannot be read.
     """
     params: dict[str, Json] = {
         "cwd": run.cwd,
@@ -137,7 +137,7 @@ def thread_opening(
         "approvalsReviewer": REVIEWER,
         "sandbox": READ_ONLY,
         "config": _config(run, options, limits, configured),
-        # A thread remembers where it might write on the other way, and would add it to that.
+        # A thread remembers the writable directories of its sandbox, and would add them to these.
         "runtimeWorkspaceRoots": [run.cwd],
     }
     params |= set_fields(
@@ -163,7 +163,7 @@ def _config(
         {"features.instant_interrupt": options.follow_up == "now"},
         {} if limits.scratch is None else {TMPDIR_KEY: limits.scratch},
     )
-    # What Codex has told of projects is right, unless the run itself says which it trusts.
+    # The app-server has already decided which projects it trusts, unless the run overrides it.
     projects = read_project_configs(Path(run.cwd)) if "projects" in config else ()
     config = merge_overrides(config, hidden_variable_config(options, (configured, *projects)))
     if run.permission.asked is not PermissionMode.PLAN:
@@ -177,7 +177,7 @@ def mcp_server_config(options: CodexOptions) -> dict[str, Json]:
 
 
 def hidden_variable_config(options: CodexOptions, known: Sequence[CodexConfig]) -> dict[str, Json]:
-    """Say which variables commands do not see: those with keys, and whatever else was hidden."""
+    """Return the variables to hide from commands: those with keys, and those already hidden."""
     if options.secrets:
         return {}
     keys = [key for each in known for key in each.key_variables]
@@ -188,26 +188,26 @@ def hidden_variable_config(options: CodexOptions, known: Sequence[CodexConfig]) 
     hidden = config_hidden_variables(merge_overrides(options.config))
     if hidden is None:
         hidden = tuple(name for each in known for name in each.hidden_variables or ())
-    said: dict[str, Json] = {DEFAULT_EXCLUDES_KEY: False}
+    settings: dict[str, Json] = {DEFAULT_EXCLUDES_KEY: False}
     if keys:
-        said[HIDDEN_VARIABLES_KEY] = list(dict.fromkeys((*hidden, *keys)))
-    return said
+        settings[HIDDEN_VARIABLES_KEY] = list(dict.fromkeys((*hidden, *keys)))
+    return settings
 
 
-def set_fields(**wishes: Json) -> dict[str, Json]:
-    """Return those wishes of a run that it has."""
-    return {name: value for name, value in wishes.items() if value is not None}
+def set_fields(**fields: Json) -> dict[str, Json]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def dynamic_tool(tool: FunctionTool) -> dict[str, Json]:
-    """Return what Codex is told of a function that the model may call."""
+    """Return the declaration of a function that the model may call."""
     return {"type": "function", **tool_description(tool)}
 
 
 def turn_params(
     run: RunContext, thread: str, content: list[Json], message_id: str
 ) -> dict[str, Json]:
-    """Return what begins a turn."""
+    """Return the parameters of `turn/start`."""
     return {
         "threadId": thread,
         "input": content,
@@ -217,7 +217,7 @@ def turn_params(
 
 
 def prompt_content(prompt: str, images: Sequence[PromptImage]) -> list[Json]:
-    """Return what is said to the model: a prompt, and the images that go with it."""
+    """Return a prompt and its images as input of a turn."""
     content = [text_input(prompt)]
     for image in images:
         data = base64.b64encode(image.data).decode()
@@ -226,5 +226,5 @@ def prompt_content(prompt: str, images: Sequence[PromptImage]) -> list[Json]:
 
 
 def text_input(text: str) -> Json:
-    """Return a text as part of what is said to the model."""
+    """Return a text as input of a turn."""
     return {"type": "text", "text": text, "text_elements": []}

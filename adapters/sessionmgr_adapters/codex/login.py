@@ -47,7 +47,7 @@ def codex_health(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Hea
     if missing is not None:
         return missing
     if Path(options.command[0]).name != PROGRAM:
-        return Health(detail=f"{options.command[0]} is there; its login is unknown")
+        return Health(detail=f"{options.command[0]} is installed; its login is unknown")
     named = options.home or env.get("CODEX_HOME")
     if not named and not env.get("HOME"):
         return _unknown("HOME is not set")

@@ -1,7 +1,7 @@
-"""Codex's frames to events. Pure: no I/O, no clock, nothing that waits, nothing raised.
+"""Codex's frames as events. Pure: no I/O, no clock, no waiting, and no exceptions.
 
-Whole items are the truth and deltas a preview of them. An item that was begun and never ends was
-given up by Codex, because it asks the model again: its text is part of nothing.
+Complete items are authoritative; deltas are a preview of them. Codex abandons an item that starts
+and never ends, because it asks the model again; the text of such an item belongs to no message.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ Parent: TypeAlias = str | UnsetType
 WARNINGS: Final = 100
 """Maximum number of warnings that are remembered."""
 NO_TOKENS: Final = frames.CodexTokenCounts()
-# What is no sign of a run's beginning: it is told after that.
+# Frames that do not show that the run has started; their events are held back until it has.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 
 
 def normalise(frame: CodexFrame, state: CodexState) -> list[Event]:
-    """Return the events that a frame is; none if it is not about what happens in the run."""
+    """Return the events for a frame; empty if it is not about the run."""
     parent = parent_tool_call(frame.thread_id, state) if isinstance(frame, frames.Notice) else UNSET
     events = _events(frame, state)
     if parent is not UNSET:
@@ -76,7 +76,7 @@ def normalise(frame: CodexFrame, state: CodexState) -> list[Event]:
 
 
 def start_events(state: CodexState) -> list[Event]:
-    """Return the event that a run has begun, and what was held back until then."""
+    """Return the event for the start of the run, and those held back until then."""
     state.started = True
     early, state.early = state.early, []
     hello = state.hello or frames.ServerInfo()
@@ -144,14 +144,14 @@ def _plan_event(frame: frames.PlanNotice) -> list[Event]:
 
 
 def parent_tool_call(thread_id: str, state: CodexState) -> Parent:
-    """Return the call by which a thread was begun that is not the run's own."""
+    """Return the tool call that started an agent's thread; none for the run's own thread."""
     if _is_own(thread_id, state):
         return UNSET
     return state.agents.caller(thread_id) or thread_id
 
 
 def _is_own(thread_id: str, state: CodexState) -> bool:
-    """Whether a thread is the run's own, and not that of an agent that it has called."""
+    """Whether a thread is the run's own, and not that of an agent."""
     return thread_id in ("", state.thread)
 
 
@@ -220,7 +220,7 @@ def _item_ended(frame: frames.ItemEndedNotice, state: CodexState) -> list[Event]
 
 def _note_agents(item: KnownItem, state: CodexState) -> None:
     for thread in item_agents(item):
-        if thread != state.thread:  # an agent may turn to whoever has called it
+        if thread != state.thread:  # an agent may send a message to its caller
             state.agents.call(thread, item.id, works=starts_agents(item))
             if isinstance(item, items.SubAgentItem) and item.kind == "interacted":
                 state.agents.addressed.add(thread)
@@ -238,7 +238,7 @@ def _turn_events(
         state.is_turning, state.retried = True, None
         return [] if state.started else start_events(state)
     if frame.turn.id != state.turn:
-        return []  # of a run before this one
+        return []  # a turn of an earlier run
     state.is_turning = False
     state.retries.pop(frame.thread_id, None)
     events = _compaction_failure(frame.thread_id, state)
@@ -269,7 +269,7 @@ def _note_thread(
 def _agent_turn_events(
     frame: frames.TurnStartedNotice | frames.TurnEndedNotice, state: CodexState
 ) -> list[Event]:
-    """Note whether an agent works; that it could not is told, because the run goes on."""
+    """Record whether an agent works. An agent's failed turn is a warning, as the run continues."""
     thread, turn = frame.thread_id, frame.turn
     if isinstance(frame, frames.TurnStartedNotice):
         state.agents.turn_started(thread, turn.id)
@@ -283,7 +283,7 @@ def _agent_turn_events(
 
 
 def _compaction_failure(thread_id: str, state: CodexState) -> list[Event]:
-    """Return that the context of a thread was not made shorter, where that was begun."""
+    """Return the event for a compaction that was started in a thread and did not succeed."""
     open_ = [name for name, thread in state.compacting.items() if thread == thread_id]
     for name in open_:
         del state.compacting[name]
@@ -291,7 +291,7 @@ def _compaction_failure(thread_id: str, state: CodexState) -> list[Event]:
 
 
 def _usage_events(frame: frames.TokenUsageNotice, state: CodexState) -> list[Event]:
-    """Book what is new: a thread that is taken up again tells once more what was used before."""
+    """Return the usage since the last report; a resumed thread reports its old usage again."""
     used = frame.token_usage
     known = state.booked.get(frame.thread_id)
     is_own = _is_own(frame.thread_id, state)
@@ -326,7 +326,7 @@ def _token_difference(
 
 
 def token_usage(now: frames.CodexTokenCounts, before: frames.CodexTokenCounts = NO_TOKENS) -> Usage:
-    """Return what was used in between; Codex counts what was cached as part of the input."""
+    """Return the usage between two readings; Codex counts cached tokens as input too."""
     cached = max(0, now.cached_input_tokens - before.cached_input_tokens)
     written_ = max(0, now.cache_write_input_tokens - before.cache_write_input_tokens)
     read = max(0, now.input_tokens - before.input_tokens)
@@ -339,12 +339,12 @@ def token_usage(now: frames.CodexTokenCounts, before: frames.CodexTokenCounts = 
     )
 
 
-# --- what goes wrong, or may ---------------------------------------------------------------------
+# --- errors and warnings -------------------------------------------------------------------------
 
 
 def _error_events(frame: frames.ErrorNotice, state: CodexState) -> list[Event]:
     if not frame.will_retry:
-        return []  # the end of the turn says it again
+        return []  # the end of the turn reports it again
     thread = frame.thread_id
     attempt = state.retries[thread] = frame.attempt or state.retries.get(thread, 0) + 1
     if _is_own(thread, state):
@@ -354,21 +354,21 @@ def _error_events(frame: frames.ErrorNotice, state: CodexState) -> list[Event]:
 
 
 def _rerouted(frame: frames.ModelReroutedNotice, state: CodexState) -> list[Event]:
-    odd = _unknown_event(f"{frame.to_model} answers in the stead of {frame.from_model}")
+    odd = _unknown_event(f"{frame.to_model} answers instead of {frame.from_model}")
     is_own = _is_own(frame.thread_id, state)
     return [odd, SessionStatsUpdated(model=frame.to_model)] if is_own else [odd]
 
 
 def _warning(frame: frames.WarningNotice, state: CodexState) -> list[Event]:
-    said = frame.message or frame.summary
-    said = f"{said}: {frame.details}" if frame.details else said
+    message = frame.message or frame.summary
+    message = f"{message}: {frame.details}" if frame.details else message
     if frame.thread_id:
-        return [_unknown_event(said)]
-    if said in state.warned:
+        return [_unknown_event(message)]
+    if message in state.warned:
         return []
     if len(state.warned) < WARNINGS:
-        state.warned.add(said)
-    return [_unknown_event(said)]
+        state.warned.add(message)
+    return [_unknown_event(message)]
 
 
 def _unknown_event(message: str) -> Event:

@@ -1,4 +1,4 @@
-"""What our permission modes are to Codex: who is asked, and what the sandbox lets through."""
+"""The permission modes in Codex's terms: its approval policies and sandboxes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ READ_ONLY: Final = "read-only"
 WORKSPACE_WRITE: Final = "workspace-write"
 FULL_ACCESS: Final = "danger-full-access"
 REVIEWER: Final = "user"
-"""Who answers what Codex asks: we, and not an agent of its own, as a configuration may have it."""
-# How far a sandbox, or its absence, reaches. What is not known reaches as far as any.
+"""Codex sends its questions to us; a configuration could send them to an agent of its own."""
+# How much each sandbox allows. An unknown one counts as no sandbox at all.
 _REACH: Final = {"readOnly": 0, "workspaceWrite": 1, "dangerFullAccess": 2}
 _TYPES: Final = {
     READ_ONLY: "readOnly",
@@ -28,43 +28,44 @@ _ALL: Final = 9
 
 
 class SandboxBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the commands of a run may go that is confined."""
+    """The bounds of a confined run's commands."""
 
     directories: tuple[str, ...] = ()
-    """Where they may write beside the directory that they work in."""
+    """Directories, beside the working directory, in which commands may write."""
     network: bool = False
     temporary: bool = True
-    """Whether they may write in /tmp and TMPDIR."""
+    """Whether commands may write in /tmp and TMPDIR."""
     scratch: str | None = None
-    """A TMPDIR of their own, in its stead; one of `directories`."""
+    """A TMPDIR of their own instead; one of `directories`."""
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True):
-    """When Codex asks, and what commands may do without."""
+    """When Codex asks for approval, and what commands may do without it."""
 
     approval: str
     sandbox: str
 
     @property
     def is_confined(self) -> bool:
-        """Whether commands may write, and only where they may."""
+        """Whether commands may write, but only in certain directories."""
         return self.sandbox == WORKSPACE_WRITE
 
     @property
     def shares_temporary(self) -> bool:
-        """Whether they may write in what is temporary for all: Codex lets them, by itself.
+        """Whether commands may write in the shared /tmp and TMPDIR, as is Codex's default.
 
-        That is more than the session's directories, and so too much where nobody is asked.
+        That is more than the session's directories, so it is not allowed in a mode without
+        questions.
         """
         return self.approval != "never"
 
     @property
     def mode_name(self) -> str:
-        """Both in one."""
+        """The approval policy and the sandbox as one word."""
         return f"{self.approval}, {self.sandbox}"
 
     def sandbox_policy(self, bounds: SandboxBounds) -> dict[str, Json]:
-        """Return the sandbox in the app-server's words."""
+        """Return the sandbox as the app-server's parameter."""
         policy: dict[str, Json] = {"type": _TYPES[self.sandbox]}
         if self.is_confined:
             policy |= {
@@ -93,20 +94,22 @@ PERMISSIONS: Final = PermissionMap(
 )
 
 
-def is_as_requested(asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings) -> bool:
-    """Whether what is in force is just what was asked for."""
+def is_as_requested(
+    requested: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
+) -> bool:
+    """Whether the settings in force are exactly those requested."""
     sandbox = _sandbox(found)
     same = all(sandbox.get(name) == value for name, value in wanted.items())
-    return same and found.approval_policy == asked.approval
+    return same and found.approval_policy == requested.approval
 
 
 def too_wide_failure(
-    asked: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
+    requested: SandboxPolicy, wanted: dict[str, Json], found: ThreadSettings
 ) -> Failure | None:
-    """Return the failure that it is when more is allowed than was asked for."""
+    """Return the failure if the settings in force allow more than those requested."""
     sandbox = _sandbox(found)
     fits_in = (
-        found.approval_policy == asked.approval
+        found.approval_policy == requested.approval
         and found.approvals_reviewer == REVIEWER
         and _is_sandbox_within(wanted, sandbox)
     )
@@ -114,8 +117,8 @@ def too_wide_failure(
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
-        message=f"{asked.mode_name!r} was asked for, and {found.approval_policy!r} with {sandbox!r} "
-        f"is in force, where {found.approvals_reviewer!r} answers",
+        message=f"requested {requested.mode_name!r}, but {found.approval_policy!r} with "
+        f"{sandbox!r} is in force (reviewer: {found.approvals_reviewer!r})",
         phase="start",
     )
 
@@ -125,7 +128,7 @@ def _sandbox(found: ThreadSettings) -> dict[str, Json]:
 
 
 def _is_sandbox_within(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
-    """Whether a sandbox lets nothing through that a wanted one does not."""
+    """Whether a sandbox allows nothing that the wanted one does not."""
     reach, limit = _REACH.get(str(found.get("type")), _ALL), _REACH[str(wanted["type"])]
     if reach != limit or wanted["type"] != _TYPES[WORKSPACE_WRITE]:
         has_network = found.get("type") == _TYPES[READ_ONLY] and found.get("networkAccess") is True

@@ -7,43 +7,43 @@ from typing import Final
 
 
 class CodexPhase(StrEnum):
-    """What a run is doing."""
+    """The phase of a run."""
 
     CONNECTING = "connecting"
-    """Codex has not said anything to this run yet."""
+    """Codex has not sent anything to this run yet."""
     OPENING = "opening"
-    """The thread is opened, and brought to what the run wants."""
+    """The thread is being opened and prepared."""
     ASKED = "asked"
-    """The prompt was sent to a thread that was kept; Codex has not said anything yet."""
+    """The prompt was sent to a cached thread; Codex has not sent anything yet."""
     RUNNING = "running"
-    """The turn is on."""
+    """The turn is running."""
     STOPPING = "stopping"
-    """The run was interrupted, and the turn is still on."""
+    """The run was interrupted, and the turn has not ended yet."""
     SETTLING = "settling"
-    """The turn is over: more is asked, or what it has left is waited for and ended."""
+    """The turn has ended; further messages are sent, or the remaining work is awaited and ended."""
     CLEARING = "clearing"
-    """The run was interrupted, and the turn is over: what it has left is ended."""
+    """The run was interrupted and the turn has ended; the remaining work is being ended."""
     OVER = "over"
-    """All is done, or it was refused."""
+    """The run has ended, or was refused."""
     LOST = "lost"
-    """The app-server was lost in the middle of it."""
+    """The connection to the app-server ended during the turn."""
     UNREACHED = "unreached"
-    """The app-server was lost before it took the prompt."""
+    """The connection to the app-server ended before Codex accepted the prompt."""
 
 
 class CodexStep(StrEnum):
-    """What happens to a run."""
+    """The steps between phases."""
 
     HEARD = "heard"
-    """Codex says something, be it to refuse."""
+    """Codex has sent something, even a refusal."""
     ASK = "ask"
-    """A turn is begun."""
+    """A turn is being started."""
     TURN_ENDED = "turn ended"
     REFUSED = "refused"
-    """Codex refuses what the run cannot go on without, or the run is not wanted any more."""
+    """Codex refused something that the run needs, or the run was cancelled."""
     INTERRUPT = "interrupt"
     DONE = "done"
-    """Nothing is left of the turn."""
+    """No work of the turn remains."""
     LOST = "lost"
     """The connection has ended."""
 
@@ -94,4 +94,4 @@ TRANSITIONS: Final[dict[CodexPhase, dict[CodexStep, CodexPhase]]] = {
     CodexPhase.UNREACHED: {},
 }
 MINOR: Final = frozenset({CodexStep.HEARD})
-"""Steps that change nothing where the table does not name them."""
+"""Steps that the table may omit: they then change nothing."""

@@ -1,4 +1,4 @@
-"""What an app-server asks of its host on behalf of one run; whatever it is, it gets an answer."""
+"""The handler of an app-server's requests in one run; every request gets an answer."""
 
 from __future__ import annotations
 
@@ -34,24 +34,32 @@ from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.permissions import POLICIES
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.kit import PhasedConversationRun
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.phase import CodexPhase, CodexStep
+    from sessionmgr_adapters.codex.state import CodexState
 
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
 class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
-    """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
+    """Answers the requests of one run. It grants only what the run's policy has allowed."""
 
-    def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
+    def __init__(
+        self,
+        driver: PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, CodexStep],
+        state: CodexState,
+        options: CodexOptions,
+    ) -> None:
         super().__init__(driver)
         self._codex: Final = driver
+        self._state: Final = state
         self._run: Final = driver.run
         self._tools: Final = FunctionTools(options.tools)
 
     def handle(self, asking: PeerRequest) -> None:
-        """Have a request answered, beside the reading: it may be withdrawn."""
+        """Answer a request in a task of its own, because Codex may withdraw it."""
         name = request_name(asking.id)
         refuse = partial(self._reply, PeerReply(asking.id, error=TOO_MANY_REQUESTS))
         if asking.method in APPROVALS:
@@ -66,7 +74,9 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
         elif asking.method == CALL:
             await self._reply(PeerReply(asking.id, await self._call_function(asking)))
         else:
-            log.warning("event=not_served method=%s", asking.method)
+            log.warning(
+                "Codex sent a request that is not served; it was refused. method=%s", asking.method
+            )
             error = f"this host does not serve {asking.method!r}"
             await self._reply(PeerReply(asking.id, error=error))
 
@@ -75,27 +85,27 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
 
     async def _approve(self, name: str, asking: PeerRequest) -> None:
         directories = (self._run.cwd, *self._run.directories)
-        question = approval_request(asking, self._codex.state.tools, self._run.cwd, directories)
+        question = approval_request(asking, self._state.tools, self._run.cwd, directories)
         if asking.method != USER and self._leaves_sandbox():
-            message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
+            message = f"Codex asked about {question.tool_name} in a mode without questions"
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))
             await self._codex.conversation.answer(name, Deny(reason=message))
             return
         decision = await self._run.ask(question)
         if not is_expressible(asking, question, decision):
-            message = f"{question.tool_name} cannot be done otherwise than Codex has asked"
+            message = f"Codex cannot run {question.tool_name} otherwise than it has asked"
             failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=f"{message}: denied")
             self._run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
             decision = Deny(reason=message)
         await self._codex.conversation.answer(name, decision)
 
     def _leaves_sandbox(self) -> bool:
-        """Whether what is asked for is more than the sandbox of a run that nobody is asked in."""
+        """Whether a request asks for more than the sandbox, in a mode without questions."""
         policy = POLICIES[self._run.permission.effective]
         return policy.approval == "never" and policy.is_confined
 
     async def _call_function(self, asking: PeerRequest) -> Json:
-        """Call a function of the caller's, and return what Codex is told of it."""
+        """Call one of the caller's functions, and return the reply for Codex."""
         name, arguments = asking.params.get("tool"), asking.params.get("arguments")
         tool = self._tools.find_tool(name)
         if tool is not None:
@@ -114,7 +124,7 @@ class CodexRequestHandler(RequestHandler[RpcOutgoing, CodexFrame]):
 
 
 def tool_reply(outcome: ToolOutcome) -> Json:
-    """Return what Codex is told of a call."""
+    """Return the reply to Codex for a call of a function."""
     return {
         "contentItems": [{"type": "inputText", "text": outcome.text}],
         "success": not outcome.failed,

@@ -1,8 +1,9 @@
 """The router of an app-server's frames: pushes each to the driver of its conversation.
 
-Agents that a thread has called have threads of their own, which belong to the same conversation.
-All of it runs in the connection's reader, where nothing waits. A crash at the frames of one
-conversation is that of its run alone.
+A thread belongs to the conversation that opened it; the threads of agents belong to their caller's
+conversation. A frame can arrive before its thread has an owner; it is held until then, in a buffer
+of bounded size. The router runs in the connection's reader and never waits. An exception that the
+frames of one conversation cause ends that run alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, cast
 
 from sessionmgr.adapter.kit import PeerReply, PeerRequest, read_size
 from sessionmgr.wire import RpcErrorResponse, RpcResponse, decode_rpc
@@ -21,9 +22,11 @@ from sessionmgr_adapters.codex.items import AgentMessageItem, ReasoningItem, ite
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from sessionmgr.model import Json
     from sessionmgr.wire import Line
+    from sessionmgr_adapters.codex.conversation import CodexConversation
     from sessionmgr_adapters.codex.frames import CodexFrame
-    from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation
+    from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
     Routed: TypeAlias = list[tuple[CodexConversation, CodexFrame]]
 
@@ -32,36 +35,58 @@ _OUTPUT_NOTICES: Final = {*_DELTAS, frames.ItemStartedNotice, frames.ItemEndedNo
 _thread: Final = cast("Callable[[frames.Notice], str]", attrgetter("thread_id"))
 
 MAX_HELD_FRAMES: Final = 1000
-"""Frames that are kept of threads of which it is not known yet whose they are."""
+"""Maximum number of frames that are held for threads without a known owner."""
 MAX_EARLY_FRAMES: Final = 1000
-"""Frames that are kept for whoever comes first."""
+"""Maximum number of frames that are held for the first conversation."""
+
+
+class RoutedConnection(Protocol):
+    """The connection, as its router uses it."""
+
+    @property
+    def cache(self) -> ThreadCache:
+        """The threads that the app-server has loaded."""
+        ...
+
+    def call_soon(self, method: str, params: dict[str, Json]) -> None:
+        """Send a call whose answer is ignored."""
+
+    def reply(self, reply: PeerReply) -> None:
+        """Answer a request of the app-server."""
+
+    def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
+        """Return the conversation whose call is answered; None if the connection called."""
+
+    def resolve(self, answer: RpcResponse | RpcErrorResponse) -> Routed:
+        """Return the frames that an answer is, each with the conversation that called."""
+        ...
 
 
 class FrameRouter:
-    """The conversations of one app-server, and their threads."""
+    """The conversations of one app-server, and the owner of each thread."""
 
-    def __init__(self, connection: CodexConnection) -> None:
+    def __init__(self, connection: RoutedConnection) -> None:
         self.conversations: Final[list[CodexConversation]] = []
         self._connection: Final = connection
         self._owners: Final[dict[str, CodexConversation]] = {}
-        """Whose each thread is."""
+        """The conversation of each thread."""
         self._unclaimed: Final[dict[str, list[CodexFrame]]] = {}
-        """What came of threads of which it is not known yet whose they are."""
+        """Frames of threads whose owner is not known yet."""
         self._early: Final[list[CodexFrame]] = []
 
     def take_early(self) -> list[CodexFrame]:
-        """Return what has come before there was any conversation."""
+        """Return the frames that arrived before the first conversation was opened."""
         early = list(self._early)
         self._early.clear()
         return early
 
     def claim(self, thread: str, conversation: CodexConversation) -> list[CodexFrame]:
-        """Assign a thread to a conversation, and return the frames that came of it before."""
+        """Assign a thread to a conversation, and return the frames that were held for it."""
         self._owners[thread] = conversation
         return self._unclaimed.pop(thread, [])
 
     def leave(self, conversation: CodexConversation) -> list[str]:
-        """Remove a conversation, and return the threads that it had."""
+        """Remove a conversation, and return its threads."""
         self.conversations.remove(conversation)
         threads = [name for name, owner in self._owners.items() if owner is conversation]
         for each in threads:
@@ -70,17 +95,17 @@ class FrameRouter:
             self._unclaimed.clear()
         return threads
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- frames ----------------------------------------------------------------------------------
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
-        """Push the frames of one read into the drivers that they are for."""
+        """Push the frames of one read to their drivers."""
         notices = read_notices(lines)
         owner = self._single_owner(notices)
         if owner is not None:
             owner.driver.feed(cast("list[CodexFrame]", notices), read_size(lines))
             return
         reads: defaultdict[CodexConversation, list[CodexFrame]] = defaultdict(list)
-        thread, streamed = "", None  # of the notices of messages that follow each other
+        thread, streamed = "", None  # thread and owner of the current streak of deltas
         for line, notice in zip(lines, notices, strict=True):
             if isinstance(notice, frames.CodexDelta) or _is_output(notice):
                 if streamed is None or notice.thread_id != thread:
@@ -92,19 +117,19 @@ class FrameRouter:
                     continue
             for frame in [notice] if notice is not None else map(decode_frame, decode_rpc(line)):
                 self._handle_frame(frame, reads)
-            streamed = None  # the thread may be another's now
+            streamed = None  # this frame may have changed the owner
         size = read_size(lines)
         for conversation, each in reads.items():
             conversation.driver.feed(each, size // len(reads))
 
     def _single_owner(self, notices: Sequence[frames.Notice | None]) -> CodexConversation | None:
-        """Return whose a read is if it is what one model says and no more, as most reads are."""
+        """Return the owner of a read that only streams text of one thread, as most reads do."""
         kinds = set(map(type, notices))
         if not (notices and kinds <= _OUTPUT_NOTICES):
             return None
-        said = cast("Sequence[frames.Notice]", notices)
-        threads = set(map(_thread, said))
-        others = [] if kinds <= _DELTAS else [each for each in said if type(each) not in _DELTAS]
+        known = cast("Sequence[frames.Notice]", notices)
+        threads = set(map(_thread, known))
+        others = [] if kinds <= _DELTAS else [each for each in known if type(each) not in _DELTAS]
         if len(threads) > 1 or not all(map(_is_output, others)):
             return None
         return self._owners.get(threads.pop())
@@ -127,12 +152,12 @@ class FrameRouter:
     def _route(
         self, frame: CodexFrame | RpcResponse | RpcErrorResponse, owner: CodexConversation | None
     ) -> Routed:
-        """Return which conversations get a frame, and the kept frames that it releases."""
+        """Return the conversations that receive a frame, with the held frames that it releases."""
         match frame:
             case RpcResponse() | RpcErrorResponse():
                 return self._connection.resolve(frame)
             case PeerRequest(id=id_) if owner is None:
-                self._connection.reply(PeerReply(id_, error="nobody here knows of that thread"))
+                self._connection.reply(PeerReply(id_, error="unknown thread"))
                 return []
             case _:
                 thread = frame_thread(frame)
@@ -140,7 +165,7 @@ class FrameRouter:
                 return [*self._about(thread, frame), *self._adopted(frame)]
 
     def _note(self, thread: str, frame: CodexFrame) -> None:
-        """Note what concerns a thread, whether a run is on it or not."""
+        """Update the state of a thread, whether or not a run uses it."""
         match frame:
             case frames.ThreadClosedNotice():
                 self._connection.cache.note_closed(thread)
@@ -168,18 +193,18 @@ class FrameRouter:
         return [(each, frame) for each in self.conversations]
 
     def _hold(self, thread: str, frame: CodexFrame) -> None:
-        """Keep a frame of a thread whose owner is not known yet."""
+        """Hold a frame of a thread whose owner is not known yet."""
         self._unclaimed.setdefault(thread, []).append(frame)
         while sum(map(len, self._unclaimed.values())) > MAX_HELD_FRAMES:
             del self._unclaimed[next(iter(self._unclaimed))]
 
     def _forget(self, thread: str) -> list[CodexFrame]:
-        """Remove a thread, and return the frames that were kept of it."""
+        """Remove a thread, and return the frames that were held for it."""
         self._owners.pop(thread, None)
         return self._unclaimed.pop(thread, [])
 
     def _adopted(self, frame: CodexFrame) -> Routed:
-        """Assign agents' threads to their caller's conversation; return the frames kept of them."""
+        """Assign agents' threads to their caller's conversation; return the held frames."""
         caller, agents = called_threads(frame)
         conversation = self._owners.get(caller)
         held: Routed = []
@@ -198,7 +223,7 @@ class FrameRouter:
 
 
 def _is_output(notice: frames.Notice | None) -> TypeGuard[frames.Notice]:
-    """Return whether a notice begins or ends what the model says: it concerns its run alone."""
+    """Whether a notice starts or ends output of the model, which concerns its own run alone."""
     return isinstance(notice, frames.ItemStartedNotice | frames.ItemEndedNotice) and isinstance(
         notice.item, AgentMessageItem | ReasoningItem
     )
@@ -206,7 +231,7 @@ def _is_output(notice: frames.Notice | None) -> TypeGuard[frames.Notice]:
 
 @contextmanager
 def _crash_guard(owner: CodexConversation | None) -> Generator[None]:
-    """End the run of a conversation, if one is known, with what the block raises."""
+    """End the run of a known conversation with the exception of the block."""
     try:
         yield
     except Exception as error:
@@ -216,7 +241,7 @@ def _crash_guard(owner: CodexConversation | None) -> Generator[None]:
 
 
 def called_threads(frame: CodexFrame) -> tuple[str, list[str]]:
-    """Return the thread of the caller, and those of the agents that a frame names."""
+    """Return the thread of the caller, and the threads of the agents that a frame names."""
     match frame:
         case frames.ThreadStartedNotice(
             thread=frames.ThreadRef(id=thread, parent_thread_id=str(caller))

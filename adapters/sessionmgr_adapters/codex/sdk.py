@@ -1,8 +1,9 @@
-"""The connection to a Codex app-server: one child, and many threads on it, each a conversation.
+"""The connection to a Codex app-server: one child process, and one conversation per run.
 
-It is the seam that a mock takes the place of. What a conversation calls is numbered anew on the
-wire; no more calls are open at once than the server is known to answer. `router` has what comes
-pushed to the driver of the conversation whose thread it is about.
+Tests replace it by a mock. The connection renumbers the calls of all conversations, and limits the
+number of open calls to what the server can answer. `router` pushes incoming frames to the driver
+of the conversation that owns their thread. When a conversation closes early, the connection undoes
+its open calls: a turn that still starts is interrupted, and a thread that still opens is unloaded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from sessionmgr.adapter.kit import (
     WRITE_BUFFER_FULL,
     JsonRpcPeer,
     PeerReply,
-    PeerRequest,
     RpcAnswer,
     RpcCall,
     RpcRefusal,
@@ -27,9 +27,8 @@ from sessionmgr.adapter.kit import (
 from sessionmgr.process import kill_processes_with_env
 from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.approvals import request_name, verdict
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.decode import decode_result
-from sessionmgr_adapters.codex.items import CommandItem
 from sessionmgr_adapters.codex.launch import OPENING_METHODS
 from sessionmgr_adapters.codex.router import FrameRouter
 from sessionmgr_adapters.codex.thread_cache import ThreadCache
@@ -37,95 +36,23 @@ from sessionmgr_adapters.codex.thread_cache import ThreadCache
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from sessionmgr.adapter import ConnectionSpec, Decision, Driver
-    from sessionmgr.adapter.kit import RpcOutgoing
+    from sessionmgr.adapter import ConnectionSpec, Driver
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import CodexFrame
 
 
-class CodexConversation:
-    """One run's conversation: its thread, and those of its agents."""
-
-    def __init__(self, connection: CodexConnection, driver: Driver[CodexFrame]) -> None:
-        self.driver: Final = driver
-        self.thread: str | None = None
-        """The thread, once it is open."""
-        self.turns: Final[dict[str, str]] = {}
-        """The turns that are on, by thread."""
-        self._connection: Final = connection
-        self._asked: Final[dict[str, PeerRequest]] = {}
-        self._commanding: Final[set[str]] = set()
-        self._stops = False
-
-    @property
-    def turn(self) -> str | None:
-        """The turn of its own thread that is on."""
-        return self.turns.get(self.thread or "")
-
-    def note(self, frame: CodexFrame) -> None:
-        """Note the questions, turns and commands that a frame tells of."""
-        match frame:
-            case PeerRequest():
-                self._asked[request_name(frame.id)] = frame
-            case frames.TurnStartedNotice(thread_id=thread, turn=turn):
-                self.turns[thread] = turn.id
-                self._stop_if_wanted()
-            case frames.TurnEndedNotice(thread_id=thread):
-                self.turns.pop(thread, None)
-            case frames.ItemStartedNotice(thread_id=thread, item=CommandItem()):
-                self._commanding.add(thread)
-            case _:
-                pass
-
-    async def send(self, message: RpcOutgoing) -> None:
-        """Send a call, once there is room for it, or a reply."""
-        await trio.lowlevel.checkpoint()
-        if isinstance(message, RpcCall):
-            await self._connection.call(self, message)
-        else:
-            self._connection.reply(message)
-
-    async def discard(self) -> None:
-        """Kill the processes that its commands have left, whatever session they are in."""
-        await trio.lowlevel.checkpoint()
-        for each in sorted(self._commanding):
-            await self._connection.discard(each)
-
-    async def interrupt(self) -> None:
-        """Ask Codex to end the turn, as soon as there is one."""
-        self._stops = True
-        self._stop_if_wanted()
-        await trio.lowlevel.checkpoint()
-
-    def _stop_if_wanted(self) -> None:
-        if self._stops and self.turn is not None:
-            self._stops = False
-            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
-            self._connection.call_soon("turn/interrupt", params)
-
-    async def answer(self, question: str, decision: Decision) -> None:
-        """Answer whether something may be done."""
-        await trio.lowlevel.checkpoint()
-        asking = self._asked.pop(question, None)
-        if asking is not None:
-            self._connection.reply(PeerReply(asking.id, verdict(asking, decision)))
-
-    def close(self, *, keep: bool = False) -> None:
-        """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
-        self._connection.leave(self, keep=keep)
-
-
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
-"""Where commands find whose they are."""
+"""The variable by which commands can be traced to their thread."""
 _CLIENT_INFO: Final[dict[str, Json]] = {
     "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
     "capabilities": {"experimentalApi": True},
 }
 _THREAD_METHODS: Final = OPENING_METHODS | {"turn/start"}
+"""Calls whose effect must be undone if their conversation closes before the answer."""
 
 
 def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
-    """Start an app-server, and own it for the length of the block.
+    """Start an app-server that runs for the length of the block.
 
     Raises:
         ProcessError: It could not be started.
@@ -134,7 +61,7 @@ def connect_codex(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConn
 
 
 class _OpenCall(msgspec.Struct, frozen=True):
-    """A call of a conversation's."""
+    """An open call, and the conversation that sent it."""
 
     conversation: CodexConversation
     call: RpcCall
@@ -149,14 +76,14 @@ class CodexConnection(StdioChild):
         self._requests: Final = JsonRpcPeer[_OpenCall](self.write, version=False)
         self._conversations: Final = self._router.conversations
         self.cache: Final = ThreadCache(self._requests.request, self.discard)
-        """The threads that are loaded."""
-        self._hello: frames.ServerInfo | None = None
+        """The threads that the app-server has loaded."""
+        self._info: frames.ServerInfo | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
-        """For what is said on behalf of no conversation, until it is gone."""
+        """Runs calls that belong to no conversation, until the connection ends."""
 
     async def live(self) -> None:
-        """Greet it, and give threads back, until it is gone."""
+        """Greet the app-server, then run the cache's tasks until the connection ends."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self.cache.open(nursery)
@@ -164,47 +91,48 @@ class CodexConnection(StdioChild):
             await trio.sleep_forever()
 
     async def _greet(self) -> None:
-        """Greet it; runs need not wait until it says who pays, which takes a while."""
+        """Initialize; runs need not wait for the slow account query that follows."""
         answer = await self._requests.request("initialize", _CLIENT_INFO)
         if isinstance(answer, RpcResponse):
             hello = decode_result(answer.result, frames.ServerInfo) or frames.ServerInfo()
             self._requests.notify(RpcNotification("initialized"))
-            self._read_account(hello)
+            self._set_info(hello)
             paid = await self._requests.request("account/read", {"refreshToken": False})
             found = (
                 decode_result(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
             )
             account = None if found is None else found.account
-            self._read_account(replace(hello, account="" if account is None else account.type))
+            self._set_info(replace(hello, account="" if account is None else account.type))
         else:
-            self._read_account(frames.ServerInfo(refusal=RpcRefusal.of(answer)))
+            self._set_info(frames.ServerInfo(refusal=RpcRefusal.of(answer)))
         self._greeted.set()
 
-    def _read_account(self, hello: frames.ServerInfo) -> None:
-        self._hello = hello
+    def _set_info(self, hello: frames.ServerInfo) -> None:
+        """Store the app-server's description, and feed it to all drivers."""
+        self._info = hello
         for each in list(self._conversations):
             each.driver.feed([hello], 0)
 
     async def open(self, spec: object, driver: Driver[CodexFrame]) -> CodexConversation:
-        """Open a conversation; its first call says about which thread."""
+        """Open a conversation; its first call names the thread."""
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
-        early = self._router.take_early() + ([] if self._hello is None else [self._hello])
+        early = self._router.take_early() + ([] if self._info is None else [self._info])
         if early:
             driver.feed(early, 0)
         if self.has_ended:
             driver.end()
         return conversation
 
-    # --- what is said ----------------------------------------------------------------------------
+    # --- sending ---------------------------------------------------------------------------------
 
     async def call(self, conversation: CodexConversation, call: RpcCall) -> None:
-        """Call something for a conversation, once there is room; its answer is a frame."""
+        """Send a call of a conversation as soon as a slot is free; the answer becomes a frame."""
         if call.method == "turn/start":
-            await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
+            await self._greeted.wait()  # a run's first event names the account that pays
         opened, thread = self.cache.reuse(call), str(call.params.get("threadId"))
-        if opened is not None:  # it is loaded still, and as it is wanted
+        if opened is not None:  # it is still loaded with the same terms
             conversation.thread = thread
             self._router.claim(thread, conversation)
             conversation.driver.feed(
@@ -222,63 +150,66 @@ class CodexConnection(StdioChild):
             conversation.driver.feed([RpcAnswer(call.id, call.method, refusal=refusal)], 0)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
-        """Call something whose answer makes no difference."""
+        """Send a call whose answer is ignored."""
         if self._nursery is not None:
             self._nursery.start_soon(self._requests.request_with_retries, method, params)
 
     def reply(self, reply: PeerReply) -> None:
-        """Answer a request of theirs, whenever there is room."""
+        """Answer a request of the app-server as soon as the write buffer has room."""
         if not self._requests.notify(reply.response) and self._nursery is not None:
             self._nursery.start_soon(self._requests.notify_later, reply.response)
 
     async def discard(self, thread: str) -> None:
-        """Kill what the commands of a thread have left."""
+        """Kill the processes that the commands of a thread left running."""
         if self.tree is None:
             await trio.lowlevel.checkpoint()
         else:
             await kill_processes_with_env(self.tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
-        """End a conversation; `keep` its thread loaded for a while, if no turn is on.
+        """End a conversation; `keep` its thread loaded for a while if no turn is running.
 
-        A thread costs memory, and as long as it is loaded nobody else can go on with it. Those of
-        agents are given back, and what they do is ended.
+        A thread costs memory, and no other program can resume it while it is loaded. The threads of
+        agents are unloaded, after their work is ended.
         """
         if conversation not in self._conversations:
             return
-        names = self._router.leave(conversation)
-        for id_, of in list(self._requests.sent.items()):
-            if of.conversation is not conversation:
+        threads = self._router.leave(conversation)
+        for id_, open_call in list(self._requests.sent.items()):
+            call = open_call.call
+            if open_call.conversation is not conversation:
                 continue
-            if of.call.method in _THREAD_METHODS:
-                if of.call.method != "thread/fork" and "threadId" in of.call.params:
-                    self.cache.expect_unwanted(str(of.call.params["threadId"]))
-                continue  # what was begun must be ended, once it is known what it is
+            if call.method in _THREAD_METHODS:
+                # Another resume of the thread must wait until this call is answered and undone.
+                # A fork does not open the thread that it names, but a copy.
+                if call.method != "thread/fork" and "threadId" in call.params:
+                    self.cache.expect_unwanted(str(call.params["threadId"]))
+                continue  # its answer names what must be undone: see `_undo`
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None:
             return
-        for name in names:
-            if name != thread:
-                self.cache.release_idle(name, conversation.turns.get(name, ""))
+        for each in threads:
+            if each != thread:
+                self.cache.release_idle(each, conversation.turns.get(each, ""))
         if not (keep and turn is None and self.cache.add_idle(thread)):
             self.cache.release_idle(thread, turn)
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- receiving -------------------------------------------------------------------------------
 
     def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
-        """Return the conversation whose call is answered; None if it was one of our own."""
-        theirs = None if answer.id is None else self._requests.sent.get(answer.id)
-        return None if theirs is None else theirs.conversation
+        """Return the conversation whose call is answered; None if the connection called."""
+        open_call = None if answer.id is None else self._requests.sent.get(answer.id)
+        return None if open_call is None else open_call.conversation
 
     def resolve(
         self, answer: RpcResponse | RpcErrorResponse
     ) -> list[tuple[CodexConversation, CodexFrame]]:
-        """Return the frames that an answer to a call is, and the conversation that has called."""
-        theirs = self._requests.resolve(answer)
-        if theirs is None:
+        """Return the frames for an answer, with the conversation that sent the call."""
+        open_call = self._requests.resolve(answer)
+        if open_call is None:
             return []
-        conversation, call = theirs.conversation, theirs.call
+        conversation, call = open_call.conversation, open_call.call
         if conversation not in self._conversations:
             self._undo(call, answer)
             return []
@@ -289,7 +220,7 @@ class CodexConnection(StdioChild):
         return [(conversation, each) for each in (frame, *held)]
 
     def _undo(self, call: RpcCall, answer: RpcResponse | RpcErrorResponse) -> None:
-        """End what was begun for a conversation that was closed before the answer came."""
+        """Undo a call of a conversation that closed before the answer came."""
         thread = str(call.params.get("threadId"))
         result = answer.result if isinstance(answer, RpcResponse) else b""
         begun, opened = (
@@ -300,7 +231,8 @@ class CodexConnection(StdioChild):
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING_METHODS and opened is not None:
             self.cache.release_idle(opened.thread.id)
-        elif call.method in OPENING_METHODS:
+        elif call.method == "thread/resume":
+            # Not for a fork: its `threadId` is the source, which may still be unloading.
             self.cache.give_up(thread)
 
     def _bind(

@@ -1,4 +1,4 @@
-"""What must be remembered of a run from one frame of Codex's to the next."""
+"""The state of a run between Codex's frames."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 
 class CalledAgents:
-    """What is known of them, however deep they were called."""
+    """The agents of a run, at any depth of calls."""
 
     def __init__(self) -> None:
         self.working: Final[dict[str, str]] = {}
-        """The turns that are on, by thread; "" for one that is about to begin."""
+        """The running turns, by thread; "" for an agent whose turn is about to start."""
         self.addressed: Final[set[str]] = set()
-        """Those that were told something, and may begin a turn for that or not: it is not said."""
+        """Agents that received a message, and may start a turn for it or not."""
         self.loaded: Final[dict[str, None]] = {}
-        """The threads that are there, the first one called first."""
+        """The loaded threads, in the order in which their agents were called."""
         self._callers: Final[dict[str, str]] = {}
         self._have_begun: Final[set[str]] = set()
 
     @property
     def add(self) -> bool:
-        """Whether there were any."""
+        """Whether any agent was called."""
         return bool(self._callers)
 
     def caller(self, thread: str) -> str:
-        """Return by which call a thread was begun; "" if that is not known."""
+        """Return the tool call that started a thread; "" if it is not known."""
         return self._callers.get(thread, "")
 
     def call(self, thread: str, call: str = "", *, works: bool = False) -> None:
-        """Note that an agent was called, by a call if that is known.
+        """Record that an agent was called, and by which tool call if that is known.
 
-        With `works`, its turn is about to begin.
+        With `works`, its turn is about to start.
         """
         self.loaded[thread] = None
         if call:
@@ -57,21 +57,21 @@ class CalledAgents:
             self.working.setdefault(thread, "")
 
     def turn_started(self, thread: str, turn: str) -> None:
-        """Note that an agent's turn begins."""
+        """Record that an agent's turn has started."""
         self.loaded[thread] = None
         self._have_begun.add(thread)
         self.addressed.discard(thread)
         self.working[thread] = turn
 
     def turn_ended(self, thread: str, turn: str) -> bool:
-        """Note that an agent's turn is over; False if that was not the one that is on."""
+        """Record that an agent's turn has ended; return False if another turn is running."""
         if self.working.get(thread) not in ("", turn):
             return False
         del self.working[thread]
         return True
 
     def thread_closed(self, thread: str) -> None:
-        """Note that a thread is there no more."""
+        """Record that a thread is no longer loaded."""
         self.loaded.pop(thread, None)
         self.working.pop(thread, None)
         self.addressed.discard(thread)
@@ -83,61 +83,61 @@ FULLY_USED: Final = 100
 
 @dataclass(eq=False)
 class CodexState:
-    """What is known so far."""
+    """The state of one run."""
 
     thread: str = ""
-    """The thread of the run; others are those of agents that it has called."""
+    """The run's own thread; others are those of its agents."""
     turn: str = ""
-    """The turn of the run that was begun last."""
+    """The run's turn that was started last."""
     model: str | None = None
     cwd: str | None = None
     hello: ServerInfo | None = None
-    """What the app-server has said of itself."""
+    """The app-server's description of itself."""
     settings: ThreadSettings | None = None
-    """What is in force for the thread, as it was told last."""
+    """The settings of the thread, as reported last."""
     permission: Permission | None = None
-    """What is in force, if that is not what was settled before."""
+    """The permission in force, if it differs from the negotiated one."""
     text: str = ""
-    """The last message of the run's own."""
+    """The last message of the run's own thread."""
     started: bool = False
     is_turning: bool = False
-    """Whether a turn of the run's own is on."""
+    """Whether a turn of the run's own thread is running."""
     early: list[Event] = field(default_factory=list[Event])
-    """What is told once it has begun."""
+    """Events held back until the run has started."""
     retries: dict[str, int] = field(default_factory=dict[str, int])
-    """How often Codex has tried again in a thread, one time after the other."""
+    """The number of consecutive retries in each thread."""
     retried: Json = None
-    """What it said when it last did in the run's own; nothing once the model has answered."""
+    """The error of the last retry in the run's own thread; None once the model has answered."""
     tools: dict[str, KnownItem] = field(default_factory=dict[str, KnownItem])
-    """Calls that are not over."""
+    """Tool calls that have not ended."""
     threads: dict[str, str] = field(default_factory=dict[str, str])
-    """In which threads these were made."""
+    """The thread of each of these calls."""
     has_commanded: bool = False
     """Whether a command was run."""
     compacting: dict[str, str] = field(default_factory=dict[str, str])
-    """In which threads the context is being made shorter, by the name of the item."""
+    """The thread of each running compaction, by item id."""
     agents: CalledAgents = field(default_factory=CalledAgents)
-    """The agents that were called, in threads of their own."""
+    """The agents of the run, which have threads of their own."""
     unanswered: set[str] = field(default_factory=set[str])
-    """Our names of messages after which the model has neither said nor done anything."""
+    """Our ids of messages after which the model has not said or done anything."""
     usage: TokenUsage | None = None
-    """What was told last."""
+    """The usage that was reported last."""
     is_resumed: bool = False
     booked: dict[str, CodexTokenCounts] = field(default_factory=dict[str, CodexTokenCounts])
-    """What each thread had used when it was last told."""
+    """The usage of each thread, as reported last."""
     limits: AccountLimits | None = None
     warned: set[str] = field(default_factory=set[str])
-    """Warnings that concern no thread and were already reported in this or another run."""
+    """Warnings about no thread that this or another run has already reported."""
     _streams: dict[str, int] = field(default_factory=dict[str, int])
 
     def open(self, opened: ThreadOpenResult) -> None:
-        """Note which thread was opened, and with what in force."""
+        """Record the thread that was opened, and its settings."""
         self.thread, self.settings = opened.thread.id, opened.settings
         self.model, self.cwd = opened.model, opened.cwd
 
     @property
     def resets_at(self) -> float | None:
-        """When the limit begins anew that is used up, if one is."""
+        """When the exhausted limit resets, if one is exhausted."""
         if self.limits is None:
             return None
         windows = (self.limits.primary, self.limits.secondary)
@@ -145,7 +145,7 @@ class CodexState:
         return max((each.resets_at for each in spent if each.resets_at), default=None)
 
     def begin(self, item_id: str) -> None:
-        """Note that a message begins: one that was given up may have had the same name."""
+        """Record the start of a message; an abandoned one may have had the same id."""
         self._streams[item_id] = self._streams.get(item_id, 0) + 1
 
     def name(self, item_id: str) -> str:
@@ -155,7 +155,7 @@ class CodexState:
 
 
 def limit_events(limits: AccountLimits, state: CodexState) -> list[Event]:
-    """Return the events that news of the limits are; none if they are no news."""
+    """Return the events for changed limits; empty if nothing has changed."""
     limits = _merge_limits(limits, state.limits)
     if limits == state.limits:
         return []
@@ -168,7 +168,7 @@ def limit_events(limits: AccountLimits, state: CodexState) -> list[Event]:
 
 
 def _merge_limits(limits: AccountLimits, known: AccountLimits | None) -> AccountLimits:
-    """Add what is known already: an update, maybe for another run, leaves out what it has not."""
+    """Add known values to an update, which omits those that did not change."""
     if known is None or (limits.limit_id or known.limit_id) != known.limit_id:
         return limits
     return replace(

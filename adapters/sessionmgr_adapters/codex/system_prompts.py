@@ -1,7 +1,7 @@
-"""Which system prompt a thread has: Codex takes one where a thread begins, and passes over others.
+"""The system prompts of threads: Codex accepts one when a thread starts, and ignores later ones.
 
-What was said is remembered of the threads of this process. Of another, Codex's own record of the
-thread tells, as far as it can be read.
+The adapter remembers the prompts of the threads of this process. For other threads it reads
+Codex's own record of the thread, as far as that is readable.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _DEVELOPER: Final = b'"developer"'
 
 
 class SystemPromptCache(BoundedDict[str, bytes | None]):
-    """The digest of the system prompt that each thread was told last."""
+    """The digest of the last system prompt of each thread."""
 
     def is_current(self, thread: str, text: str) -> bool:
-        """Whether it is known that a thread was told this last."""
+        """Whether a text is known to be the last system prompt of a thread."""
         return self.get(thread) == _digest(text)
 
     def note(self, thread: str, text: str | None, *, before: str | None = None) -> None:
-        """Note what a thread was told; with no text, what it was told as the one `before`."""
+        """Record a thread's system prompt; without a text, it is that of the thread `before`."""
         if before is None or text is not None:
             self[thread] = None if text is None else _digest(text)
         elif before in self:
@@ -43,7 +43,7 @@ def _digest(text: str) -> bytes:
 
 
 async def is_recorded(home: Path, thread: str, text: str) -> bool:
-    """Say whether Codex's record of a thread has this system prompt, and none after it."""
+    """Whether Codex's record of a thread has this system prompt, and no later one."""
     return await trio.to_thread.run_sync(_is_recorded, home, thread, text)
 
 
@@ -53,12 +53,12 @@ def _is_recorded(home: Path, thread: str, text: str) -> bool:
             with file.open("rb") as lines:
                 return is_last_system_prompt(lines, text)
     except OSError:
-        pass  # what cannot be read tells nothing, and so it is not known
+        pass  # an unreadable record proves nothing
     return False
 
 
 def is_last_system_prompt(lines: Iterable[bytes], text: str) -> bool:
-    """Return whether the last system prompt of a record is this."""
+    """Return whether a text is the last system prompt of a record."""
     stands = False
     for line in lines:
         parts = _developer_parts(line) if _DEVELOPER in line else []
@@ -83,16 +83,16 @@ class _RecordLine(Struct):
 
 
 def _developer_parts(line: bytes) -> list[str]:
-    """Return the parts of a message to the model that is not the user's."""
+    """Return the parts of a developer message to the model."""
     try:
         item = json.decode(line, type=_RecordLine).payload
     except (MsgspecError, UnicodeDecodeError):
-        return []  # a record of something else
+        return []  # a record of another kind
     return [each.text for each in item.content] if item.role == "developer" else []
 
 
 def system_prompt_message(thread: str, text: str) -> dict[str, Json]:
-    """Return what tells the model of a thread a system prompt after what it has heard."""
+    """Return the parameters that add a system prompt to a running thread."""
     content: Json = [{"type": "input_text", "text": text}]
     message: Json = {"type": "message", "role": "developer", "content": content}
     return {"threadId": thread, "items": [message]}

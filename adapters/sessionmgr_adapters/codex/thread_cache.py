@@ -1,8 +1,12 @@
-"""The threads that an app-server has loaded: what is known of them, kept a while, and given back.
+"""The cache of threads that an app-server has loaded.
 
-A thread costs memory, and as long as it is loaded nobody else can go on with it: not many stay
-loaded between the runs of their sessions, and not for long. What was settled with one is
-remembered, so that a run which wants the same need not settle it again.
+A thread costs memory, and no other program can resume it while it is loaded, so only a few stay
+loaded between the runs of their sessions, and for a short time. The cache remembers the settings of
+each, so that a run with the same settings can skip opening it.
+
+A thread that is being unloaded is in `_closing`, with an event that is set when Codex has closed
+it, or after a time limit. A call that resumes the thread waits for this event, since Codex would
+otherwise resume a thread that it is about to close.
 """
 
 from __future__ import annotations
@@ -27,19 +31,19 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[RpcResponse | RpcErrorResponse]]
 
 UNLOAD_TIMEOUT: Final = 10.0
-"""Seconds for a thread to be given back."""
+"""Time limit in seconds for unloading a thread."""
 MAX_IDLE_THREADS: Final = 16
-"""Threads that an app-server keeps for the next runs of their sessions."""
+"""Maximum number of idle threads that stay loaded for the next runs of their sessions."""
 IDLE_FOR: Final = 60.0
-"""Seconds that it keeps one: as long, nobody else can go on with it."""
-# What is said of a thread where it begins, or where it is gone on with, and not in both.
+"""Seconds for which an idle thread stays loaded; no other program can resume it meanwhile."""
+# Parameters that only one of `thread/start` and `thread/resume` has.
 _OPENING_ONLY: Final = frozenset({"threadId", "excludeTurns", "dynamicTools"})
-# What can be changed while it is loaded: what is in force is looked at, not what was asked for.
+# Settings that can change while a thread is loaded: those in force are compared separately.
 _CHANGED: Final = frozenset({"approvalPolicy", "sandbox"})
 
 
 def thread_terms(params: dict[str, Json]) -> bytes:
-    """Return what a run wants of a thread, to be compared."""
+    """Return the parameters by which two openings of a thread are compared."""
     return encode_json(
         {name: params[name] for name in sorted(params) if name not in _OPENING_ONLY | _CHANGED}
     )
@@ -47,17 +51,17 @@ def thread_terms(params: dict[str, Json]) -> bytes:
 
 @dataclass
 class _LoadedThread:
-    """A thread that is loaded, and what was settled with it."""
+    """A loaded thread and its settings."""
 
     terms: bytes
-    """What was wanted of it when it was opened."""
+    """The terms with which it was opened."""
     opened: bytes
-    """What was answered then."""
+    """The answer to that call."""
     settings: ThreadSettings | None = None
-    """What is in force since, as it was told last."""
+    """The settings that Codex has reported since."""
 
     def answer(self) -> bytes:
-        """Return what would be answered if it was gone on with now."""
+        """Return the answer that resuming it now would give."""
         if self.settings is None:
             return self.opened
         answered = parse_json(self.opened)
@@ -69,57 +73,62 @@ class _LoadedThread:
 
 
 class ThreadCache:
-    """The threads of one app-server; it is asked by `ask`, and `clear_away` ends their commands."""
+    """The threads of one app-server.
+
+    Args:
+        ask: Sends a call to the app-server.
+        clear_away: Kills the processes that a thread's commands left running.
+    """
 
     def __init__(self, ask: Ask, clear_away: Callable[[str], Awaitable[None]]) -> None:
         self._ask: Final = ask
         self._clear_away: Final = clear_away
         self._loaded: Final[dict[str, _LoadedThread]] = {}
         self._idle: Final[dict[str, trio.CancelScope]] = {}
-        """The threads that are kept, the one that was used last behind the others."""
+        """The idle threads, the most recently used last."""
         self._closing: Final[dict[str, trio.Event]] = {}
         self._nursery: trio.Nursery | None = None
 
     def open(self, nursery: trio.Nursery) -> None:
-        """Use a nursery for the tasks that give threads back."""
+        """Use a nursery for the tasks that unload threads."""
         self._nursery = nursery
 
     def end(self) -> None:
-        """Note that the app-server has exited, and its threads with it."""
+        """Record that the app-server has exited, and release all waiters."""
         self._nursery = None
         for closed in self._closing.values():
             closed.set()
 
-    # --- what there is ---------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------
 
     def __contains__(self, thread: str) -> bool:
-        """Whether a thread is loaded, or about to be given back."""
+        """Whether a thread is loaded or being unloaded."""
         return thread in self._loaded or thread in self._closing
 
     def is_unwanted(self, thread: str) -> bool:
-        """Whether a thread is about to be given back."""
+        """Whether a thread is being unloaded."""
         return thread in self._closing
 
     def note_opened(self, thread: str, call: RpcCall, answer: bytes) -> None:
-        """Note that a thread was opened, by which call and with which answer."""
+        """Record that a thread was opened, with the call and its answer."""
         self._loaded[thread] = _LoadedThread(thread_terms(call.params), answer)
 
     def note_settings(self, thread: str, settings: ThreadSettings) -> None:
-        """Note what is in force in a thread."""
+        """Record the settings in force in a thread."""
         if thread in self._loaded:
             self._loaded[thread].settings = settings
 
     def note_closed(self, thread: str) -> None:
-        """Note that a thread is not loaded any more."""
+        """Record that a thread is no longer loaded."""
         self._unkeep(thread)
         self._loaded.pop(thread, None)
         if thread in self._closing:
             self._closing[thread].set()
 
-    # --- kept for the next run -------------------------------------------------------------------
+    # --- idle threads ----------------------------------------------------------------------------
 
     def add_idle(self, thread: str) -> bool:
-        """Keep a thread for a while, if it is loaded; the oldest is given back for it."""
+        """Keep a loaded thread for a while; unload the oldest idle one if there are too many."""
         if thread not in self._loaded or self._nursery is None:
             return False
         scope = self._idle[thread] = trio.CancelScope()
@@ -140,7 +149,7 @@ class ThreadCache:
         return scope is not None
 
     def reuse(self, call: RpcCall) -> bytes | None:
-        """Take a thread that is kept as a call wants it; return the answer to that, or None."""
+        """Take an idle thread that has the wanted terms; return the answer to the call, or None."""
         thread = str(call.params.get("threadId"))
         if call.method != "thread/resume" or thread not in self._idle:
             return None
@@ -149,10 +158,10 @@ class ThreadCache:
         self._unkeep(thread)
         return self._loaded[thread].answer()
 
-    # --- given back ------------------------------------------------------------------------------
+    # --- unloading -------------------------------------------------------------------------------
 
     async def release(self, thread: str) -> None:
-        """Give a kept thread back, and wait until another program can open it."""
+        """Unload an idle thread, and wait until another program can resume it."""
         await trio.lowlevel.checkpoint()
         self.drop(thread)
         closing = self._closing.get(thread)
@@ -160,21 +169,27 @@ class ThreadCache:
             await closing.wait()
 
     def drop(self, thread: str) -> None:
-        """Give a thread back, if it is kept for the next run."""
+        """Unload a thread if it is idle."""
         if self._unkeep(thread):
             self.release_idle(thread)
 
     def expect_unwanted(self, thread: str) -> None:
-        """Note that a thread is to be given back as soon as it is opened."""
+        """Record that a thread must be unloaded as soon as it is open."""
         self._closing.setdefault(thread, trio.Event())
 
     def give_up(self, thread: str) -> None:
-        """Note that a thread was not opened after all."""
+        """Record that the expected thread was not opened after all."""
         if thread in self._closing:
             self._closing.pop(thread).set()
 
     def release_idle(self, thread: str, turn: str | None = None) -> None:
-        """Give a thread back; with a `turn` end that before, and with "" what one has left."""
+        """Unload a thread, ending its work first if a run left it in the middle of a turn.
+
+        Args:
+            thread: The thread.
+            turn: The running turn, to interrupt; "" if only commands may be left; None if the
+                thread has finished its work.
+        """
         self._loaded.pop(thread, None)
         if self._nursery is not None:
             closed = self._closing.setdefault(thread, trio.Event())
@@ -183,7 +198,7 @@ class ThreadCache:
     async def _release_thread(self, thread: str, turn: str | None, closed: trio.Event) -> None:
         about: dict[str, Json] = {"threadId": thread}
         with trio.move_on_after(UNLOAD_TIMEOUT):
-            if turn is not None:  # it was left in the middle of it
+            if turn is not None:  # the run left it before its work had ended
                 if turn:
                     await self._ask("turn/interrupt", {**about, "turnId": turn})
                 await self._ask("thread/backgroundTerminals/clean", about)

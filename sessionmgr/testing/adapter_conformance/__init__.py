@@ -1,17 +1,17 @@
-"""Every law that an adapter must keep, as tests for yours.
+"""Conformance tests for adapters: every behaviour that an adapter must have.
 
-The whole of it, in a test module of your own:
+A complete test module:
 
     class TestEcho(AdapterConformance):
         case = AdapterCase(adapter=Echo, answers=Play(prompt="hi", text="hi"), virtual=True)
 
-Each law is a test; pytest needs no plugin for it. A case names prompts, and what they must come
-to: which one fails, which one hangs, which one asks. The more it names, the more laws are tried;
-`TestEcho.left_out` says which were not, and why. Where an adapter has to be made first (with a
-mock in the place of its sdk, say), override `open_case`.
+Each behaviour is a test; pytest needs no plugin for it. A case names prompts and their results: one
+that fails, one that hangs, one that asks for approval. The more prompts it names, the more
+behaviours are tested; `TestEcho.left_out` lists the others with the reasons. If an adapter must be
+created first (with a mock `sdk`, for example), override `open_case`.
 
-Without pytest, `ADAPTER_BEHAVIOURS` is the same: `await behaviour(open_case, place)`. What does
-not hold raises AssertionError.
+Without pytest, use `ADAPTER_BEHAVIOURS`: `await behaviour(open_case, place)`. A violation raises
+AssertionError.
 """
 
 from sessionmgr.testing.adapter_conformance.all_behaviours import (

@@ -1,4 +1,4 @@
-"""All laws, in their order."""
+"""All behaviours of adapters, in their order."""
 
 from typing import Final
 
@@ -16,4 +16,4 @@ ADAPTER_BEHAVIOURS: Final[tuple[AdapterBehaviour, ...]] = (
     *ASKING.behaviours,
     *MISBEHAVING,
 )
-"""What every adapter does."""
+"""The behaviours that every adapter must have."""

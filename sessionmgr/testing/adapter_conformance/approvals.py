@@ -1,4 +1,4 @@
-"""How an adapter asks, and takes what comes meanwhile."""
+"""The behaviours of requests for approval, and of messages to a running turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_EVENTS: Final = 8
 
 
 class DelayedApprover:
-    """Answers questions, when it may."""
+    """An approver that answers once the test allows it."""
 
     def __init__(self, answer: Decision) -> None:
         self.answer: Final = answer
@@ -28,7 +28,7 @@ class DelayedApprover:
         self.may_answer: Final = trio.Event()
 
     async def approve(self, request: ApprovalRequest) -> Decision:
-        """Answer."""
+        """Wait for the test, then answer."""
         self.requests.append(request)
         self.asked.set()
         await self.may_answer.wait()
@@ -36,7 +36,7 @@ class DelayedApprover:
 
 
 @ASKING.law("asks")
-async def what_is_allowed_is_done(stage: ConformanceHarness) -> None:
+async def an_allowed_call_is_made(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
     judge.may_answer.set()
@@ -49,7 +49,7 @@ async def what_is_allowed_is_done(stage: ConformanceHarness) -> None:
 
 
 @ASKING.law("asks")
-async def what_is_denied_is_not_done_and_stands_in_the_result(stage: ConformanceHarness) -> None:
+async def a_denied_call_is_not_made_and_is_in_the_result(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Deny(reason="better not"))
     judge.may_answer.set()
@@ -60,7 +60,7 @@ async def what_is_denied_is_not_done_and_stands_in_the_result(stage: Conformance
 
 
 @ASKING.law("asks")
-async def without_anybody_to_ask_it_is_denied(stage: ConformanceHarness) -> None:
+async def without_an_approver_calls_are_denied(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     played = await stage.run_to_end(stage.case.asks)
     assert "tool_call_completed" not in played.types
@@ -68,7 +68,7 @@ async def without_anybody_to_ask_it_is_denied(stage: ConformanceHarness) -> None
 
 
 @ASKING.law("asks")
-async def in_full_auto_nobody_is_asked(stage: ConformanceHarness) -> None:
+async def full_auto_asks_for_no_approval(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     if PermissionMode.FULL_AUTO not in stage.case.adapter.permissions.modes:
         return
@@ -91,7 +91,9 @@ async def a_run_can_be_cancelled_while_it_asks(stage: ConformanceHarness) -> Non
 
 
 @ASKING.law("asks")
-async def a_message_meanwhile_is_neither_lost_nor_said_twice(stage: ConformanceHarness) -> None:
+async def a_message_to_a_running_turn_is_neither_lost_nor_repeated(
+    stage: ConformanceHarness,
+) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
     run = await stage.submit(stage.case.asks, approve=judge.approve)
@@ -106,7 +108,7 @@ async def a_message_meanwhile_is_neither_lost_nor_said_twice(stage: ConformanceH
 
 
 @ASKING.law()
-async def a_message_at_any_time_is_neither_lost_nor_said_twice(stage: ConformanceHarness) -> None:
+async def a_message_at_any_time_is_neither_lost_nor_repeated(stage: ConformanceHarness) -> None:
     played = await stage.run_to_end(stage.case.answers)
     for place in stage.case.moments_of(len(played.events), MOST_EVENTS):
         run = await stage.submit(stage.case.answers)
@@ -118,4 +120,4 @@ async def a_message_at_any_time_is_neither_lost_nor_said_twice(stage: Conformanc
                 assert result.status == RunStatus.COMPLETED, f"at event {place}: {result}"
             seen += 1
         assert (await stage.collect(run)).result.status == RunStatus.COMPLETED
-    # That each message was sent once, or dropped and became a run, is read from the record.
+    # The invariants check that each message was either sent once, or dropped and became a run.

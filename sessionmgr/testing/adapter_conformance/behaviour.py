@@ -1,4 +1,4 @@
-"""One law for adapters, by the name of a sentence."""
+"""A behaviour of adapters that can be tested, named by a sentence."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from sessionmgr.testing.adapter_conformance.case import AdapterCase
 from sessionmgr.testing.adapter_conformance.harness import ConformanceHarness, open_harness
 
 OpenCase: TypeAlias = Callable[[Path], AbstractAsyncContextManager[AdapterCase]]
-"""Makes an adapter ready to be tried, with a directory of its own."""
+"""Opens the case of an adapter, with a directory of its own."""
 Law: TypeAlias = Callable[[ConformanceHarness], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterBehaviour:
-    """A law that can be tried on any adapter for which its case has what it needs."""
+    """A behaviour that can be tested on any adapter whose case has what it needs."""
 
     name: str
     law: Law
     prompts: tuple[str, ...] = ()
-    """Fields of the case that it needs."""
+    """The fields of the case that it needs."""
     capabilities: tuple[str, ...] = ()
-    """Capabilities that it is about."""
+    """The capabilities that it needs."""
 
     async def __call__(self, open_case: OpenCase, place: Path) -> None:
-        """Try it.
+        """Test it.
 
         Raises:
-            AssertionError: The adapter does otherwise.
+            AssertionError: The adapter behaves otherwise.
         """
         async with open_case(place) as case, open_harness(case, place) as stage:
             await self.law(stage)
@@ -40,10 +40,10 @@ class AdapterBehaviour:
         return self.name
 
     def left_out(self, case: AdapterCase) -> str | None:
-        """Return why it cannot be tried; None if it can."""
+        """Return the reason why a case cannot be tested; None if it can."""
         for field_ in self.prompts:
             if getattr(case, field_) is None:
-                return f"the case names nothing for {field_!r}"
+                return f"the case has no prompt {field_!r}"
         for capability in self.capabilities:
             if case.adapter.capabilities.support(capability) == "unsupported":
                 return f"{case.adapter.name} does not have the capability {capability!r}"
@@ -52,12 +52,12 @@ class AdapterBehaviour:
 
 @dataclass(slots=True)
 class AdapterBehaviourGroup:
-    """Laws that belong together, in their order."""
+    """Behaviours of one subject, in their order."""
 
     behaviours: list[AdapterBehaviour] = field(default_factory=list[AdapterBehaviour])
 
     def law(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
-        """Add a law, and say what it needs."""
+        """Add a behaviour with its requirements."""
 
         def add(law: Law) -> Law:
             name = getattr(law, "__name__", "law")

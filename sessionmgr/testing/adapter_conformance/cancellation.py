@@ -1,4 +1,4 @@
-"""How a run is ended by others: always, in time, and with all that was said."""
+"""The behaviours of runs that are cancelled: each ends in time, and keeps all its output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_EVENTS: Final = 20
 
 
 @ENDING.law("hangs")
-async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(
+async def a_cancelled_run_ends_in_time_and_keeps_its_text(
     stage: ConformanceHarness,
 ) -> None:
     assert stage.case.hangs is not None
@@ -32,7 +32,7 @@ async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(
 
 
 @ENDING.law("deaf")
-async def a_run_that_hears_nothing_is_cut_in_time(stage: ConformanceHarness) -> None:
+async def an_unresponsive_run_is_ended_in_time(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     run = await stage.submit(stage.case.deaf)
     await stage.wait_for_text(run, stage.case.deaf.text)
@@ -41,7 +41,7 @@ async def a_run_that_hears_nothing_is_cut_in_time(stage: ConformanceHarness) -> 
 
 
 @ENDING.law("deaf")
-async def after_a_run_that_heard_nothing_the_next_goes_well(stage: ConformanceHarness) -> None:
+async def after_an_unresponsive_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     session = await stage.session()
     run = await stage.submit(stage.case.deaf, session)
@@ -53,7 +53,7 @@ async def after_a_run_that_heard_nothing_the_next_goes_well(stage: ConformanceHa
 
 
 @ENDING.law("hangs")
-async def after_a_cancel_the_next_run_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_cancel_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     session = await stage.session()
     run = await stage.submit(stage.case.hangs, session)
@@ -88,7 +88,7 @@ async def a_cancel_may_come_at_any_event(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law()
-async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_cancel_at_any_step_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     session = await stage.session()
     for step in stage.case.steps():
         run = await stage.submit(stage.case.answers, session)
@@ -104,10 +104,10 @@ async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: ConformanceHa
 
 
 @ENDING.law("hangs", capabilities=("interrupt",))
-async def a_cancel_at_any_step_is_heard(stage: ConformanceHarness) -> None:
+async def a_cancel_at_any_step_takes_effect(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     if not stage.case.virtual:
-        return  # a busy machine may take as long as a grace
+        return  # a busy machine may take as long as the grace
     for step in stage.case.steps():
         began = trio.current_time()
         run = await stage.submit(stage.case.hangs)
@@ -118,7 +118,7 @@ async def a_cancel_at_any_step_is_heard(stage: ConformanceHarness) -> None:
         is_last = run.cancel("enough")
         assert (await stage.collect(run)).result.status == RunStatus.CANCELLED
         took = trio.current_time() - began
-        assert took < stage.case.grace, f"cancelled at step {step}, it was cut after {took:g} s"
+        assert took < stage.case.grace, f"cancelled at step {step}, the run took {took:g} s to end"
         if is_last:
             return
 
@@ -129,7 +129,7 @@ async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
 ) -> None:
     assert stage.case.hangs is not None
     if stage.case.adapter.capabilities.steer != EMULATED:
-        return  # the agent itself may have read it
+        return  # the agent itself may have read the message
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)
     follow_up = await run.append(stage.case.answers.prompt)
@@ -138,7 +138,7 @@ async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
     if follow_up.accepted and not any(isinstance(each, TurnCompleted) for each in events):
         sent = [each for each in events if isinstance(each, MessageSent) and each.follow_up]
         states = [each.state for each in sent]
-        assert states[-1] == "dropped", f"no turn followed in which it was heard: {states}"
+        assert states[-1] == "dropped", f"no later turn read the message: {states}"
 
 
 @ENDING.law("hangs")
@@ -150,7 +150,7 @@ async def a_deadline_ends_a_run(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law("hangs", capabilities=("resume",))
-async def a_run_can_be_paused_and_goes_on(stage: ConformanceHarness) -> None:
+async def a_run_can_be_paused_and_resumed(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)
@@ -164,13 +164,13 @@ async def a_run_can_be_paused_and_goes_on(stage: ConformanceHarness) -> None:
 
 
 @ENDING.law("hangs")
-async def what_runs_when_the_manager_goes_is_cancelled(stage: ConformanceHarness) -> None:
+async def runs_are_cancelled_when_the_manager_closes(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
     await stage.wait_for_text(run, stage.case.hangs.text)
 
     def look() -> None:
-        assert run.status == RunStatus.CANCELLED, f"the manager went, and it is {run.status}"
+        assert run.status == RunStatus.CANCELLED, f"the manager closed, but it is {run.status}"
 
     stage.afterwards.append(look)
 
@@ -180,5 +180,5 @@ async def _is_cancelled(stage: ConformanceHarness, run: RunHandle, play: Play | 
     assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER), result.failure
     if play is not None:
         assert result.detail == "enough"
-        assert play.text in {None, result.text}, f"it said {result.text!r}"
+        assert play.text in {None, result.text}, f"its text is {result.text!r}"
     await stage.collect(run)

@@ -1,4 +1,4 @@
-"""What must be known of an adapter before it can be tried: prompts, and what they come to."""
+"""The case of an adapter: the prompts that its conformance tests need, and their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """A prompt; `text` is what must have been said in the end, None is anything."""
+    """A prompt and its options; `text` is the expected result text, None accepts any."""
 
     prompt: str
     text: str | None = None
@@ -25,36 +25,36 @@ class Play:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCase:
-    """An adapter to try, and what to say to it."""
+    """An adapter to test, and prompts for it."""
 
     adapter: type[ProviderAdapter]
     answers: Play
-    """Is answered well."""
+    """A prompt that succeeds."""
     fails: Play | None = None
-    """Goes wrong, as the provider itself says."""
+    """A prompt that fails, as the provider itself reports."""
     hangs: Play | None = None
-    """Streams its text, and then works on until it is asked to end."""
+    """A prompt that streams its text and then works until it is interrupted."""
     deaf: Play | None = None
-    """Streams its text, and then hears nothing any more."""
+    """A prompt that streams its text and then ignores interrupts."""
     asks: Play | None = None
-    """Asks whether it may use a tool, once, and goes on with either answer."""
+    """A prompt that asks for approval of one tool call, and continues after either answer."""
     virtual: bool = False
-    """Nothing real is waited for, no child and no thread: it can be tried in virtual time."""
+    """Whether the tests can run in virtual time: the adapter uses no child and no thread."""
     grace: float = 2.0
-    """Seconds for a polite end."""
+    """Seconds for an interrupted run to end."""
     moments: int = 20
-    """At how many moments of a run a law is tried that holds at any, spread over all of them."""
+    """The number of events of a run after which a test cancels or acts, spread over the run."""
     dialect: Dialect | None = None
-    """How its agent talks, so that a player can take the place of the agent's program."""
+    """The agent's dialect, so that a player can replace the agent's program."""
     command_option: str = "command"
     """The option that names the program."""
 
     def moments_of(self, events: int, most: int) -> list[int]:
-        """Return at which of so many events something is tried.
+        """Return the indexes of the events after which a test acts.
 
         Args:
             events: The number of events.
-            most: The maximum number of moments.
+            most: The maximum number of indexes.
         """
         wanted = min(self.moments, most)
         if events <= wanted:
@@ -62,7 +62,7 @@ class AdapterCase:
         return [place * (events - 1) // max(wanted - 1, 1) for place in range(wanted)]
 
     def steps(self) -> Iterator[int]:
-        """Return the steps of the scheduler at which something is tried; real ones cost seconds."""
+        """Return the scheduler steps at which a test acts; in real time few, as each is slow."""
         if self.virtual:
             return count()
         return (2**power for power in range(self.moments // 4))

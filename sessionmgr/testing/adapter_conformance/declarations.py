@@ -1,4 +1,4 @@
-"""What an adapter declares: it is true, and what is not declared is refused."""
+"""The behaviours of declarations: they are true, and anything undeclared is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DECLARING: Final = AdapterBehaviourGroup()
 
 
 @DECLARING.law()
-async def it_has_a_name_and_polite_ends_and_steering_only_as_it_says(
+async def its_methods_match_its_declared_capabilities(
     stage: ConformanceHarness,
 ) -> None:
     adapter = stage.case.adapter
@@ -29,7 +29,7 @@ async def it_has_a_name_and_polite_ends_and_steering_only_as_it_says(
 
 
 @DECLARING.law()
-async def its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know(
+async def its_options_are_a_frozen_struct_without_unknown_fields(
     stage: ConformanceHarness,
 ) -> None:
     options = stage.case.adapter.options
@@ -38,7 +38,7 @@ async def its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know(
     assert config.frozen
     assert config.forbid_unknown_fields
     fields = msgspec.structs.fields(options)
-    assert all(not each.required for each in fields), "each option has a default"
+    assert all(not each.required for each in fields), "each option needs a default"
 
 
 @DECLARING.law()
@@ -49,8 +49,8 @@ async def an_unknown_option_is_refused_by_its_name(stage: ConformanceHarness) ->
     except OptionInvalid as error:
         assert "no_such_option" in str(error)  # noqa: PT017  # there may be no pytest
     else:
-        raise AssertionError("an option that it does not have was taken")
-    assert not (await stage.store.runs()).rows, "a refused start has left something"
+        raise AssertionError("an unknown option was accepted")
+    assert not (await stage.store.runs()).rows, "a refused start has left a run"
 
 
 @DECLARING.law()
@@ -64,7 +64,7 @@ async def a_capability_that_it_does_not_have_is_refused(stage: ConformanceHarnes
         except CapabilityMissing as error:
             assert error.negotiation.missing == (name,)  # noqa: PT017
         else:
-            raise AssertionError(f"{name} was required, is not there, and a run was started")
+            raise AssertionError(f"a run was started without the required capability {name}")
     assert not (await stage.store.runs()).rows
 
 
@@ -80,7 +80,7 @@ async def a_permission_mode_is_kept_or_refused_and_the_record_says_which(
             except PermissionRefused as error:
                 assert error.mode == mode  # noqa: PT017
                 continue
-            raise AssertionError(f"the mode {mode} is not there, and a run was started")
+            raise AssertionError(f"a run was started in the unsupported mode {mode}")
         played = await stage.run_to_end(stage.case.answers, session)
         permission = played.result.permission
         assert permission is not None

@@ -1,4 +1,4 @@
-"""What an adapter does when its agent does what agents should not do."""
+"""The behaviours of an adapter whose agent misbehaves."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def _survive(chaos: Misbehaviour, stage: ConformanceHarness) -> None:
     played = await stage.collect(run)
     result = played.result
     assert result.status == chaos.status, f"{result.status}: {result.failure}"
-    assert chaos.text in {None, result.text}, f"it said {result.text[:200]!r}"
+    assert chaos.text in {None, result.text}, f"its text is {result.text[:200]!r}"
     assert chaos.told is None or chaos.told in played.types
     if result.failure is not None:
         assert result.failure.kind is not FailureKind.ADAPTER_CRASHED, result.failure.message
-    # A connection that is kept keeps what its agent has leaked; with the manager all is gone.
+    # A cached connection may keep leaked processes; when the manager ends, all must be gone.
     stage.afterwards.append(partial(_require_gone, note))
 
 

@@ -1,4 +1,4 @@
-"""Where an adapter is tried: a manager with a store, which is read by the laws when it is over."""
+"""The harness of conformance tests: a manager, and a store whose invariants are checked."""
 
 from __future__ import annotations
 
@@ -32,30 +32,32 @@ if TYPE_CHECKING:
     from sessionmgr.testing.adapter_conformance.case import AdapterCase, Play
 
 SLACK: Final = 20.0
-"""Seconds that a busy machine may add to what has a bound."""
+"""Seconds that a busy machine may add to a time limit."""
 PATIENCE: Final = 120.0
 ENDING: Final = 90.0
-"""Seconds in which a run ends that is to end by itself: less than patience, so that it is said."""
+"""Seconds for a run to end by itself; less than the manager's own limits, so that the test reports
+the delay itself.
+"""
 _OURS: Final = {"message_sent", "session_created", "stall_suspected"}
-# What may happen before a provider has said that it has begun, and may keep it from doing so.
+# Events that may come before the provider has reported its start, and may prevent that.
 _INCIDENTS: Final = {"error_occurred", "output_received", "process_exited", "raw_received"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunTrace:
-    """A run that is over."""
+    """A run that has ended, with its events."""
 
     result: RunResult
     events: list[AnyEvent]
 
     @property
     def types(self) -> list[str]:
-        """What the adapter told, in its order."""
+        """The types of the adapter's events, in order."""
         return [each.type for each in self.events if each.type not in _OURS]
 
 
 class ConformanceHarness:
-    """One manager, with the adapter in it."""
+    """A manager with the adapter under test."""
 
     def __init__(self, case: AdapterCase, manager: Manager, store: Store, place: Path) -> None:
         self.case: Final = case
@@ -63,7 +65,7 @@ class ConformanceHarness:
         self.store: Final = store
         self.place: Final = place
         self.afterwards: Final[list[Callable[[], None]]] = []
-        """What is to be looked at when the manager is gone."""
+        """Checks to run after the manager has closed."""
 
     async def session(self, mode: str = "default") -> SessionHandle:
         """Open a session."""
@@ -82,40 +84,40 @@ class ConformanceHarness:
     async def run_to_end(
         self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[RunArguments]
     ) -> RunTrace:
-        """Play a run to its end."""
+        """Run a prompt to its end."""
         return await self.collect(await self.submit(play, session, **wishes))
 
     async def collect(self, run: RunHandle) -> RunTrace:
-        """See a run to its end, and look at all that was told of it.
+        """Wait for the end of a run, and check its events.
 
         Raises:
-            AssertionError: It does not end, or what was told of it does not hold together.
+            AssertionError: The run does not end, or its events are inconsistent.
         """
         events: list[AnyEvent] = []
         with trio.move_on_after(ENDING) as patience:
             async for event in run:
-                events.append(event)  # noqa: PERF401  # what has come is told when it does not end
+                events.append(event)  # noqa: PERF401  # partial on a timeout
         if patience.cancelled_caught:
-            told = [event.type for event in events]
-            raise AssertionError(f"the run has not ended after {ENDING:.0f} s; told: {told}")
+            types = [event.type for event in events]
+            raise AssertionError(f"the run has not ended after {ENDING:.0f} s; events: {types}")
         played = RunTrace(await run.result(), events)
         _check_trace(played)
         return played
 
     async def wait_for_text(self, run: RunHandle, text: str | None) -> None:
-        """Wait until a run has said this text, or anything at all.
+        """Wait until a run has sent this text, or any text.
 
         Raises:
-            AssertionError: It ended before it did, or did not within patience.
+            AssertionError: The run ended first, or the time limit passed.
         """
         if not await self.wait_for_text_or_end(run, text):
-            raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+            raise AssertionError(f"the run ended, but must hang: {(await run.result())}")
 
     async def wait_for_text_or_end(self, run: RunHandle, text: str | None) -> bool:
-        """Wait until a run has said this text, or anything at all, and return whether it has.
+        """Wait until a run has sent this text, or any text; return False if it ended first.
 
         Raises:
-            AssertionError: It neither did nor ended within patience.
+            AssertionError: The time limit passed.
         """
         said = ""
         with trio.move_on_after(PATIENCE):
@@ -130,10 +132,10 @@ class ConformanceHarness:
                 if text is None or text in said:
                     return True
             return False
-        raise AssertionError(f"it was to say {text!r} and said {said!r}")
+        raise AssertionError(f"expected the text {text!r}, got {said!r}")
 
     async def result_in_time(self, run: RunHandle) -> RunResult:
-        """Wait for the result of a run that was told to end.
+        """Wait for the result of a run that was interrupted or cancelled.
 
         Raises:
             AssertionError: It took longer than its grace.
@@ -141,12 +143,12 @@ class ConformanceHarness:
         slack = 0.5 if self.case.virtual else SLACK
         with trio.move_on_after(self.case.grace + slack):
             return await run.result()
-        raise AssertionError("it did not end within its grace")
+        raise AssertionError("the run did not end within its grace")
 
 
 @asynccontextmanager
 async def open_harness(case: AdapterCase, place: Path) -> AsyncGenerator[ConformanceHarness, None]:
-    """Open a manager for a case; what it leaves in its store must be a lawful record."""
+    """Open a manager for a case; check the invariants of its store at the end."""
     store = MemoryStore()
     adapter = case.adapter
     clocks = Clocks(close=case.grace)
@@ -162,13 +164,13 @@ async def open_harness(case: AdapterCase, place: Path) -> AsyncGenerator[Conform
 
 
 def _check_trace(played: RunTrace) -> None:
-    """Look at what was told of one run: what begins ends, and what is whole is its pieces."""
+    """Check the events of one run: starts have ends, and whole messages equal their pieces."""
     types = played.types
     assert types.count("run_started") <= 1, types
     before = types[: types.index("run_started")] if "run_started" in types else []
     assert set(before) <= _INCIDENTS, f"{before} came before the run had started"
     ends = [event for event in played.events if isinstance(event, RunEnded)]
-    assert len(ends) == 1, f"it ended {len(ends)} times: {types}"
+    assert len(ends) == 1, f"the run ended {len(ends)} times: {types}"
     assert f"run_{played.result.status}" == ends[0].type
     _check_tools(played)
     _check_messages(played)
@@ -180,7 +182,7 @@ def _check_tools(played: RunTrace) -> None:
     )
     ended = Counter(each.tool_call_id for each in played.events if isinstance(each, ToolCallEnded))
     twice = [name for name in begun | ended if max(begun[name], ended[name]) > 1]
-    assert not twice, f"tool calls that began or ended twice: {twice}"
+    assert not twice, f"tool calls that started or ended twice: {twice}"
     if played.result.status == "completed":
         assert not begun - ended, f"tool calls without an end: {begun - ended}"
 
@@ -192,4 +194,4 @@ def _check_messages(played: RunTrace) -> None:
             streamed[each.message_id] = streamed.get(each.message_id, "") + each.delta
         elif isinstance(each, MessageReceived) and each.message_id in streamed:
             pieces = streamed.pop(each.message_id)
-            assert pieces == each.content, f"{pieces!r} was streamed, and then {each.content!r}"
+            assert pieces == each.content, f"{pieces!r} was streamed for {each.content!r}"

@@ -1,4 +1,4 @@
-"""The laws as a class of tests, for pytest or whatever collects methods named `test_…`."""
+"""The behaviours as a class of tests, for pytest and other collectors of `test_…` methods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class AdapterConformance:
-    """Name a `case` in a subclass, and each law that its case allows to try is a test of it."""
+    """The base class of an adapter's tests: a subclass sets `case` and has a test per law."""
 
     case: ClassVar[AdapterCase]
     left_out: ClassVar[dict[str, str]] = {}
-    """The laws that are not tried, and why."""
+    """The behaviours that are not tested, with the reasons."""
 
     def __init_subclass__(cls) -> None:
-        """Give the class its tests."""
+        """Add the tests to the class."""
         super().__init_subclass__()
         cls.left_out = {}
         for each in ADAPTER_BEHAVIOURS:
@@ -37,10 +37,10 @@ class AdapterConformance:
 
     @asynccontextmanager
     async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
-        """Make the adapter ready, with the directory `place` for its own.
+        """Yield the case, ready for a test.
 
         Args:
-            place: A directory of its own.
+            place: A directory for the test alone.
         """
         await trio.lowlevel.checkpoint()
         yield self.case
@@ -48,7 +48,7 @@ class AdapterConformance:
 
 def _test(behaviour: AdapterBehaviour) -> Callable[[AdapterConformance, Path], None]:
     def test(self: AdapterConformance, tmp_path: Path) -> None:
-        from trio.testing import MockClock  # which imports pytest, if that is there
+        from trio.testing import MockClock  # imports pytest if it is installed
 
         clock = MockClock(autojump_threshold=0) if self.case.virtual else None
         trio.run(behaviour, self.open_case, tmp_path, clock=clock)

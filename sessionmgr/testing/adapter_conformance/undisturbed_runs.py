@@ -1,4 +1,4 @@
-"""How a run is played that nobody disturbs."""
+"""The behaviours of runs that are not interrupted, cancelled or sent messages."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ AT_ONCE: Final = 5
 
 
 @PLAYING.law()
-async def a_run_is_told_from_its_start_to_its_one_end(stage: ConformanceHarness) -> None:
+async def a_run_has_one_start_and_one_end(stage: ConformanceHarness) -> None:
     play = stage.case.answers
     played = await stage.run_to_end(play)
     result = played.result
     assert result.status == RunStatus.COMPLETED, f"{result.status}: {result.failure}"
     assert played.types[0] == "run_started"
     assert played.types[-1] == "run_completed"
-    assert play.text in {None, result.text}, f"it said {result.text!r}"
+    assert play.text in {None, result.text}, f"its text is {result.text!r}"
 
 
 @PLAYING.law()
-async def a_run_that_nobody_reads_ends_all_the_same(stage: ConformanceHarness) -> None:
+async def a_run_without_a_reader_ends(stage: ConformanceHarness) -> None:
     run = await stage.submit(stage.case.answers)
     assert (await run.result()).status == RunStatus.COMPLETED
 
 
 @PLAYING.law(capabilities=("streaming",))
 async def what_is_streamed_is_what_is_received(stage: ConformanceHarness) -> None:
-    played = await stage.run_to_end(stage.case.answers)  # which compares them
+    played = await stage.run_to_end(stage.case.answers)  # `run_to_end` compares them
     assert {"message_streamed", "message_received"} & set(played.types)
 
 
@@ -52,7 +52,7 @@ async def runs_at_the_same_time_do_not_mix(stage: ConformanceHarness) -> None:
             nursery.start_soon(one)
     assert [each.status for each in results] == [RunStatus.COMPLETED] * AT_ONCE
     named = [each.provider_session_id for each in results if each.provider_session_id is not None]
-    assert len(set(named)) == len(named), f"sessions of ours share one of theirs: {named}"
+    assert len(set(named)) == len(named), f"several sessions share one provider session: {named}"
     if stage.case.answers.text is not None:
         assert {each.text for each in results} == {stage.case.answers.text}
 
@@ -66,16 +66,16 @@ async def runs_of_a_session_come_one_after_the_other(stage: ConformanceHarness) 
 
 
 @PLAYING.law(capabilities=("resume",))
-async def the_next_run_goes_on_with_the_providers_session(stage: ConformanceHarness) -> None:
+async def the_next_run_resumes_the_providers_session(stage: ConformanceHarness) -> None:
     session = await stage.session()
     first = (await stage.run_to_end(stage.case.answers, session)).result
     second = (await stage.run_to_end(stage.case.answers, session)).result
-    assert first.provider_session_id is not None, "it can resume, and names no session"
+    assert first.provider_session_id is not None, "it can resume, but reports no session id"
     assert second.provider_session_id == first.provider_session_id
 
 
 @PLAYING.law("fails")
-async def a_run_that_goes_wrong_says_how(stage: ConformanceHarness) -> None:
+async def a_failed_run_reports_its_failure(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     played = await stage.run_to_end(stage.case.fails)
     result = played.result
@@ -83,11 +83,11 @@ async def a_run_that_goes_wrong_says_how(stage: ConformanceHarness) -> None:
     assert result.failure is not None
     assert result.failure.kind is not FailureKind.ADAPTER_CRASHED, result.failure.message
     assert result.failure.message
-    assert stage.case.fails.text in {None, result.text}, f"it said {result.text!r}"
+    assert stage.case.fails.text in {None, result.text}, f"its text is {result.text!r}"
 
 
 @PLAYING.law("fails")
-async def after_a_run_that_went_wrong_the_next_goes_well(stage: ConformanceHarness) -> None:
+async def after_a_failed_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     session = await stage.session()
     await stage.run_to_end(stage.case.fails, session)
@@ -96,8 +96,8 @@ async def after_a_run_that_went_wrong_the_next_goes_well(stage: ConformanceHarne
 
 
 @PLAYING.law()
-async def it_can_say_whether_it_would_work(stage: ConformanceHarness) -> None:
+async def it_reports_its_health(stage: ConformanceHarness) -> None:
     await stage.run_to_end(stage.case.answers)
     health = await stage.case.adapter().health()
     assert health.state in {"ok", "skip", "fail"}
-    assert health.state == "ok" or health.detail, "it does not say why not"
+    assert health.state == "ok" or health.detail, "health reports no reason"

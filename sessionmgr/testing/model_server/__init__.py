@@ -1,4 +1,4 @@
-"""A model that costs nothing: a server on loopback that plays scripts to real agents."""
+"""A scripted model at no cost: a server on loopback that plays scripts to real agents."""
 
 from sessionmgr.testing.model_server.choose_reply import Scripts as Scripts
 from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment as IsolatedEnvironment

@@ -1,4 +1,4 @@
-"""`python -m sessionmgr.testing.model_server [PORT]`: a server to try an agent against, by hand."""
+"""`python -m sessionmgr.testing.model_server [PORT]`: a server for trying an agent by hand."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sessionmgr.testing.model_server.server import ModelServer, open_model_serve
 
 
 async def main(port: int) -> None:
-    """Serve until interrupted, and tell what was asked."""
-    # A receiver, because a KeyboardInterrupt strikes whichever task is at work, at any line.
+    """Serve until interrupted, and print the requests."""
+    # A signal receiver, because a KeyboardInterrupt is raised in any task, at any line.
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
         async with open_model_server(port=port) as server, trio.open_nursery() as nursery:
             nursery.start_soon(print_requests, server)
@@ -22,15 +22,15 @@ async def main(port: int) -> None:
 
 
 async def print_requests(server: ModelServer) -> None:
-    """Print where it is, then a line for each request that is over."""
+    """Print the address, then a line for each completed request."""
     print(server.url, flush=True)  # noqa: T201
-    told = 0
+    printed = 0
     while True:
-        await server.log.wait_for_total(told + 1)
+        await server.log.wait_for_total(printed + 1)
         await server.log.wait_until_idle()
         for exchange in server.log:
-            if exchange.number >= told:
-                told = exchange.number + 1
+            if exchange.number >= printed:
+                printed = exchange.number + 1
                 http = exchange.http
                 print(  # noqa: T201
                     f"{exchange.number} {http.method} {http.target} {exchange.status} "

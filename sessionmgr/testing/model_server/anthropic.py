@@ -1,4 +1,4 @@
-"""The face of the Anthropic Messages API, as Claude Code speaks to it."""
+"""The dialect of the Anthropic Messages API, as Claude Code uses it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _KINDS: Final[Mapping[int, str]] = {
 _SUMMARY: Final = "Your task is to create a detailed summary"
 _INTERRUPTED: Final = "[Request interrupted by user"
 _CUT_OFF: Final = "Your response above was cut off mid-stream"
-# What the user says to a running turn, and what the agent adds for the model to make of it.
+# The user's message to a running turn, in the instructions that Claude Code adds for the model.
 _STEERING: Final = re.compile(
     r"The user sent a new message while you were working:\n(.*?)"
     r"(?:\n\n(?:This is how Claude Code|IMPORTANT: ).*)?",
@@ -69,34 +69,34 @@ _SESSION: Final = re.compile(r"session_([0-9a-f-]{36})|\"session_id\":\s*\"([^\"
 
 
 class AnthropicDialect:
-    """Anthropic Messages: streaming or not, and the count of tokens."""
+    """Anthropic Messages, streaming or not, and the counting of tokens."""
 
     name = "anthropic"
-    malformed = "event: content_block_delta\ndata: {not json\n\n"  # of others it reads no data
+    malformed = "event: content_block_delta\ndata: {not json\n\n"  # others are ignored
 
     def read(self, http: HttpRequest) -> ModelRequest | PlainAnswer | None:
-        """Read a request; None if it is none of this API."""
+        """Read a request; None if it does not belong to this API."""
         if http.method == "HEAD" and http.path in ("/", "/api/hello"):
-            return PlainAnswer()  # Claude Code asks whether anybody is there
+            return PlainAnswer()  # Claude Code checks that the server is there
         if http.method != "POST" or not http.path.startswith("/v1/messages"):
             return None
         body = parse_json(http.body)
         if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
-            return _error(400, "invalid_request_error", "the body is no request for messages")
+            return _error(400, "invalid_request_error", "the body is not a Messages request")
         if http.path == "/v1/messages/count_tokens":
             return PlainAnswer(body={"input_tokens": estimate_tokens(len(http.body))})
         if http.path != "/v1/messages":
             return None
         return _read(http, body)
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
-        """Return who says the reply of this number, and what it is to say at the end."""
+        """Return the writer of a reply, and the stop reason for its end."""
         return _AnthropicReplyWriter(request, reply, stop, use)
 
     def refuse(self, refusal: ModelRefuse | ModelUsageLimit) -> PlainAnswer:
-        """Return the answer that is an error."""
+        """Return the answer for an error."""
         if isinstance(refusal, ModelUsageLimit):
             headers = _unified(refusal.resets_at, "rejected", 1.0)
             return _error(429, "rate_limit_error", refusal.message, headers)
@@ -107,7 +107,7 @@ class AnthropicDialect:
         return _error(refusal.status, kind, refusal.message, headers)
 
     def limits(self, limits: ModelLimits) -> Mapping[str, str]:
-        """Return the headers that tell of limits."""
+        """Return the headers for limits."""
         return _unified(limits.resets_at, limits.status, limits.used)
 
 
@@ -185,7 +185,7 @@ def _items(message: Mapping[str, Json]) -> Iterator[RequestItem]:
 def _text(role: str, text: str) -> RequestItem | None:
     if role == "assistant":
         return ModelMessage(text)
-    if role != "user":  # the agent says it, between turns or within
+    if role != "user":  # the agent's own messages, between turns or within
         steering = _STEERING.fullmatch(text)
         return UserPrompt(steering.group(1)) if steering else None
     if text.startswith(_INTERRUPTED):
@@ -208,11 +208,11 @@ def _offer(tool: Mapping[str, Json]) -> ToolOffer:
     return ToolOffer(str(tool.get("name", "")), schema if isinstance(schema, dict) else {})
 
 
-# --- speaking ----------------------------------------------------------------------------------
+# --- writing -----------------------------------------------------------------------------------
 
 
 class _AnthropicReplyWriter:
-    """A message, block after block."""
+    """The writer of a message, block by block."""
 
     def __init__(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
@@ -226,11 +226,11 @@ class _AnthropicReplyWriter:
         self._characters = 0
 
     def open(self) -> bytes:
-        """Begin the stream."""
+        """Return the start of the stream."""
         return server_event("message_start", {"message": self._head(None, {"output_tokens": 1})})
 
     def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
-        """Say, think or call."""
+        """Yield the bytes of a move."""
         index = len(self._content)
         if isinstance(move, ModelSay):
             begun: dict[str, Json] = {"type": "text", "text": ""}
@@ -264,17 +264,17 @@ class _AnthropicReplyWriter:
             yield DelayedBytes(server_event("content_block_stop", {"index": index}))
 
     def fault(self, fault: ModelFault) -> bytes:
-        """Tell of an error in mid-stream."""
+        """Return an error in the middle of the stream."""
         return server_event("error", {"error": {"type": fault.kind, "message": fault.message}})
 
     def close(self) -> bytes:
-        """End the stream as a whole one ends."""
+        """Return the regular end of the stream."""
         delta: Json = {"stop_reason": self._why(), "stop_sequence": None}
         ended = server_event("message_delta", {"delta": delta, "usage": self._usage()})
         return ended + server_event("message_stop", {})
 
     def whole(self) -> Json:
-        """Return all that was spoken, for a client that does not stream."""
+        """Return the complete reply, for a client that does not stream."""
         return self._head(self._why(), {})
 
     def _call(self, move: ModelCall) -> tuple[dict[str, Json], str]:

@@ -1,8 +1,8 @@
-"""Which reply a request is answered with: a function of the request, and of nothing else.
+"""The choice of the reply to a request, as a pure function of the request.
 
-The last prompt that carries a script decides. How many of its replies have been given is read
-from the conversation: the ids of calls tell it, and so do the texts that were said since. So
-neither a retry, nor another session, nor a server that was started anew makes a difference.
+The last prompt that carries a script decides. The conversation shows how many of its replies were
+given: by the ids of calls, and by the texts after the prompt. Retries, other sessions and a restart
+of the server therefore do not change the choice.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from sessionmgr.testing.model_server.script import (
 )
 
 Scripts: TypeAlias = Mapping[str, ModelScript] | Callable[[ModelRequest], ModelReply | None]
-"""Scripts by prompt; or a function that replies itself, or leaves it to the prompt by None."""
+"""Scripts by prompt; or a function that returns a reply, or None to use the prompt's script."""
 
 STRUCTURED = "StructuredOutput"
-"""The tool by which Claude Code asks for output that is valid against a schema."""
+"""The tool by which Claude Code requests output that is valid against a schema."""
 
 
 class PlannedReply(msgspec.Struct, frozen=True):
-    """A reply, the how manieth of its script it is, and how often it was tried before."""
+    """A reply, its index in its script, and the number of earlier attempts at it."""
 
     reply: ModelReply
     number: int
@@ -67,7 +67,7 @@ def choose_reply(request: ModelRequest, scripts: Scripts | None = None) -> Plann
         return PlannedReply(_default_reply(request), 0)
     given, broken = _count_replies(request.items[at + 1 :])
     if request.purpose == "compaction":
-        # What is left of the script goes on after it, since the summary is all that stays.
+        # After the summary only the summary remains, so it carries the rest of the script.
         return PlannedReply(
             (_summary(prompt_with(script[given:], "What was said, in short.")),), given
         )
@@ -79,7 +79,7 @@ def choose_reply(request: ModelRequest, scripts: Scripts | None = None) -> Plann
 def _find(
     request: ModelRequest, scripts: Mapping[str, ModelScript] | None
 ) -> tuple[int, ModelScript | None]:
-    """Return the script that is being played, and where in the conversation it was asked for."""
+    """Return the current script, and the position of its prompt in the conversation."""
     for at in range(len(request.items) - 1, -1, -1):
         item = request.items[at]
         if isinstance(item, UserInterrupt):
@@ -94,7 +94,7 @@ def _find(
 
 
 def _count_replies(items: tuple[RequestItem, ...]) -> tuple[int, int]:
-    """Return how many replies have been given whole, and how often the next was broken off."""
+    """Return the number of complete replies, and of attempts at the next that were broken off."""
     given = before = broken = 0
     speaking = False
     for item in items:
@@ -112,12 +112,12 @@ def _count_replies(items: tuple[RequestItem, ...]) -> tuple[int, int]:
 
 
 def _summary(text: str) -> ModelSay:
-    # Claude Code wants it between tags, and asks again if they are not there.
+    # Claude Code expects a summary between tags, and asks again without them.
     return ModelSay(text=f"<summary>{text}</summary>")
 
 
 def _default_reply(request: ModelRequest) -> ModelReply:
-    """Answer a prompt that asks for no script: with what was asked for, as an echo does."""
+    """Return a reply for a prompt without a script: the required output, or an echo."""
     if request.purpose == "compaction":
         return (_summary("What was said, in short."),)
     if request.schema is not None:

@@ -1,7 +1,7 @@
-"""One connection to a model server: requests are read, planned, and played one after the other.
+"""A connection to the model server: it reads requests and plays their replies, one after the other.
 
-While an answer is played the connection is read as well. So a client that goes away ends an answer
-that hangs, and the log tells that it did not hear it to the end.
+The connection is read while an answer is written. A client that disconnects therefore ends an
+answer that hangs, and the log records that the client did not read it to the end.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _READ: Final = 64 << 10
 _AHEAD: Final = 1 << 20
-"""What a client may send while it is still being answered."""
+"""Maximum number of bytes that a client may send while it receives an answer."""
 
 Answer = Callable[[HttpRequest, Exchange, "Send"], Awaitable[bool]]
-"""Answers one request, and says whether the connection may be used again."""
+"""Answers one request, and returns whether the connection can be used again."""
 
 
 class ServerConnection:
@@ -41,7 +41,7 @@ class ServerConnection:
         self._decoder: Final = RequestDecoder()
 
     async def run(self) -> None:
-        """Serve it until the client, or the script, has had enough."""
+        """Serve it until the client or the script closes it."""
         try:
             while True:
                 http = await self._next()
@@ -75,11 +75,11 @@ class ServerConnection:
                 try:
                     again = await self._answer(http, exchange, self._stream.send_all)
                 except trio.BrokenResourceError:
-                    gone.set()  # who writes may hear of it before who reads
+                    gone.set()  # the writer may notice the end before the reader
                     raise
                 nursery.cancel_scope.cancel()
         finally:
-            # Only now: a client that had all may be gone before we know that we have sent it.
+            # Only now: a client may disconnect as soon as it has the whole answer.
             if gone.is_set() and exchange.ending == "open":
                 exchange.ending = "left"
             self._log.end(exchange)

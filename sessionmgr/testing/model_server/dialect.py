@@ -1,4 +1,4 @@
-"""What a face is: one API of models, read into `ModelRequest` and spoken in its own words."""
+"""The protocol of a dialect: reads one model API into `ModelRequest`, and writes its replies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sessionmgr.testing.model_server.script import (
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):
-    """An answer that no model is asked for."""
+    """An answer without a reply of a model."""
 
     status: int = 200
     body: Json = None
@@ -37,84 +37,84 @@ class PlainAnswer(msgspec.Struct, frozen=True):
 
 
 class DelayedBytes(msgspec.Struct, frozen=True):
-    """Some bytes, and how many seconds to wait before they go out."""
+    """Some bytes, and the seconds to wait before they are sent."""
 
     data: bytes
     pause: float = 0.0
 
 
 class ReplyWriter(Protocol):
-    """Says one reply in the words of its API."""
+    """Writes one reply in the form of its API."""
 
     def open(self) -> bytes:
-        """Begin the stream."""
+        """Return the start of the stream."""
         ...
 
     def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
-        """Say, think or call."""
+        """Yield the bytes of a move."""
         ...
 
     def fault(self, fault: ModelFault) -> bytes:
-        """Tell of an error in mid-stream."""
+        """Return an error in the middle of the stream."""
         ...
 
     def close(self) -> bytes:
-        """End the stream as a whole one ends."""
+        """Return the regular end of the stream."""
         ...
 
     def whole(self) -> Json:
-        """Return all that was spoken, for a client that does not stream."""
+        """Return the complete reply, for a client that does not stream."""
         ...
 
 
 class ApiDialect(Protocol):
-    """One API of models."""
+    """One model API."""
 
     name: str
     malformed: str
-    """An event of a stream that its clients try to read, and cannot."""
+    """An event of a stream that the API's clients read, with invalid data."""
 
     def read(self, http: HttpRequest) -> ModelRequest | PlainAnswer | None:
-        """Read a request; None if it is none of this API."""
+        """Read a request; None if it does not belong to this API."""
         ...
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
-        """Return who says the reply of this number, and what it is to say at the end."""
+        """Return the writer of a reply, and the stop reason for its end."""
         ...
 
     def refuse(self, refusal: ModelRefuse | ModelUsageLimit) -> PlainAnswer:
-        """Return the answer that is an error."""
+        """Return the answer for an error."""
         ...
 
     def limits(self, limits: ModelLimits) -> Mapping[str, str]:
-        """Return the headers that tell of limits."""
+        """Return the headers for limits."""
         ...
 
 
 def server_event(kind: str, data: Mapping[str, Json]) -> bytes:
-    """Return a server-sent event whose data tells its kind as well."""
+    """Return a server-sent event whose data repeats its kind."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode_json({"type": kind, **data}))
 
 
 def split_text(text: str, count: int) -> Sequence[str]:
-    """Cut a text into so many pieces, as equal as can be; into fewer if it is too short."""
+    """Cut a text into `count` pieces of nearly equal length; into fewer if it is too short."""
     count = max(1, min(count, len(text)))
     return [text[len(text) * n // count : len(text) * (n + 1) // count] for n in range(count)]
 
 
 def estimate_tokens(characters: int) -> int:
-    """Estimate what so many characters amount to."""
+    """Return an estimate of the tokens in some characters."""
     return max(1, characters // 4)
 
 
 def as_object(value: Json) -> Mapping[str, Json]:
-    """Return a JSON object as it is, and an empty one for anything else."""
+    """Return a JSON object unchanged, and an empty one for any other value."""
     return cast("Mapping[str, Json]", value) if isinstance(value, dict) else {}
 
 
 def list_member(value: Mapping[str, Json], name: str) -> list[Json]:
-    """Return the list of this name in an object, and an empty one for anything else."""
+    """Return a list member of an object, and an empty list for any other value."""
     found = value.get(name)
     return found if isinstance(found, list) else []

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as a server speaks it: requests out of bytes, answers into bytes; no I/O.
+"""The server side of HTTP/1.1: a decoder of requests and an encoder of answers; no I/O.
 
-As much of it as the clients of models need: bodies with a length or in chunks, kept connections,
-answers in chunks, `Expect`. Where the bytes are cut does not matter.
+It covers what clients of models need: bodies with a length or in chunks, persistent connections,
+answers in chunks, `Expect`. The result does not depend on where the bytes are cut.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 
 MOST_HEAD: Final = 256 << 10
 MOST_BODY: Final = 256 << 20
-"""What a request may have: images stand in its body."""
+"""Maximum size of a request's body in bytes: it may contain images."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 class BadRequest(Exception):
-    """What came is no HTTP, or more of it than a server takes; the connection is of no more use."""
+    """The bytes are not HTTP, or exceed a limit; the connection cannot be used any more."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class BadRequest(Exception):
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """A request. The names of its headers are in small letters."""
+    """A request. The names of its headers are in lower case."""
 
     method: str
     target: str
@@ -39,36 +39,36 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The target without what is asked of it."""
+        """The target without its query."""
         return self.target.partition("?")[0]
 
 
 class RequestDecoder:
-    """Finds the requests in a stream of bytes."""
+    """A decoder of the requests in a stream of bytes."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._head: HttpRequest | None = None
         self._length: int | None = None
-        """How long the body is; None while it comes in chunks."""
+        """The length of the body; None while it comes in chunks."""
         self._chunks = bytearray()
         self.wants_continue = False
-        """Whether the client waits for a word before it sends the body."""
+        """Whether the client waits for `100 Continue` before it sends the body."""
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Take what was read."""
+        """Add bytes that were read."""
         self._held += data
 
     @property
     def unfinished(self) -> bool:
-        """Whether a part of a request is here."""
+        """Whether an incomplete request is buffered."""
         return bool(self._held) or self._head is not None
 
     def next(self) -> HttpRequest | None:
-        """Return the next request that is here as a whole.
+        """Return the next complete request, or None.
 
         Raises:
-            BadRequest: There cannot be one any more.
+            BadRequest: The bytes are not a valid request.
         """
         if self._head is None and not self._read_head():
             return None
@@ -81,7 +81,7 @@ class RequestDecoder:
         return msgspec.structs.replace(head, body=body)
 
     def _read_head(self) -> bool:
-        while self._held.startswith(b"\r\n"):  # some end a body with one too many
+        while self._held.startswith(b"\r\n"):  # some clients send an extra newline after a body
             del self._held[:2]
         end = self._held.find(b"\r\n\r\n")
         if end < 0:
@@ -133,12 +133,12 @@ def _parse_head(head: str) -> HttpRequest:
     first, *lines = head.split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise BadRequest(400, f"no request line: {first[:100]!r}")
+        raise BadRequest(400, f"invalid request line: {first[:100]!r}")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
-            raise BadRequest(400, f"no header: {line[:100]!r}")
+            raise BadRequest(400, f"invalid header: {line[:100]!r}")
         headers[name.strip().lower()] = value.strip()
     connection = headers.get("connection", "").lower()
     kept = "keep-alive" in connection if words[2] == "HTTP/1.0" else "close" not in connection
@@ -151,7 +151,7 @@ def _number(text: str, base: int) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise BadRequest(400, f"no length: {text[:100]!r}")
+        raise BadRequest(400, f"invalid length: {text[:100]!r}")
     return number
 
 
@@ -174,5 +174,5 @@ def answer_head(
 
 
 def chunk(data: bytes) -> bytes:
-    """Return some of a body that comes in chunks; nothing for nothing, which would end it."""
+    """Return a chunk of a body; nothing for no data, as an empty chunk would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

@@ -1,7 +1,7 @@
-"""Where an agent knows a model server and nobody else: homes, settings, an environment of its own.
+"""The isolated environment of an agent: homes and settings of its own, and one reachable server.
 
-Nothing is inherited. The server is the agent's proxy as well, and refuses to be one; so whoever an
-agent would like to speak to besides stands in the server's log, under `strangers`.
+Nothing is inherited. The model server is the agent's proxy as well, and refuses to forward; its log
+lists the hosts to which the agent tried to connect, under `strangers`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEY: Final = "sk-scripted"
-"""The key of whoever needs none."""
+"""The API key of agents, which the server does not check."""
 
 CODEX_MODEL: Final = "gpt-5.5"
-"""The name of the model decides which tools Codex offers it; with this one, the classic ones."""
+"""Codex chooses the tools to offer by the model's name; for this model, the classic ones."""
 
 _CODEX_CONFIG: Final = """\
 model = "{model}"
@@ -46,16 +46,16 @@ unbounded_connection_retries = false
 
 
 class IsolatedEnvironment(msgspec.Struct, frozen=True):
-    """A directory that holds all that an agent may call its own, and the server it is told of."""
+    """A directory with everything that an agent may use, and the address of its server."""
 
     root: Path
     url: str
     path: str = os.defpath
-    """PATH, as the agent's tools find it."""
+    """PATH for the agent's tools."""
 
     @property
     def work(self) -> Path:
-        """The directory to work in."""
+        """The working directory."""
         return self.root / "work"
 
     @property
@@ -64,7 +64,7 @@ class IsolatedEnvironment(msgspec.Struct, frozen=True):
         return self.root / "home"
 
     def claude(self, *, retries: int = 1) -> dict[str, str]:
-        """Return the environment of a Claude Code that tries a request again so many times."""
+        """Return the environment of a Claude Code that retries a request so many times."""
         config = self.home / ".claude"
         config.mkdir(parents=True, exist_ok=True)
         return {
@@ -88,7 +88,7 @@ class IsolatedEnvironment(msgspec.Struct, frozen=True):
         return {**self._environment(), "CODEX_HOME": str(config), "CODEX_MODEL_KEY": KEY}
 
     def _environment(self) -> Mapping[str, str]:
-        # Codex does not want its home below TMPDIR, and wants TMPDIR to be there.
+        # Codex requires a home outside of TMPDIR, and an existing TMPDIR.
         scratch = self.root / "tmp"
         for directory in (self.home, self.work, scratch):
             directory.mkdir(parents=True, exist_ok=True)

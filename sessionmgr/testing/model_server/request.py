@@ -1,4 +1,4 @@
-"""What a model is asked, in the same words whatever the API: what was said, with which tools."""
+"""A request to a model, in a form common to all APIs: the conversation and the offered tools."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Purpose: TypeAlias = Literal["turn", "compaction", "probe"]
 
 
 class UserPrompt(msgspec.Struct, frozen=True):
-    """What the user said."""
+    """A message of the user."""
 
     text: str
 
 
 class ModelMessage(msgspec.Struct, frozen=True):
-    """What the model said before."""
+    """An earlier message of the model."""
 
     text: str
 
 
 class ModelToolCall(msgspec.Struct, frozen=True):
-    """A tool that the model called before."""
+    """An earlier tool call of the model."""
 
     id: str
     tool: str
 
 
 class ModelToolResult(msgspec.Struct, frozen=True):
-    """What a tool gave back."""
+    """The result of a tool call."""
 
     id: str
     text: str
@@ -42,11 +42,11 @@ class ModelToolResult(msgspec.Struct, frozen=True):
 
 
 class UserInterrupt(msgspec.Struct, frozen=True):
-    """The user stopped what was going on."""
+    """The user interrupted the turn."""
 
 
 class TruncatedReply(msgspec.Struct, frozen=True):
-    """What the model said last was cut off, and it is asked to say it again."""
+    """The model's last message was cut off, and the request asks for it again."""
 
 
 RequestItem: TypeAlias = (
@@ -55,7 +55,7 @@ RequestItem: TypeAlias = (
 
 
 class ToolOffer(msgspec.Struct, frozen=True):
-    """A tool that may be called. Without a schema it takes a text."""
+    """A tool that the model may call. Without a schema it takes a text."""
 
     name: str
     schema: Mapping[str, Json] | None = None
@@ -66,31 +66,31 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for one reply."""
 
     face: str
-    """Which API it came by."""
+    """The name of the API."""
     model: str
     items: tuple[RequestItem, ...]
-    """The conversation, without what the agent itself puts in for the model."""
+    """The conversation, without the messages that the agent itself adds for the model."""
     tools: tuple[ToolOffer, ...] = ()
     stream: bool = True
     purpose: Purpose = "turn"
     schema: Mapping[str, Json] | None = None
-    """What the text of the reply has to be valid against."""
+    """The schema for the text of the reply."""
     session: str = ""
-    """What the agent calls its session, if it tells."""
+    """The agent's name of its session, if it sends one."""
     body: Mapping[str, Json] = msgspec.field(default_factory=dict[str, Json])
     attempt: int = 0
-    """How often the same was asked before."""
+    """The number of earlier requests with the same content."""
 
     @property
     def prompt(self) -> str:
-        """What the user said last."""
+        """The user's last message."""
         return next(
             (each.text for each in reversed(self.items) if isinstance(each, UserPrompt)), ""
         )
 
     @property
     def results(self) -> tuple[ModelToolResult, ...]:
-        """What the tools gave back that the last reply called."""
+        """The results of the tool calls in the last reply."""
         last = len(self.items)
         while last and not isinstance(self.items[last - 1], ModelMessage | ModelToolCall):
             last -= 1
@@ -98,7 +98,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Eight letters that are the same whenever the same is asked in the same session."""
+        """Eight letters, equal for equal requests of a session."""
         asked = msgspec.json.encode((self.face, self.session, self.model, self.purpose, self.items))
         return hashlib.sha256(asked).hexdigest()[:8]
 
@@ -107,11 +107,11 @@ _CALL: Final = re.compile(r"_([0-9a-f]{8})_(\d+)_(\d+)$")
 
 
 def call_id(prefix: str, request: ModelRequest, reply: int, number: int) -> str:
-    """Return the id of a call, which tells by which reply of its script it was made."""
+    """Return the id of a call, which contains the index of its reply in the script."""
     return f"{prefix}_{request.key}_{reply}_{number}"
 
 
 def reply_of(id: str) -> int | None:
-    """Return which reply made a call; None if it was not one of ours."""
+    """Return the index of the reply that made a call; None if the id is not one of ours."""
     found = _CALL.search(id)
     return None if found is None else int(found.group(2))

@@ -1,4 +1,4 @@
-"""What a model server was asked, and what became of it."""
+"""The log of a model server: requests and their outcomes."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ from sessionmgr.testing.model_server.request import ModelRequest
 from sessionmgr.trio_util_types import AsyncValue, RepeatedEvent
 
 KEPT: Final = 10_000
-"""How many of the last exchanges stay in the log."""
+"""Maximum number of exchanges in the log."""
 KEPT_BYTES: Final = 16 << 20
-"""And of how many bytes of requests it is known what was asked: a long conversation is long in
-each of them."""
+"""Maximum number of bytes of requests whose contents stay in the log: each request repeats the
+whole conversation.
+"""
 
 Ending: TypeAlias = Literal["open", "whole", "cut", "left", "shutdown"]
 
 
 class Exchange(msgspec.Struct, kw_only=True):
-    """A request to the server, and how it was answered so far."""
+    """A request to the server, and the state of its answer."""
 
     number: int
     http: HttpRequest
     asked: ModelRequest | None = None
-    """What the model was asked, if it was the model that was asked, and not too long ago."""
+    """The request to the model, if it was one and its contents are still in the log."""
     reply: int | None = None
-    """The how manieth reply of the script was the answer."""
+    """The index of the reply in the script."""
     status: int | None = None
-    """The status of the answer, once it has begun."""
+    """The status of the answer, once it has started."""
     known: bool = True
-    """Whether anybody here knows what was asked for; else the answer is 404, or 403 to a proxy."""
+    """Whether the target is known; otherwise the answer is 404, or 403 to a proxy request."""
     ending: Ending = "open"
-    """`cut` by the script; `left` by the client before it had all; `shutdown` with the server."""
+    """`cut` by the script; `left` by the client before the end; `shutdown` with the server."""
 
 
 class RequestLog:
-    """The last exchanges, in the order in which they began, and how many there were in all."""
+    """The last exchanges, in the order of their starts, and the total number."""
 
     def __init__(self) -> None:
         self._kept: deque[Exchange] = deque(maxlen=KEPT)
         self._whole: deque[Exchange] = deque()
-        """Those that still have all that was sent."""
+        """The exchanges whose contents are still in the log."""
         self._bytes = 0
         self._changed: Final = RepeatedEvent()
         self._total: Final = AsyncValue(0)
         self.strangers: list[str] = []
-        """Targets that nobody here knows, as `METHOD TARGET`: a hermetic run has none."""
+        """Unknown targets, as `METHOD TARGET`; an isolated run has none."""
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(tuple(self._kept))
@@ -60,11 +61,11 @@ class RequestLog:
 
     @property
     def total(self) -> int:
-        """How many requests there were."""
+        """The total number of requests."""
         return self._total.value
 
     def begin(self, http: HttpRequest) -> Exchange:
-        """Note a request."""
+        """Add a request."""
         exchange = Exchange(number=self.total, http=http)
         self._total.value += 1
         self._kept.append(exchange)
@@ -81,28 +82,28 @@ class RequestLog:
         exchange.asked = None
 
     def end(self, exchange: Exchange) -> None:
-        """Note that nothing more will be answered; by default because the server ends."""
+        """Record the end of an exchange; by default the server's shutdown."""
         if exchange.ending == "open":
             exchange.ending = "shutdown"
         self._changed.set()
 
     async def wait_for_total(self, total: int) -> None:
-        """Wait until there were so many requests."""
+        """Wait until there were `total` requests."""
         await self._total.wait(lambda number: number >= total)
 
     async def wait_until_idle(self) -> None:
-        """Wait until nothing is being answered."""
+        """Wait until no answer is being sent."""
         await trio.lowlevel.checkpoint()
         while any(each.ending == "open" for each in self._kept):
             await self._changed.wait()
 
     def add_stranger(self, exchange: Exchange) -> None:
-        """Note that nobody knows what was asked for."""
+        """Record a request for an unknown target."""
         exchange.known = False
         if len(self.strangers) < KEPT:
             self.strangers.append(f"{exchange.http.method} {exchange.http.target}")
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """What the model was asked, as far back as it is known."""
+        """The requests to the model that are still in the log."""
         return [each.asked for each in self._kept if each.asked is not None]

@@ -1,4 +1,4 @@
-"""How one reply is played to one client: move after move, as a stream or as a whole."""
+"""The responder: plays one reply to one client, move by move, as a stream or as a whole."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from sessionmgr.testing.model_server.script import (
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 _AFTER_ONE: Final = 2
-"""What a text begins with, and its first delta, come before what has this number."""
+"""The index of the first piece after a text's start and its first delta."""
 _LOOK_EVERY: Final = 0.02
 
 
 async def send_plain_answer(
     plain: PlainAnswer, exchange: Exchange, send: Send, *, head: bool = False
 ) -> None:
-    """Send an answer that is no reply of a model; only its head if that was asked for."""
+    """Send an answer without a reply of a model; with `head`, only its head."""
     exchange.status = plain.status
     data = plain.data
     headers = [("content-type", "application/json"), *plain.headers.items()]
@@ -52,18 +52,18 @@ async def send_plain_answer(
 
 
 async def _wait_for_file(file: trio.Path) -> None:
-    while not await file.exists():  # noqa: ASYNC110  # whoever makes it tells nobody
+    while not await file.exists():  # noqa: ASYNC110  # a file has no event
         await trio.sleep(_LOOK_EVERY)
 
 
-def _headers_of(moves: Sequence[AnyMove], face: ApiDialect) -> dict[str, str]:
+def _headers_of(moves: Sequence[AnyMove], dialect: ApiDialect) -> dict[str, str]:
     headers: dict[str, str] = {}
     for move in moves:
         match move:
             case ModelHeaders():
                 headers.update(move.headers)
             case ModelLimits():
-                headers.update(face.limits(move))
+                headers.update(dialect.limits(move))
             case _:
                 pass
     return headers
@@ -74,7 +74,7 @@ class Responder:
 
     def __init__(
         self,
-        face: ApiDialect,
+        dialect: ApiDialect,
         request: ModelRequest,
         planned: PlannedReply,
         exchange: Exchange,
@@ -83,26 +83,26 @@ class Responder:
         moves = moves_at(planned.reply, planned.attempt)
         stop = next((move for move in moves if isinstance(move, ModelStop)), None)
         use = next((move for move in moves if isinstance(move, ModelUse)), None)
-        self._face: Final = face
+        self._dialect: Final = dialect
         self._request: Final = request
         self._exchange: Final = exchange
         self._send: Final = send
         self._moves: Final = moves
-        self._speaker: Final = face.speaker(request, planned.number, stop, use)
-        self._headers: Final = _headers_of(moves, face)
+        self._writer: Final = dialect.reply_writer(request, planned.number, stop, use)
+        self._headers: Final = _headers_of(moves, dialect)
         self._begun = False
         self._instead: str | None = None
-        """What goes out in the place of a whole message."""
+        """Data that replaces the whole message."""
 
     async def respond(self) -> None:
-        """Play the moves, and end the answer unless one of them did."""
+        """Play the moves, and end the answer unless a move did."""
         for move in self._moves:
             if await self._run_move(move):
                 return
         if self._request.stream:
-            await self._finish(self._speaker.close())
+            await self._finish(self._writer.close())
             return
-        whole = self._speaker.whole()
+        whole = self._writer.whole()
         data = encode_json(whole) if self._instead is None else self._instead.encode()
         head = answer_head(200, self._head("application/json"), length=len(data))
         self._exchange.status = 200
@@ -110,16 +110,16 @@ class Responder:
         self._exchange.ending = "whole"
 
     async def _run_move(self, move: AnyMove) -> bool:
-        """Play one move, and say whether it was the last."""
+        """Play one move; return whether it was the last."""
         match move:
             case ModelSay() | ModelThink() | ModelCall():
                 await self._write_move(move)
             case ModelWait(seconds=seconds):
                 await trio.sleep(seconds)
             case ModelUse() | ModelStop() | ModelHeaders() | ModelLimits():
-                pass  # known from the beginning
+                pass  # already sent with the head
             case ModelMalformed(text=text):
-                self._instead = self._face.malformed if text is None else text
+                self._instead = self._dialect.malformed if text is None else text
                 if self._request.stream:
                     await self._write(self._instead.encode())
             case _:
@@ -130,7 +130,7 @@ class Responder:
     async def _write_move(self, move: ModelSay | ModelThink | ModelCall) -> None:
         held = bytearray()
         file = move.until if isinstance(move, ModelSay) else None
-        for number, paused in enumerate(self._speaker.speak(move)):
+        for number, paused in enumerate(self._writer.speak(move)):
             waits = file is not None and number == _AFTER_ONE
             if paused.pause or waits:
                 await self._write(bytes(held))
@@ -152,20 +152,22 @@ class Responder:
             case ModelFault():
                 await self._break_off(move)
             case ModelRefuse() | ModelUsageLimit():
-                if self._begun:  # then it is too late for a status
+                if self._begun:  # too late for a status
                     kind = (move.kind if isinstance(move, ModelRefuse) else None) or "api_error"
                     await self._break_off(ModelFault(kind=kind, message=move.message))
                     return
-                plain = self._face.refuse(move)
+                plain = self._dialect.refuse(move)
                 headers = {**self._headers, **plain.headers}
                 plain = msgspec.structs.replace(plain, headers=headers)
                 await send_plain_answer(plain, self._exchange, self._send)
 
     async def _break_off(self, fault: ModelFault) -> None:
         if self._request.stream:
-            await self._finish(self._speaker.fault(fault))
+            await self._finish(self._writer.fault(fault))
             return
-        plain = self._face.refuse(ModelRefuse(status=500, kind=fault.kind, message=fault.message))
+        plain = self._dialect.refuse(
+            ModelRefuse(status=500, kind=fault.kind, message=fault.message)
+        )
         await send_plain_answer(plain, self._exchange, self._send)
 
     async def _write(self, data: bytes) -> None:
@@ -175,7 +177,7 @@ class Responder:
                 await self._send(framed)
 
     async def _finish(self, data: bytes) -> None:
-        """Write the last, as one: some clients go as soon as they have heard the end in it."""
+        """Send the last bytes in one write: some clients disconnect as soon as they see the end."""
         await self._send(self._framed(data) + LAST_CHUNK)
         self._exchange.ending = "whole"
 
@@ -185,7 +187,7 @@ class Responder:
         self._begun = True
         self._exchange.status = 200
         head = answer_head(200, self._head("text/event-stream"))
-        return head + chunk(self._speaker.open() + data)
+        return head + chunk(self._writer.open() + data)
 
     def _head(self, content_type: str) -> list[tuple[str, str]]:
         return [("content-type", content_type), *self._headers.items()]

@@ -1,4 +1,4 @@
-"""The face of the OpenAI Responses API, as Codex speaks to it."""
+"""The dialect of the OpenAI Responses API, as Codex uses it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _KINDS: Final[Mapping[int, str]] = {
 }
 _SUMMARY: Final = "You are performing a CONTEXT CHECKPOINT COMPACTION"
 _ABORTED: Final = "<turn_aborted>"
-# What Codex puts in among what the user said.
+# Codex's own additions to the user's messages.
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 _OWN: Final = "functions"
-"""The namespace of what has none."""
+"""The namespace of tools that have none."""
 _INCOMPLETE: Final = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
 
 
@@ -65,22 +65,22 @@ class ResponsesDialect:
     malformed = "event: response.output_text.delta\ndata: {not json\n\n"
 
     def read(self, http: HttpRequest) -> ModelRequest | PlainAnswer | None:
-        """Read a request; None if it is none of this API."""
+        """Read a request; None if it does not belong to this API."""
         if http.method != "POST" or http.path != "/v1/responses":
             return None
         body = parse_json(http.body)
         if not isinstance(body, dict):
-            return _error(400, "invalid_request_error", "the body is no request for a response")
+            return _error(400, "invalid_request_error", "the body is not a Responses request")
         return _read(http, body)
 
-    def speaker(
+    def reply_writer(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> ReplyWriter:
-        """Return who says the reply of this number, and what it is to say at the end."""
+        """Return the writer of a reply, and the stop reason for its end."""
         return _ResponsesReplyWriter(request, reply, stop, use)
 
     def refuse(self, refusal: ModelRefuse | ModelUsageLimit) -> PlainAnswer:
-        """Return the answer that is an error."""
+        """Return the answer for an error."""
         if isinstance(refusal, ModelUsageLimit):
             headers = _used(1.0, refusal.resets_at)
             more: Mapping[str, Json] = {"resets_at": refusal.resets_at, "plan_type": "plus"}
@@ -92,7 +92,7 @@ class ResponsesDialect:
         return _error(refusal.status, kind, refusal.message, headers)
 
     def limits(self, limits: ModelLimits) -> Mapping[str, str]:
-        """Return the headers that tell of limits."""
+        """Return the headers for limits."""
         return _used(limits.used, limits.resets_at)
 
 
@@ -125,7 +125,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     for each in inputs:
         items.extend(_items(each))
     tools = list_member(body, "tools")
-    for each in inputs:  # models that write programs find theirs among the input
+    for each in inputs:  # models that write programs get their tools in the input
         if each.get("type") == "additional_tools":
             tools = tools + list_member(each, "tools")
     last = next((each for each in reversed(items) if isinstance(each, UserPrompt)), None)
@@ -187,7 +187,7 @@ def _plain_text(content: Json) -> str:
 def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[ToolOffer]:
     name = tool.get("name")
     if not isinstance(name, str):
-        return  # the provider's own: a search, say
+        return  # a tool of the provider itself, such as a search
     if tool.get("type") == "namespace":
         for each in list_member(tool, "tools"):
             yield from _offers(as_object(each), None if name == _OWN else name)
@@ -199,11 +199,11 @@ def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[
         yield ToolOffer(full, as_object(tool.get("parameters")), namespace)
 
 
-# --- speaking ----------------------------------------------------------------------------------
+# --- writing -----------------------------------------------------------------------------------
 
 
 class _ResponsesReplyWriter:
-    """A response, item after item."""
+    """The writer of a response, item by item."""
 
     def __init__(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
@@ -216,11 +216,11 @@ class _ResponsesReplyWriter:
         self._characters = 0
 
     def open(self) -> bytes:
-        """Begin the stream."""
+        """Return the start of the stream."""
         return server_event("response.created", {"response": self._response("in_progress")})
 
     def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
-        """Say, think or call."""
+        """Yield the bytes of a move."""
         index = len(self._output)
         if isinstance(move, ModelCall):
             item = self._call(move)
@@ -255,18 +255,18 @@ class _ResponsesReplyWriter:
             yield DelayedBytes(self._item("done", index, whole))
 
     def fault(self, fault: ModelFault) -> bytes:
-        """Tell of an error in mid-stream."""
+        """Return an error in the middle of the stream."""
         error: Json = {"code": fault.kind, "message": fault.message}
         failed = {**self._response("failed"), "error": error}
         return server_event("response.failed", {"response": failed})
 
     def close(self) -> bytes:
-        """End the stream as a whole one ends."""
+        """Return the regular end of the stream."""
         ended = self._ended()
         return server_event(f"response.{ended['status']}", {"response": ended})
 
     def whole(self) -> Json:
-        """Return all that was spoken, for a client that does not stream."""
+        """Return the complete reply, for a client that does not stream."""
         return self._ended()
 
     def _call(self, move: ModelCall) -> Json:
@@ -274,7 +274,7 @@ class _ResponsesReplyWriter:
         id = call_id("call", self._request, self._reply, len(self._output))
         name, namespace = chosen.name, chosen.namespace
         if namespace is None and name.startswith("mcp__") and name.count("__") > 1:
-            namespace = name.rpartition("__")[0]  # one of those that must be searched for
+            namespace = name.rpartition("__")[0]  # a tool that must be searched for
         called: dict[str, Json] = {"call_id": id, "id": f"fc_{id}"}
         if namespace is not None:
             called["namespace"] = namespace

@@ -1,4 +1,4 @@
-"""A value that is valid against a JSON schema, the plainest there is."""
+"""The generator of the simplest value that is valid against a JSON schema."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _DEEPEST: Final = 20
 
 
 def sample_value(schema: Mapping[str, Json] | bool, root: Mapping[str, Json] | None = None) -> Json:
-    """Return a value for a schema; of an object, the required properties alone.
+    """Return a value for a schema; an object gets its required properties only.
 
-    It knows what schemas for the output of models are made of; one that asks for more (a
-    pattern, what must not be) may find its value invalid.
+    It supports the keywords that schemas for models' output use; with others (`pattern`, `not`)
+    the value may be invalid.
     """
     return _sample(schema, {} if isinstance(schema, bool) else root or schema, 0)
 

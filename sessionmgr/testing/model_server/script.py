@@ -1,4 +1,4 @@
-"""What a model does, as plain data: a script is its replies, and a reply is a few moves.
+"""Scripts for the model server: a script is a list of replies, and a reply a list of moves.
 
 In JSON a move is an object whose `do` names it, a reply is a list of moves, and a script a list of
 replies; a list of moves is a script of one reply:
@@ -6,8 +6,8 @@ replies; a list of moves is a script of one reply:
     [[{"do": "say", "text": "Wait."}, {"do": "call", "tool": "shell", "input": {"command": "ls"}}],
      [{"do": "say", "text": "There is nothing."}]]
 
-What fails has `times`: on the first so many attempts at this reply it happens, on later ones it is
-passed over and what follows it is played; without `times` it happens on all.
+A fault may have `times`: it happens at the first so many attempts at this reply; at later attempts
+it is skipped and the moves after it are played. Without `times` it happens at every attempt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sessionmgr.model import Json
 
 OPENING: Final = "<script>"
 CLOSING: Final = "</script>"
-"""Between these a prompt carries its script."""
+"""A prompt carries its script between these tags."""
 
 
 def _tag(class_name: str) -> str:
@@ -39,23 +39,23 @@ class ModelMove(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """What all moves are."""
+    """The base of all moves."""
 
 
 class ModelSay(ModelMove, frozen=True, kw_only=True):
-    """Say a text, in so many deltas, with a `pause` in seconds before each."""
+    """Send a text, in some deltas, with a `pause` in seconds before each."""
 
     text: str
     deltas: int = 1
     pause: float = 0.0
     whole: bool = True
-    """False: it is never told that this was all; an error is to follow, say."""
+    """False: the end of the text is not sent, for an error that follows."""
     until: str | None = None
-    """A file: all but the first delta is said once it is there, and not by the clock."""
+    """A file: all but the first delta waits until it exists."""
 
 
 class ModelThink(ModelMove, frozen=True, kw_only=True):
-    """Think aloud."""
+    """Send reasoning."""
 
     text: str
     deltas: int = 1
@@ -63,22 +63,22 @@ class ModelThink(ModelMove, frozen=True, kw_only=True):
 
 
 class ModelCall(ModelMove, frozen=True, kw_only=True):
-    """Call a tool: by its own name, or by what it is for (see `tools`)."""
+    """Call a tool, by its own name or by its purpose (see `tools`)."""
 
     tool: str
     input: Mapping[str, Json] = msgspec.field(default_factory=dict[str, Json])
     broken: str | None = None
-    """The arguments word for word, where they shall be no JSON, or not that of the tool."""
+    """The arguments as text, to send invalid JSON or arguments that the tool rejects."""
 
 
 class ModelWait(ModelMove, frozen=True, kw_only=True):
-    """Do nothing for some seconds. As the first move: before the answer begins."""
+    """Wait some seconds. As the first move: before the answer starts."""
 
     seconds: float
 
 
 class ModelUse(ModelMove, frozen=True, kw_only=True):
-    """What this reply has used; without it, as many tokens as the characters suggest."""
+    """The usage of this reply; by default it is estimated from the characters."""
 
     input: int = 0
     cached_input: int = 0
@@ -88,19 +88,19 @@ class ModelUse(ModelMove, frozen=True, kw_only=True):
 
 
 class ModelStop(ModelMove, frozen=True, kw_only=True):
-    """Why the reply ends, if not since all is said or tools are called."""
+    """The stop reason, if it is not the usual one."""
 
     reason: Literal["end_turn", "tool_use", "max_tokens", "refusal", "pause_turn"]
 
 
 class ModelHeaders(ModelMove, frozen=True, kw_only=True):
-    """Headers of the answer, word for word."""
+    """Additional headers of the answer."""
 
     headers: Mapping[str, str]
 
 
 class ModelLimits(ModelMove, frozen=True, kw_only=True):
-    """How much of the subscription is used, as the headers of the answer tell it."""
+    """The used part of the subscription, reported in the headers of the answer."""
 
     used: float
     """From 0 to 1."""
@@ -110,22 +110,22 @@ class ModelLimits(ModelMove, frozen=True, kw_only=True):
 
 
 class ModelRefuse(ModelMove, frozen=True, kw_only=True):
-    """Answer with a status that is an error.
+    """Answer with an error status.
 
-    Once something was said it is too late for that, and it becomes a `fault`.
+    Once the answer has started, it becomes a `fault` instead.
     """
 
     status: int
     message: str = "as the script says"
     kind: str | None = None
-    """What the error calls itself, if not as errors with this status do."""
+    """The type of the error, if it is not the usual one for the status."""
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     times: int | None = None
 
 
 class ModelUsageLimit(ModelMove, frozen=True, kw_only=True):
-    """Refuse because the subscription is used up until then."""
+    """Refuse because the subscription is exhausted until a time."""
 
     resets_at: int
     message: str = "You have reached your limit."
@@ -133,7 +133,7 @@ class ModelUsageLimit(ModelMove, frozen=True, kw_only=True):
 
 
 class ModelFault(ModelMove, frozen=True, kw_only=True):
-    """Tell of an error in mid-stream, and end the stream."""
+    """Send an error in the middle of the stream, and end the stream."""
 
     kind: str = "overloaded_error"
     message: str = "as the script says"
@@ -147,16 +147,16 @@ class ModelCut(ModelMove, frozen=True, kw_only=True):
 
 
 class ModelHang(ModelMove, frozen=True, kw_only=True):
-    """Say nothing more, and keep the connection open, until the client goes."""
+    """Send nothing more, and keep the connection open until the client disconnects."""
 
     times: int | None = None
 
 
 class ModelMalformed(ModelMove, frozen=True, kw_only=True):
-    """Send what no client can read, word for word, in the midst of the stream."""
+    """Send invalid data unchanged, in the middle of the stream."""
 
     text: str | None = None
-    """Without it, an event of which the API's clients make use, with data that is no JSON."""
+    """By default, an event that the API's clients read, with data that is not JSON."""
     times: int | None = None
 
 
@@ -185,8 +185,8 @@ def parse_script(text: str) -> ModelScript:
     """Read a script from JSON.
 
     Raises:
-        msgspec.ValidationError: It is no script; the text says where.
-        msgspec.DecodeError: It is no JSON.
+        msgspec.ValidationError: The JSON is not a script; the message names the place.
+        msgspec.DecodeError: The text is not JSON.
     """
     if re.match(r"\s*\[\s*\{", text):
         return (_reply.decode(text),)
@@ -199,18 +199,18 @@ def write_script(script: ModelScript) -> str:
 
 
 def prompt_with(script: ModelScript, text: str = "") -> str:
-    """Return a prompt that carries a script: `text`, if any, comes before it."""
+    """Return a prompt that carries a script, after `text`."""
     return f"{text}{' ' if text else ''}{OPENING}{write_script(script)}{CLOSING}"
 
 
 def script_in(text: str) -> ModelScript | None:
     """Return the script that a prompt carries, the last one if there are several.
 
-    A script may hold prompts that carry scripts, as those of sub-agents do; so it is read as the
-    JSON that it is, and not up to the next closing tag.
+    A script may contain prompts that carry scripts, for sub-agents; so it is decoded as JSON, and
+    does not end at the next closing tag.
 
     Raises:
-        msgspec.ValidationError: It carries something else.
+        msgspec.ValidationError: The text between the tags is not a script.
     """
     found: ModelScript | None = None
     start = text.find(OPENING)
@@ -221,14 +221,16 @@ def script_in(text: str) -> ModelScript | None:
                 "tuple[object, int]", json.JSONDecoder().raw_decode(text[start:].lstrip())
             )
         except ValueError as error:
-            raise msgspec.ValidationError(f"the script in the prompt is no JSON: {error}") from None
+            raise msgspec.ValidationError(
+                f"the script in the prompt is not JSON: {error}"
+            ) from None
         found = parse_script(json.dumps(value))
         start = text.find(OPENING, start + length)
     return found
 
 
 def text_without_script(text: str) -> str:
-    """Return what else a prompt says."""
+    """Return the text of a prompt without its script."""
     start, end = text.find(OPENING), text.rfind(CLOSING)
     if start < 0:
         return text
@@ -237,7 +239,7 @@ def text_without_script(text: str) -> str:
 
 
 def moves_at(reply: ModelReply, attempt: int) -> list[AnyMove]:
-    """Return what is played on the attempt of this number, counted from 0."""
+    """Return the moves for an attempt, counted from 0."""
     return [
         cast("AnyMove", move)
         for move in reply

@@ -1,4 +1,4 @@
-"""A server on loopback that plays a script as a model."""
+"""The model server: plays scripts as a model, on loopback."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from sessionmgr.testing.model_server.request_log import Exchange, RequestLog
 from sessionmgr.testing.model_server.responder import Responder, Send, send_plain_answer
 from sessionmgr.testing.model_server.responses import ResponsesDialect
 
-FACES: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
+DIALECTS: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
 _COUNTED: Final = 10_000
-"""Of how many different requests it is known how often they came."""
+"""Number of different requests whose attempts are counted."""
 
 
 class ModelServer:
-    """A server that is running: where it is, and what it was asked."""
+    """A running server: its address and its log."""
 
     def __init__(self, port: int, scripts: Scripts | None = None) -> None:
         self.port: Final = port
         self.url: Final = f"http://127.0.0.1:{port}"
         self.log: Final = RequestLog()
         self.failure: Exception | None = None
-        """What a function has raised that was to reply."""
+        """The first exception of a function that chooses replies."""
         self._scripts: Final = scripts
         self._attempts: Final[OrderedDict[str, int]] = OrderedDict()
 
-    @trio.lowlevel.enable_ki_protection  # an interrupt is the block's, and would tear this one
+    @trio.lowlevel.enable_ki_protection  # a KeyboardInterrupt must reach the block only
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection to its end.
 
@@ -50,11 +50,11 @@ class ModelServer:
             try:
                 await ServerConnection(stream, self.log, self._answer).run()
             except* (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the client is gone, as the log says of what it did not hear to the end
+                pass  # the client disconnected; the log shows it
 
     async def _answer(self, http: HttpRequest, exchange: Exchange, send: Send) -> bool:
-        for face in FACES:
-            found = face.read(http)
+        for dialect in DIALECTS:
+            found = dialect.read(http)
             if isinstance(found, PlainAnswer):
                 await send_plain_answer(found, exchange, send, head=http.method == "HEAD")
                 return True
@@ -63,27 +63,25 @@ class ModelServer:
                 exchange.asked = asked
                 planned = self._plan(asked)
                 exchange.reply = planned.number
-                await Responder(face, asked, planned, exchange, send).respond()
+                await Responder(dialect, asked, planned, exchange, send).respond()
                 return True
         self.log.add_stranger(exchange)
-        # Whoever takes it for a proxy wants to reach somebody else.
+        # A client that uses the server as a proxy wants to reach another host.
         beyond = http.method == "CONNECT" or "://" in http.target
         status = 403 if beyond else 404
-        await send_plain_answer(
-            PlainAnswer(status, {"error": "nobody of this name is here"}), exchange, send
-        )
+        await send_plain_answer(PlainAnswer(status, {"error": "unknown target"}), exchange, send)
         return True
 
     def _plan(self, asked: ModelRequest) -> PlannedReply:
         try:
             return choose_reply(asked, self._scripts)
         except Exception as error:
-            # Told to the block: on its way there by nurseries a cancel may take its place.
+            # Stored for `open_model_server`: a cancellation may replace it in the nurseries.
             self.failure = self.failure or error
             raise
 
     def _attempt(self, request: ModelRequest) -> int:
-        """Count a request, and return how often the same came before."""
+        """Count a request, and return the number of earlier equal ones."""
         asked = (request.face, request.session, request.model, request.items)
         key = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
         before = self._attempts.pop(key, 0)
@@ -97,10 +95,9 @@ class ModelServer:
 async def open_model_server(
     scripts: Scripts | None = None, *, port: int = 0
 ) -> AsyncGenerator[ModelServer]:
-    """Open a server on loopback, at a port that is free unless one is given.
+    """Open a server on loopback.
 
-    `scripts` tells what is replied; by default it is what the prompts carry. What a function among
-    them raises leaves the block.
+    An exception of a function in `scripts` is raised at the end of the block.
 
     Args:
         scripts: The replies; by default each prompt carries its own.
@@ -119,7 +116,7 @@ async def open_model_server(
                 body = error
             nursery.cancel_scope.cancel()
     except* KeyboardInterrupt as interrupts:
-        # trio raises it in whichever task is at work, and the body was cancelled for it.
+        # trio raises it in any task, and has cancelled the body for it.
         body = KeyboardInterrupt()
         body.__cause__ = interrupts
     except* Exception:
@@ -129,5 +126,7 @@ async def open_model_server(
         raise server.failure
     if body is not None:
         if server.failure is not None:
-            body.add_note(f"before that, who was to reply has failed: {server.failure!r}")
+            body.add_note(
+                f"before that, a function that chooses replies failed: {server.failure!r}"
+            )
         raise body

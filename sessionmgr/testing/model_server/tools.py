@@ -1,13 +1,13 @@
-"""Which of the tools on offer a script means, and what its fields are called there.
+"""The choice of the offered tool that a script means, and of its field names.
 
-A script may call a tool by its own name. Or it says what the tool is for, and gives the fields
-names that are the same for all agents:
+A script may call a tool by its own name. Or it names the tool's purpose, with field names that are
+the same for all agents:
 
     shell(command)   read(path)   write(path, content)   edit(path, old, new)   agent(prompt)
 
-Then the tool is looked for among those that the request offers, its fields are renamed to what its
-schema calls them, and required fields that the script does not know are filled in. An agent that
-has no tool to read, write or edit is told to do so by a patch or a command.
+The tool is then found among those that the request offers; its fields are renamed to those of its
+schema, and missing required fields are filled in. An agent without a tool to read, write or edit
+gets a patch or a command instead.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _PATCH: Final = "apply_patch"
 _PROGRAM: Final = "exec"
-"""A tool that takes a program, which calls the others."""
+"""A tool that takes a program, which calls the other tools."""
 
 
 class ToolSelection(msgspec.Struct, frozen=True):
-    """A tool, and what it is called with: an object, or a text where it takes no other."""
+    """A tool and its input: an object, or a text for a tool without a schema."""
 
     name: str
     input: Mapping[str, Json]
@@ -53,10 +53,10 @@ class ToolSelection(msgspec.Struct, frozen=True):
 
 
 def choose_tool(tool: str, given: Mapping[str, Json], offers: Sequence[ToolOffer]) -> ToolSelection:
-    """Return what a script calls when it calls `tool`.
+    """Return the call of an offered tool for the script's `tool`.
 
-    One that nobody offers is called all the same. Models do that too, and some agents offer tools
-    only when they are searched for.
+    A tool that is not offered is called all the same, as models do too; some agents offer tools
+    only after a search for them.
     """
     offered = {offer.name: offer for offer in offers}
     if tool in offered:
@@ -85,7 +85,7 @@ def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str,
 def _fallback_tool(
     tool: str, given: Mapping[str, Json], offered: Mapping[str, ToolOffer]
 ) -> ToolSelection | None:
-    """Say in another way what no tool on offer is for."""
+    """Return another call for a purpose that no offered tool has."""
     path = str(given.get("path", ""))
     if tool == "read":
         command = f"cat {shlex.quote(path)}"

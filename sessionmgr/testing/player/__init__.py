@@ -1,13 +1,13 @@
-"""Players: a real child that plays a recording of an agent, or does what agents should not do.
+"""Players: real child processes that replay a recording of an agent, or misbehave.
 
-A playbook is what the child does, step after step. It is made from a recording (`Recording`), or
-by hand, or it is one of the table `CHAOS`. `command_of(playbook, file)` is the argv of a child that
-plays it, which an adapter is given in the place of its agent's program:
+A playbook is the list of the child's steps. It comes from a recording (`Recording`), from a test,
+or from the table `CHAOS`. `command_of(playbook, file)` returns the argv of a child that plays it,
+which replaces the agent's program in an adapter's options:
 
     options={"command": command_of(Recording.read(path).playbook(), tmp_path / "playbook.json")}
 
-A recording is made by `recorder_of(file, argv)`: the argv of a child that stands between an
-adapter and its agent, and writes down what both say.
+`recorder_of(file, argv)` makes a recording: it returns the argv of a child that runs between an
+adapter and its agent, and records the traffic of both.
 """
 
 from sessionmgr.testing.player.chaos import (

@@ -1,7 +1,7 @@
-"""What agents do and should not: playbooks for any agent, once its dialect is known.
+"""Misbehaviours of agents: playbooks for any agent whose dialect is known.
 
-`CHAOS` is a table: the name of a way to misbehave, its playbook, and how a run must end on it.
-Whatever the provider is, these ends are the same, because they are what the port promises.
+`CHAOS` is a table: the name of a misbehaviour, its playbook, and the end that a run must have. The
+ends are the same for all providers, because the port promises them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from sessionmgr.wire import LIMIT
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent says what every agent says, in bytes as they are on the wire."""
+    """An agent's protocol: the bytes on the wire for what every agent sends."""
 
     opening: tuple[Step, ...]
-    """All that comes before the turn's first word: greetings, and the prompt that is awaited.
+    """Everything before the turn's first text: greetings, and the wait for the prompt.
 
     Where an agent replies to requests by their ids, expect them with an id of your own that is
     `free`, and write the replies to that id with `reply=True`.
     """
     word: Callable[[str], bytes]
-    """A whole frame, newline and all, that streams some text."""
+    """Returns a whole frame, with its newline, that streams some text."""
     end: bytes
-    """The frame that says that the turn is over, and well.
+    """The frame that ends the turn successfully.
 
     If it is the reply to a request that the opening expects, it gets the id of that request.
     """
@@ -50,16 +50,16 @@ Playbook: TypeAlias = Callable[[Dialect, str], list[Step]]
 
 
 class Misbehaviour(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to misbehave. `text` is what must be left of what was said."""
+    """One misbehaviour, and its effect on a run. `text` is the text that must be stored."""
 
     name: str
     playbook: Playbook
-    """Made from a dialect and the name of a file for the pid of whom it leaks."""
+    """Makes the playbook, from a dialect and the file for the pid of a leaked process."""
     status: RunStatus = RunStatus.COMPLETED
     cancel: bool = False
     """Whether the run would not end by itself, and is cancelled."""
     told: str | None = None
-    """An event that must be among those of the run."""
+    """An event type that the run must have."""
     text: str | None = None
 
     def __str__(self) -> str:

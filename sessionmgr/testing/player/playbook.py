@@ -1,4 +1,4 @@
-"""What a player does, step after step, as plain data that its program can read."""
+"""The steps of a player, as plain data that its program can read."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ PROGRAM: Final = str(Path(__file__).with_name("program.py"))
 
 
 class WriteStep(msgspec.Struct, frozen=True, tag_field="do", tag="write"):
-    """Write bytes to stdout (1) or stderr (2), some seconds after the step before."""
+    """Write bytes to stdout (1) or stderr (2), some seconds after the previous step."""
 
     data: bytes
     stream: int = 1
     after: float = 0.0
     reply: bool = False
-    """Put the id that was really heard in the place of the recorded one."""
+    """Replace the recorded id by the one that was received."""
 
 
 class DribbleStep(msgspec.Struct, frozen=True, tag_field="do", tag="dribble"):
-    """Write bytes a few at a time, wherever that cuts them."""
+    """Write bytes a few at a time, cutting frames and characters."""
 
     data: bytes
     piece: int = 1
@@ -33,7 +33,7 @@ class DribbleStep(msgspec.Struct, frozen=True, tag_field="do", tag="dribble"):
 
 
 class RepeatStep(msgspec.Struct, frozen=True, tag_field="do", tag="repeat"):
-    """Write the same bytes again and again, as fast as they are read."""
+    """Write the same bytes repeatedly, as fast as they are read."""
 
     data: bytes
     times: int
@@ -41,7 +41,7 @@ class RepeatStep(msgspec.Struct, frozen=True, tag_field="do", tag="repeat"):
 
 
 class GrowStep(msgspec.Struct, frozen=True, tag_field="do", tag="grow"):
-    """Write a line so long that nobody wants to have it in a file: head, filling, tail."""
+    """Write a very long line, made from a head, a filling and a tail."""
 
     head: bytes
     size: int
@@ -49,9 +49,9 @@ class GrowStep(msgspec.Struct, frozen=True, tag_field="do", tag="grow"):
 
 
 class ExpectStep(msgspec.Struct, frozen=True, tag_field="do", tag="expect"):
-    """Wait for a line, which has to hold what `message` holds; names in `free` may differ.
+    """Wait for a line that contains the members of `message`; names in `free` may differ.
 
-    With another line the player ends at once, with exit code 70 and a complaint on stderr.
+    With another line the player ends at once, with exit code 70 and an error on stderr.
     """
 
     message: Json = None
@@ -59,23 +59,23 @@ class ExpectStep(msgspec.Struct, frozen=True, tag_field="do", tag="expect"):
 
 
 class UntilClosedStep(msgspec.Struct, frozen=True, tag_field="do", tag="until_closed"):
-    """Wait for the end of the input, whatever comes before it."""
+    """Read to the end of the input, ignoring its contents."""
 
 
 class HangStep(msgspec.Struct, frozen=True, tag_field="do", tag="hang"):
-    """Do nothing, not even at the end of the input; None is for ever."""
+    """Wait, even beyond the end of the input; None is for ever."""
 
     seconds: float | None = None
 
 
 class IgnoreStep(msgspec.Struct, frozen=True, tag_field="do", tag="ignore"):
-    """Be deaf to signals."""
+    """Ignore signals."""
 
     signals: tuple[str, ...] = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 class LeakStep(msgspec.Struct, frozen=True, tag_field="do", tag="leak"):
-    """Leave a process behind: in a session of its own, with no pipe of ours, deaf to TERM.
+    """Start a process that stays behind, in a session of its own, without our pipes, ignoring TERM.
 
     Its pid is written to the file `note`, if there is one, before the next step.
     """
@@ -91,7 +91,7 @@ class CloseStep(msgspec.Struct, frozen=True, tag_field="do", tag="close"):
 
 
 class ExitStep(msgspec.Struct, frozen=True, tag_field="do", tag="exit"):
-    """Be gone; after the last step that is what comes, with code 0."""
+    """Exit. The end of a playbook is an exit with code 0."""
 
     code: int = 0
 
@@ -112,7 +112,7 @@ Step: TypeAlias = (
 
 
 def line(message: Json | msgspec.Struct) -> bytes:
-    """Return the line that a message is on the wire."""
+    """Return the line of a message on the wire."""
     return encode_json(message) + b"\n"
 
 

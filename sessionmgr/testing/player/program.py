@@ -1,4 +1,4 @@
-"""The player's program: a child that does what its playbook says, step after step.
+"""The player's program: a child process that executes the steps of a playbook.
 
     python program.py PLAYBOOK.json
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 WRONG: Final = 70
-"""The exit code when something else was heard than the playbook says."""
+"""The exit code after a line that differs from the playbook."""
 
 
 class PlaybookPlayer:
@@ -28,7 +28,7 @@ class PlaybookPlayer:
         self.ids: dict[str, Any] = {}
 
     def play(self, steps: list[dict[str, Any]]) -> None:
-        """Play all the steps."""
+        """Play all steps."""
         for step in steps:
             getattr(self, step.pop("do"))(**step)
 
@@ -46,7 +46,7 @@ class PlaybookPlayer:
             time.sleep(pause)
 
     def repeat(self, data: str, times: int, stream: int = 1) -> None:
-        """Write the same again and again."""
+        """Write the same bytes repeatedly."""
         text = base64.b64decode(data)
         at_once = max(1, 65536 // max(1, len(text)))
         while times > 0:
@@ -65,13 +65,13 @@ class PlaybookPlayer:
         """Wait for a line, and compare it."""
         line = self.line()
         if line is None:
-            exit_with_error(f"expected {message!r}, and the input has ended")
+            exit_with_error(f"expected {message!r}, but the input has ended")
         if message is None:
             return
         heard = read(line or b"")
         why = differs(message, heard, set(free or ()))
         if why:
-            exit_with_error(f"expected {message!r}, and heard {heard!r}: {why}")
+            exit_with_error(f"expected {message!r}, but received {heard!r}: {why}")
         id_ = member(message, "id")
         if id_ is not None:
             self.ids[json.dumps(id_)] = member(heard, "id")
@@ -82,18 +82,18 @@ class PlaybookPlayer:
             pass
 
     def hang(self, seconds: float | None = None) -> None:
-        """Do nothing."""
+        """Wait."""
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             time.sleep(3600 if until is None else max(0.0, until - time.monotonic()))
 
     def ignore(self, signals: list[str]) -> None:
-        """Be deaf to signals."""
+        """Ignore signals."""
         for name in signals:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
 
     def leak(self, note: str = "", *, holds_pipes: bool = False) -> None:
-        """Leave a process behind."""
+        """Start a process that stays behind."""
         ready, tell = os.pipe()
         if os.fork() == 0:
             os.setsid()
@@ -113,7 +113,7 @@ class PlaybookPlayer:
         os.close(stream)
 
     def exit(self, code: int = 0) -> None:
-        """Be gone."""
+        """Exit."""
         os._exit(code)
 
     def line(self) -> bytes | None:
@@ -127,7 +127,7 @@ class PlaybookPlayer:
         return line
 
     def with_id(self, text: bytes) -> bytes:
-        """Put the id that was heard in the place of the one that was recorded."""
+        """Replace the recorded id by the one that was received."""
         message = read(text)
         recorded = json.dumps(member(message, "id"))
         if recorded not in self.ids or member(message, "method") is not None:
@@ -137,7 +137,7 @@ class PlaybookPlayer:
 
 
 def put(stream: int, data: bytes) -> None:
-    """Write all of it; who does not listen any more has ended us."""
+    """Write all of it; exit if there is no reader any more."""
     try:
         while data:
             data = data[os.write(stream, data) :]
@@ -146,13 +146,13 @@ def put(stream: int, data: bytes) -> None:
 
 
 def exit_with_error(why: str) -> None:
-    """Say what was wrong, and be gone."""
+    """Report an error and exit."""
     put(2, f"the player {why}\n".encode())
     os._exit(WRONG)
 
 
 def read(line: bytes) -> Any:
-    """Return what a line says; if it is no JSON, the line."""
+    """Return the JSON of a line, or the line itself if it is not JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -165,20 +165,20 @@ def member(message: Any, name: str) -> Any:
 
 
 def differs(wanted: Any, heard: Any, free: set[str], where: str = "it") -> str:
-    """Say where something is missing of what is wanted; "" if nowhere."""
+    """Return the first difference from the wanted value, or ""."""
     if type(wanted) is not type(heard):
-        return f"{where} is {heard!r} and not {wanted!r}"
+        return f"{where} is {heard!r} instead of {wanted!r}"
     if isinstance(wanted, dict):
         return differs_within(cast("dict[str, Any]", wanted), heard, free, where)
     if isinstance(wanted, list):
         return differs_along(cast("list[object]", wanted), heard, free, where)
-    return "" if wanted == heard else f"{where} is {heard!r} and not {wanted!r}"
+    return "" if wanted == heard else f"{where} is {heard!r} instead of {wanted!r}"
 
 
 def differs_along(wanted: list[object], heard: list[object], free: set[str], where: str) -> str:
-    """Say which item is different; "" if none."""
+    """Return the first difference between two lists, or ""."""
     if len(wanted) != len(heard):
-        return f"{where} has {len(heard)} items and not {len(wanted)}"
+        return f"{where} has {len(heard)} items instead of {len(wanted)}"
     found = [differs(a, b, free, f"{where}[]") for a, b in zip(wanted, heard, strict=True)]
     return next(filter(None, found), "")
 
@@ -186,7 +186,7 @@ def differs_along(wanted: list[object], heard: list[object], free: set[str], whe
 def differs_within(
     wanted: dict[str, Any], heard: dict[str, Any], free: set[str], where: str
 ) -> str:
-    """Say which member is missing or different; "" if none."""
+    """Return the first missing or different member, or ""."""
     for key, value in wanted.items():
         if key in free:
             continue

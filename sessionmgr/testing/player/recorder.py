@@ -1,4 +1,4 @@
-"""The recorder's program: it stands between an adapter and its agent, and writes down what is said.
+"""The recorder's program: it runs between an adapter and its agent, and records their traffic.
 
     python recorder.py FILE ARGV...
 
@@ -17,7 +17,7 @@ from typing import IO, Any
 
 
 class PipeRecorder:
-    """Copies three pipes, a line at a time, and keeps what it copies."""
+    """Copies three pipes line by line, and records the lines."""
 
     def __init__(self, file: IO[str]) -> None:
         self.file = file
@@ -25,13 +25,13 @@ class PipeRecorder:
         self.lock = threading.Lock()
 
     def note(self, direction: str, line: bytes) -> None:
-        """Write down one line."""
+        """Record one line."""
         entry: dict[str, Any] = {"t": 0.0, "dir": direction}
         try:
             entry["msg"] = json.loads(line)
         except ValueError:
             entry["line"] = line.decode("utf-8", "replace").rstrip("\n")
-        with self.lock:  # the time as well, so that the lines of the three pipes are in its order
+        with self.lock:  # times and lines must have the same order
             entry["t"] = round(time.monotonic() - self.began, 3)
             self.file.write(json.dumps(entry) + "\n")
             self.file.flush()

@@ -1,8 +1,8 @@
-"""Recordings of what an agent and its adapter said to each other, and how they are played.
+"""Recordings of the traffic between an agent and its adapter, and their playbooks.
 
-One JSON object a line: `t`, seconds since the start; `dir`, who spoke (`<` the agent, `>` the
-adapter, `!` the agent on stderr, `#` whoever recorded it, about it); and `msg`, or `line` where it
-was no JSON.
+One JSON object a line: `t`, seconds since the start; `dir`, the direction (`<` from the agent, `>`
+from the adapter, `!` from the agent's stderr, `#` a note about the recording); and `msg`, or `line`
+where the line was not JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROGRAM: Final = str(Path(__file__).with_name("recorder.py"))
 
 
 class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line that was said."""
+    """One recorded line."""
 
     t: float
     dir: Literal["<", ">", "!", "#"]
@@ -32,12 +32,12 @@ class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     note: str | None = None
 
     def data(self) -> bytes:
-        """Return it as it was on the wire."""
+        """Return the line as it was on the wire."""
         return line(self.msg) if self.line is None else self.line.encode() + b"\n"
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """What was said, in its order."""
+    """The recorded lines, in order."""
 
     entries: tuple[RecordedLine, ...]
 
@@ -49,16 +49,16 @@ class Recording(msgspec.Struct, frozen=True):
             path: The file.
 
         Raises:
-            msgspec.DecodeError: It is none.
+            msgspec.DecodeError: The file is not a recording.
         """
         decoder = msgspec.json.Decoder(RecordedLine)
         return Recording(tuple(decoder.decode_lines(path.read_bytes())))
 
     def playbook(self, *, timed: bool = False, free: Sequence[str] = ()) -> list[Step]:
-        """Return the steps that play it, with the pauses that were recorded if `timed`.
+        """Return the steps that replay it, with the recorded pauses if `timed`.
 
-        What the adapter says must be what it said, but for the names in `free`. The child waits
-        for the end of its input when all is said.
+        The adapter must send what it sent in the recording, except for the names in `free`. After
+        the last line, the child waits for the end of its input.
 
         Args:
             timed: Whether the recorded pauses are kept.
@@ -83,7 +83,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 def recorder_of(file: Path, argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the argv of a child that runs `argv` and records in `file` what is said.
+    """Return the argv of a child that runs `argv` and records its traffic in `file`.
 
     Args:
         file: The file for the recording.

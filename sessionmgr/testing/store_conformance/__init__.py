@@ -1,15 +1,15 @@
-"""What every store does, as tests for yours.
+"""Conformance tests for stores: every behaviour that a store must have.
 
-The whole of it, in a test module of your own (with pytest-trio, `trio_mode = true`):
+A complete test module (with pytest-trio, `trio_mode = true`):
 
     @pytest.mark.parametrize("behaviour", STORE_BEHAVIOURS, ids=str)
     async def test_my_store(behaviour):
         await behaviour(open_my_store)
 
-`open_my_store()` returns an async context manager whose value is an empty store. A store that
-outlives its block, and that several may open at once, takes `LASTING_BEHAVIOURS` as well; for
-these `open_my_store()` opens the same store each time, empty at the first. Nothing here needs
-pytest; a behaviour that does not hold raises AssertionError.
+`open_my_store()` returns an async context manager whose value is an empty store. For a store that
+outlives its block, and that several processes may open at once, use `LASTING_BEHAVIOURS` as well;
+for these `open_my_store()` opens the same store each time, empty at first. The package does not
+need pytest; a violation raises AssertionError.
 """
 
 from sessionmgr.testing.store_conformance.all_behaviours import (

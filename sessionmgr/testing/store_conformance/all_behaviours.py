@@ -1,4 +1,4 @@
-"""All behaviours, by what they ask of a store."""
+"""All behaviours of stores, by their requirements."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ STORE_BEHAVIOURS: Final[tuple[StoreBehaviour, ...]] = (
     *HOLDING.behaviours,
     *REMOVING.behaviours,
 )
-"""What every store does."""
+"""The behaviours that every store must have."""
 
 LASTING_BEHAVIOURS: Final[tuple[StoreBehaviour, ...]] = tuple(LASTING.behaviours)
-"""What a store does that outlives its block, and that several may open at once."""
+"""The behaviours of a store that outlives its block, and that several may open at once."""

@@ -1,4 +1,4 @@
-"""Appending: numbers, batches, fences, and many writers at once."""
+"""The behaviours of appends: numbers, batches, fences, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -192,12 +192,12 @@ async def an_old_fence_is_refused_even_for_a_batch_that_is_stored(store: Store) 
 
 
 @APPENDING.of_one_store
-async def a_lease_on_the_session_shuts_out_the_keeper_before(store: Store) -> None:
+async def a_lease_on_the_session_excludes_the_owner_before(store: Store) -> None:
     await new_session(store)
     old = await store.acquire(SESSION, ME, now=0, ttl=10)
     await store.append(batch(1, "a", fence=old.fence))
     new = await store.acquire(SESSION, YOU, now=100, ttl=10)
-    # The new keeper has appended nothing yet: the lease alone shuts the old one out.
+    # The new owner has appended nothing yet: the lease alone excludes the old one.
     with expect_refusal(StaleFence):
         await store.append(batch(2, "b", fence=old.fence))
     await store.append(batch(2, "c", fence=new.fence))

@@ -1,4 +1,4 @@
-"""One thing that every store does, by the name of a sentence."""
+"""A behaviour of stores that can be tested, named by a sentence."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TypeAlias
 from sessionmgr.store import Store
 
 OpenStore: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
-"""Opens a store for as long as a block lasts."""
+"""Opens a store for the length of a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreBehaviour:
-    """A behaviour that can be tried on any store."""
+    """A behaviour that can be tested on any store."""
 
     name: str
     run: Callable[[OpenStore], Awaitable[None]]
 
     async def __call__(self, open_store: OpenStore) -> None:
-        """Try it.
+        """Test it.
 
         Raises:
-            AssertionError: The store does otherwise.
+            AssertionError: The store behaves otherwise.
         """
         await self.run(open_store)
 
@@ -34,7 +34,7 @@ class StoreBehaviour:
 
 @dataclass(slots=True)
 class StoreBehaviourGroup:
-    """Behaviours that belong together, in their order."""
+    """Behaviours of one subject, in their order."""
 
     behaviours: list[StoreBehaviour] = field(default_factory=list[StoreBehaviour])
 

@@ -1,4 +1,4 @@
-"""Blobs, snapshots, back-offs, notes and the ledger."""
+"""The behaviours of blobs, snapshots, back-offs, notes and the ledger."""
 
 from __future__ import annotations
 

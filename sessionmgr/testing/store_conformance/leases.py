@@ -1,4 +1,4 @@
-"""Leases, and requests that one owner takes."""
+"""The behaviours of leases, and of requests that one owner takes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def renewing_puts_off_the_end(store: Store) -> None:
 
 
 @HOLDING.of_one_store
-async def an_expired_lease_can_be_renewed_while_nobody_took_it(store: Store) -> None:
+async def an_expired_lease_can_be_renewed_unless_it_was_taken(store: Store) -> None:
     lease = await store.acquire("x", ME, now=0, ttl=100)
     assert (await store.renew("x", lease.fence, now=500, ttl=100)).expires == 600
 
@@ -114,7 +114,7 @@ async def a_lease_whose_owner_is_gone_is_free_at_once(store: Store) -> None:
     old = await store.acquire("x", ME, now=0, ttl=1_000_000)
     new = await store.acquire("x", YOU, now=1, ttl=1_000_000, gone=gone)
     assert new.fence > old.fence
-    with expect_refusal(LeaseHeld):  # the one who holds it now lives
+    with expect_refusal(LeaseHeld):  # the present owner is alive
         await store.acquire("x", ME, now=2, ttl=1_000_000, gone=gone)
     assert asked == [ME, YOU]
 

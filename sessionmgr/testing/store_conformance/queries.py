@@ -1,4 +1,4 @@
-"""Finding sessions and runs: by id, by the beginning of an id, by what they are."""
+"""The behaviours of queries: sessions and runs by id, by a prefix of an id, by their properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading events: cursors, filters, limits and what stands for pruned ones."""
+"""The behaviours of reads: cursors, filters, limits, and the placeholders of pruned events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READING: Final = StoreBehaviourGroup()
 
 
 async def _ten_events(store: Store) -> None:
-    """Store events 1 to 10: of two runs and of none in turn, of types a and b in turn."""
+    """Store events 1 to 10, of two runs and none in turn, and of types a and b in turn."""
     await new_session(store)
     for n in range(1, 11):
         run = (None, "run_x", "run_y")[n % 3]

@@ -113,7 +113,7 @@ async def images_go_with_the_last_session_that_has_them(store: Store) -> None:
 
 
 @REMOVING.of_one_store
-async def images_stay_while_somebody_is_at_work(store: Store) -> None:
+async def images_stay_while_another_session_is_leased(store: Store) -> None:
     await _ended(store, SESSION, b"own")
     await store.acquire("ses_elsewhere", ME, now=1, ttl=1)
     removed = await store.remove(before=LATER)

@@ -1,4 +1,4 @@
-"""What a store keeps from one opening to the next, and between two at once."""
+"""The behaviours of a store that is opened again, or twice at once."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def requests_and_results_wake_across_openings(open_store: OpenStore) -> No
 
 
 @LASTING.of_openings
-async def a_lease_shuts_out_keepers_of_other_openings(open_store: OpenStore) -> None:
+async def a_lease_excludes_owners_of_other_openings(open_store: OpenStore) -> None:
     async with open_store() as one, open_store() as two:
         await new_session(one)
         old = await one.acquire(SESSION, ME, now=0, ttl=100)

@@ -1,4 +1,4 @@
-"""Runs: their records, and how each of them ends once."""
+"""The behaviours of runs: their records, and their one end."""
 
 from __future__ import annotations
 

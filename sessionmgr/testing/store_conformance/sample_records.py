@@ -1,4 +1,4 @@
-"""Batches to try a store with, short to write down."""
+"""Sample records and batches for the tests of stores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def new_session(
 
 
 def event(seq: int, kind: str = "message_received", run_id: str | None = None) -> EventRow:
-    """Return an event whose record tells it from any other."""
+    """Return an event with a distinct record."""
     return EventRow(seq, run_id, kind, f'{{"seq":{seq},"type":"{kind}"}}'.encode())
 
 
@@ -117,11 +117,11 @@ def request(number: int, kind: str = "cancel") -> Request:
 
 @contextmanager
 def expect_refusal(*errors: type[Exception]) -> Generator[list[Exception]]:
-    """Expect one of these errors; it is found in the list afterwards."""
+    """Expect one of these errors, and add it to the yielded list."""
     caught: list[Exception] = []
     try:
         yield caught
     except errors as error:
         caught.append(error)
-    assert {type(each) for each in caught} <= set(errors), f"{caught} is none of {errors}"
+    assert {type(each) for each in caught} <= set(errors), f"{caught!r} is not one of {errors}"
     assert caught, f"none of {errors} was raised"

@@ -1,4 +1,4 @@
-"""Waiting for events: who wakes, who does not, and what is lost by it (nothing)."""
+"""The behaviours of waiting for events: who wakes, and that no event is missed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 WAITING: Final = StoreBehaviourGroup()
-PATIENCE: Final = 60  # seconds, for what is to happen
-SILENCE: Final = 0.05  # seconds, for what is not
+PATIENCE: Final = 60  # seconds, for expected events
+SILENCE: Final = 0.05  # seconds, for events that must not come
 
 
 @WAITING.of_one_store
@@ -53,7 +53,7 @@ async def an_append_wakes_all_who_wait_for_its_session(store: Store) -> None:
 
 
 @WAITING.of_one_store
-async def an_append_elsewhere_wakes_nobody(store: Store) -> None:
+async def an_append_elsewhere_wakes_no_waiter(store: Store) -> None:
     await new_session(store)
     await new_session(store, OTHER)
     woken: list[str] = []
@@ -96,7 +96,7 @@ async def waiting_for_a_higher_number_outlasts_lower_ones(store: Store) -> None:
 
 
 @WAITING.of_one_store
-async def waiting_in_vain_ends_with_the_callers_patience(store: Store) -> None:
+async def a_wait_ends_with_the_callers_timeout(store: Store) -> None:
     await new_session(store)
     with trio.move_on_after(SILENCE) as scope:
         await store.wait(SESSION, after=0)
@@ -106,7 +106,7 @@ async def waiting_in_vain_ends_with_the_callers_patience(store: Store) -> None:
 
 
 @WAITING.of_one_store
-async def a_refused_append_wakes_nobody(store: Store) -> None:
+async def a_refused_append_wakes_no_waiter(store: Store) -> None:
     await new_session(store)
     with trio.move_on_after(PATIENCE) as scope:
         async with trio.open_nursery() as nursery:
@@ -163,7 +163,7 @@ async def a_request_wakes_those_who_wait_for_requests(store: Store) -> None:
 
 
 @WAITING.of_one_store
-async def a_result_wakes_whoever_made_the_request(store: Store) -> None:
+async def a_result_wakes_the_maker_of_the_request(store: Store) -> None:
     results: list[bytes] = []
     for n in (1, 2):
         await store.submit(request(n))

@@ -1,11 +1,11 @@
-"""Strategies for hypothesis: whatever can stand in a log, be played by an agent, or go wrong.
+"""Strategies for hypothesis: events of a log, scripts of an agent, and faults.
 
     @given(scripts(), st.lists(faults()))
-    def test_my_program_gets_over_it(script, faults): ...
+    def test_my_program_survives(script, faults): ...
 
-Everything that is made shrinks towards something small: one event, no step, no fault. To draw a
-script and run it in virtual time, write it into the prompt (`write_script`) of a `scripted`
-provider; to suffer the faults, give the manager a `FaultyStore` and `suffer` them beside it.
+All values shrink towards something small: one event, no step, no fault. To run a script in virtual
+time, write it into the prompt (`write_script`) of a `scripted` provider. To apply faults, give the
+manager a `FaultyStore` and run its method `suffer` beside the manager.
 """
 
 from sessionmgr.testing.strategies.event import (

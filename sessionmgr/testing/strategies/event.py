@@ -1,4 +1,4 @@
-"""Events of every type, whole logs of them, and events that nobody knows yet."""
+"""Strategies for events of every type, for logs, and for events of unknown types."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ MOMENT: Final = "2026-01-02T03:04:05.678Z"
 LAST: Final = 50
 
 _OPTIONAL: Final = ("source", "parent_tool_call_id", "synthetic", "raw")
-# Few, so that calls meet their ends and questions their answers.
+# Few ids, so that starts often have their ends, and questions their answers.
 _IDS: Final = st.sampled_from(["a", "b", "c"])
 _OF_FEW: Final = ("tool_call_id", "approval_id", "message_id")
 _RUNS: Final = st.sampled_from([RUN, RUN, RUN, RUN, OTHER_RUN, None])
 
 
 def event_of(of: type[E]) -> SearchStrategy[E]:
-    """Make a strategy for events of one type, of one session and mostly of one run.
+    """Return a strategy for events of one type, of one session and mostly of one run.
 
-    Ids of calls, questions and messages are a few that come again.
+    The ids of calls, questions and messages are drawn from a small set.
     """
     few: dict[str, SearchStrategy[object]] = {
         name: _IDS for name in _OF_FEW if name in of.__struct_fields__
@@ -46,13 +46,13 @@ def event_of(of: type[E]) -> SearchStrategy[E]:
 
 
 def events() -> SearchStrategy[KnownEvent]:
-    """Make a strategy for events of all types that are known."""
+    """Return a strategy for events of all known types."""
     known = [event_of(cast("type[Event]", of)) for of in EVENT_TYPES.values()]
     return cast("SearchStrategy[KnownEvent]", st.one_of(known))
 
 
 def unknown_events() -> SearchStrategy[UnknownEvent]:
-    """Make a strategy for events of a type that this version does not know."""
+    """Return a strategy for events of types that this version does not know."""
     return st.builds(
         UnknownEvent,
         tag=st.just("from_the_future"),
@@ -63,5 +63,5 @@ def unknown_events() -> SearchStrategy[UnknownEvent]:
 
 
 def histories(*, longest: int = 20) -> SearchStrategy[list[AnyEvent]]:
-    """Make a strategy for lists of events in any order, however unlikely."""
+    """Return a strategy for lists of events in any order, even an impossible one."""
     return st.lists(events() | unknown_events(), max_size=longest)

@@ -1,4 +1,4 @@
-"""What goes wrong: a store at the worst moments, and children that misbehave."""
+"""Strategies for faults: of a store, and of an agent's program."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def faults(kinds: Collection[FaultKind] = tuple(FaultKind)) -> SearchStrategy[Fault]:
-    """Make a strategy for one fault of a `FaultyStore`."""
+    """Return a strategy for one fault of a `FaultyStore`."""
     lasting = st.sampled_from([0.5, 5.0, 30.0, 90.0])
     return st.builds(Fault, kind=st.sampled_from(sorted(kinds)), after=MOMENTS, seconds=lasting)
 
 
 def chaos() -> SearchStrategy[Misbehaviour]:
-    """Make a strategy for ways in which an agent's program can misbehave."""
+    """Return a strategy for an agent's misbehaviour."""
     return st.sampled_from(CHAOS)

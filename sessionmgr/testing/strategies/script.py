@@ -1,4 +1,4 @@
-"""Scripts for the scripted provider: good ones, and those of agents that nobody wants to meet."""
+"""Strategies for scripts of the scripted provider, including badly behaved ones."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 MOMENTS: Final = st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0, 2.0, 5.0, 6.0])
-"""Seconds: about as long as clocks are set in tests."""
+"""Seconds: about as long as the clocks of tests."""
 
 
 def steps(*, tools: Collection[str] = ("Bash", "Edit", "Read")) -> SearchStrategy[Step]:
-    """Make a strategy for one step; whoever asks, asks for one of `tools`."""
+    """Return a strategy for one step; requests for approval name one of `tools`."""
     return st.one_of(
         st.builds(Say, text=st.sampled_from(["", "a", "hello"]), deltas=st.integers(0, 2)),
         st.builds(Think, text=st.just("hm")),
@@ -67,7 +67,7 @@ def steps(*, tools: Collection[str] = ("Bash", "Edit", "Read")) -> SearchStrateg
 def scripts(
     *, tools: Collection[str] = ("Bash", "Edit", "Read"), longest: int = 6
 ) -> SearchStrategy[Script]:
-    """Make a strategy for whole scripts of up to `longest` steps; some never end by themselves."""
+    """Return a strategy for scripts of up to `longest` steps; some never end by themselves."""
     return st.builds(
         Script,
         steps=st.lists(steps(tools=tools), max_size=longest).map(tuple),

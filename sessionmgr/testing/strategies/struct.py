@@ -1,4 +1,4 @@
-"""Any struct at all, made from what its fields are declared to be."""
+"""Strategies for structs, derived from the types of their fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE = 10**6
 
 
 def json_values() -> SearchStrategy[Json]:
-    """Make a strategy for whatever JSON can hold, small."""
+    """Return a strategy for small JSON values of every kind."""
     return st.recursive(
         st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=8),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
@@ -32,10 +32,10 @@ def json_values() -> SearchStrategy[Json]:
 def structs(
     of: type[S], *, without: Collection[str] = (), **fixed: SearchStrategy[object]
 ) -> SearchStrategy[S]:
-    """Make a strategy for one struct; fields of `fixed` come from there, those `without` stay out.
+    """Return a strategy for a struct; `fixed` sets strategies of fields, `without` omits fields.
 
     Raises:
-        TypeError: A field is of a type that cannot be made.
+        TypeError: There is no strategy for the type of a field.
     """
     info = inspect.type_info(of)
     assert isinstance(info, inspect.StructType)

@@ -1,4 +1,4 @@
-"""How an app-server says what every agent says, for a player in its place."""
+"""The dialect of an app-server, for a player that replaces it."""
 
 import json
 from typing import Final

@@ -1,4 +1,4 @@
-"""Codex as a script for a mock: what its prompt says is done, in the protocol's words."""
+"""A scripted Codex for a mock: it follows the orders in its prompt, in Codex's protocol."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def result(call: RpcCall, value: Json) -> RpcAnswer:
 
 
 def opened(call: RpcCall) -> RpcAnswer:
-    """Answer the opening of a thread as asked."""
+    """Return the answer to the opening of a thread, with the requested settings."""
     sandbox = TYPES[str(call.params["sandbox"])]
     thread = call.params.get("threadId")
     if thread is None or call.method == "thread/fork":
@@ -70,7 +70,7 @@ def opened(call: RpcCall) -> RpcAnswer:
 
 
 def settled(call: RpcCall) -> ThreadSettingsNotice:
-    """Tell that what was asked for is in force."""
+    """Return the notice that the requested settings are in force."""
     settings = ThreadSettings(
         approval_policy=call.params["approvalPolicy"],
         approvals_reviewer=str(call.params.get("approvalsReviewer", "user")),
@@ -80,11 +80,11 @@ def settled(call: RpcCall) -> ThreadSettingsNotice:
 
 
 async def greeted(it: Talk, config: Json = None) -> RpcCall:
-    """Answer what comes before a thread is opened, and return the call that opens it."""
+    """Answer the calls before a thread is opened, and return the call that opens it."""
     it.says(HELLO)
     call = await it.heard()
     assert isinstance(call, RpcCall)
-    if call.method == "config/read":  # else it is known from a run before this one
+    if call.method == "config/read":  # otherwise it is known from an earlier run
         assert call.params["cwd"]
         it.says(result(call, {"config": config or {}}))
         call = await it.heard()
@@ -93,7 +93,7 @@ async def greeted(it: Talk, config: Json = None) -> RpcCall:
 
 
 async def opening(it: Talk, config: Json = None) -> RpcCall:
-    """Answer what comes before a turn, and return the call that begins it."""
+    """Answer the calls before a turn, and return the call that starts it."""
     it.says(opened(await greeted(it, config)))
     while True:
         call = await it.heard()
@@ -131,7 +131,7 @@ def end(
 
 
 def text(thread: str, words: str, name: str | None = None) -> list[CodexFrame]:
-    """A message, streamed and whole."""
+    """Return a message, streamed and whole."""
     name = name or f"msg{next(NUMBERS)}"
     deltas: list[CodexFrame] = [
         CodexMessageDelta(thread_id=thread, item_id=name, delta=each) for each in words
@@ -166,14 +166,14 @@ async def agent_of_frames(it: Talk) -> None:
         if not await obey(it, order.strip(), thread):
             return
     end(it, thread)
-    while True:  # it is idle, and what comes too late is not taken
+    while True:  # the agent is idle, and later messages are refused
         late = await it.heard()
         if isinstance(late, RpcCall):
             it.says(refusal(late, "no active turn to steer"))
 
 
 async def obey(it: Talk, order: str, thread: str) -> bool:
-    """Follow one order; False ends all."""
+    """Follow one order; return False after the last."""
     verb, _, rest = order.partition(" ")
     match verb:
         case "use":
@@ -198,7 +198,7 @@ async def obey(it: Talk, order: str, thread: str) -> bool:
 
 
 async def ask(it: Talk, name: str, thread: str) -> bool:
-    """Ask, and hear what else is said meanwhile."""
+    """Send a request, and read other messages meanwhile."""
     number = next(NUMBERS)
     id_ = f"call{number}"
     it.says(ItemStartedNotice(thread_id=thread, item=command(id_, name)))
@@ -219,7 +219,7 @@ async def ask(it: Talk, name: str, thread: str) -> bool:
 
 
 def hear(it: Talk, heard: object, thread: str) -> None:
-    """Take another message into the turn."""
+    """Accept a further message into the turn."""
     match heard:
         case RpcCall(method="turn/steer") as call:
             it.says(result(call, {"turnId": TURN}))

@@ -1,4 +1,4 @@
-"""Runs on a Codex that a mock plays."""
+"""Runs on a mock of Codex."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def ask(
     before: ItemStartedNotice | None = None,
     **wishes: Unpack[RunArguments],
 ) -> object:
-    """Return how a request is answered."""
+    """Return the answer to a request."""
     return (await answered(asking, mode, before, **wishes))[0]
 
 
@@ -68,7 +68,7 @@ async def answered(
     before: ItemStartedNotice | None = None,
     **wishes: Unpack[RunArguments],
 ) -> tuple[object, list[AnyEvent]]:
-    """Return how a request is answered, and the events of the run."""
+    """Return the answer to a request, and the events of the run."""
     answers: list[object] = []
 
     async def asks(it: Talk) -> None:

@@ -1,4 +1,4 @@
-"""Agents that a run has called, on a mock: they are the run's, and end with it."""
+"""Agents of a run, on a mock: they belong to the run, and end with it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def rests(agent: str, status: str = "completed", error: TurnError | None = None)
 
 
 async def serve(it: Talk) -> tuple[str, str, object]:
-    """Do what is asked for the end of agents, and return what that was."""
+    """Answer the calls that end agents, and return the last of them."""
     call = await it.heard()
     assert isinstance(call, RpcCall), call
     thread = thread_of(call)

@@ -1,4 +1,4 @@
-"""What is allowed on a mock: no more than was asked, and by nobody but us."""
+"""Permissions on a mock: no more than requested, and no reviewer but sessionmgr."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_nobody_but_us_answers_what_is_asked() -> None:
 
     kind, message = failure(await play(another_answers))
     assert kind == FailureKind.PERMISSION_REFUSED
-    assert "where 'auto_review' answers" in message
+    assert "reviewer: 'auto_review'" in message
     assert starts == ["user"]
 
 

@@ -1,4 +1,4 @@
-"""What is said on the pipes of an app-server: a player stands in its place."""
+"""The traffic on an app-server's pipes, with a player in place of the app-server."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         hears("thread/unsubscribe", threadId=CHILD),
         answers(7, {"status": "unsubscribed"}),
         tells("thread/closed", CHILD),
-        # The next run wants the same of the thread, which is loaded still.
+        # The next run wants the same terms of the thread, which is still loaded.
         hears("turn/start", threadId=THREAD),
         answers(8, {"turn": {"id": "t"}}),
         message("again"),
         ENDED,
-        # The one after that does not.
+        # The run after that does not.
         hears("thread/unsubscribe"),
         answers(9, {"status": "unsubscribed"}),
         tells("thread/closed"),
@@ -200,7 +200,7 @@ async def test_an_agent_that_is_told_of_late_is_its_callers_with_all_that_it_has
 async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_the_same(
     tmp_path: Path, is_late: bool
 ) -> None:
-    """That was done as it should be if the other run on that app-server goes on after it."""
+    """The proof is that the other run on the same app-server continues."""
     interrupt, clean = "turn/interrupt", "thread/backgroundTerminals/clean"
     early: list[Step] = [
         agent("started", GRANDCHILD, CHILD),
@@ -212,7 +212,7 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
     late: list[Step] = [
         turn_of(GRANDCHILD, "v"),
         agent("started", GRANDCHILD, CHILD),
-        # It is interrupted and cleaned up in any order.
+        # Agents are interrupted and cleaned up in any order.
         *(ExpectStep({"params": {"threadId": GRANDCHILD}}) for _ in range(2)),
         *(answers(number, {}) for number in (10, 11, 12, 13, 14)),
     ]
@@ -239,7 +239,7 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
         turn_of(CHILD, "u"),
         message("both are at work"),
         hears(interrupt, threadId=THREAD, turnId="t"),
-        # It does not say that it is interrupted. When its grace is over both are.
+        # The app-server does not confirm the interrupt. After the grace both runs have ended.
         hears(interrupt),
         hears(interrupt),
         *(late if is_late else early),

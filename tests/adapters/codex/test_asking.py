@@ -1,4 +1,4 @@
-"""What Codex asks of its host, on a mock."""
+"""Requests of Codex to its host, on a mock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a conversation whose turn is over."""
+"""The clean-up after a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is of interest in a configuration."""
+"""The parts of a configuration that the adapter needs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_files_are_read_beside_a_directory_and_all_that_it_is_in(tmp_path: Path)
     assert found == [("b",), (tmp_path.name,)]
     assert read_config(tmp_path / "nowhere") == CodexConfig()
     (tmp_path / ".codex" / "config.toml").write_text("not = [toml")
-    with pytest.raises(ConfigFileError, match=r"config\.toml cannot be understood: "):
+    with pytest.raises(ConfigFileError, match=r"^cannot parse .*config\.toml: "):
         read_project_configs(inner)
 
 
@@ -89,7 +89,11 @@ async def test_what_is_configured_where_a_run_works_is_asked_for_before_its_thre
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (b'{"config": []}', FailureKind.PROTOCOL_ERROR, "the answer to config/read is of a shape"),
+        (
+            b'{"config": []}',
+            FailureKind.PROTOCOL_ERROR,
+            "the answer to config/read has an unknown form",
+        ),
         (None, FailureKind.CONFIG_INVALID, "Codex refused config/read: invalid configuration: x"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The configuration is read anew when a file of it has changed, and only then."""
+"""The configuration is read again only if one of its files has changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit import file_state
+from sessionmgr.adapter.kit import file_fingerprint
 from sessionmgr.adapter.kit.json_rpc_caller import RpcCall, RpcOutgoing
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
@@ -41,12 +41,12 @@ def removes(name: str) -> Change:
 
 
 def touches(name: str) -> Change:
-    """Give a file another time, and nothing else."""
+    """Change only the time of a file."""
     return lambda root: os.utime(root / name, ns=(1, 1))
 
 
 def replaces(name: str) -> Change:
-    """Put another file of the same size, with the same times, into the place of one."""
+    """Replace a file by another one of the same size and with the same times."""
 
     def change(root: Path) -> None:
         path, new = root / name, root / "new"
@@ -71,7 +71,7 @@ def makes(name: str) -> Change:
 
 
 async def asked(root: Path, change: Change, config: Json = None) -> list[bool]:
-    """Return which of three turns, with a change before the last, have read the configuration."""
+    """Return which of three turns have read the configuration, with a change before the last."""
     scripts: list[Talk] = []
 
     async def answers(it: Talk) -> None:
@@ -104,7 +104,7 @@ def _is_reading(heard: RpcOutgoing | object) -> bool:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(file_state, "RECENT_NS", 0)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 0)
     monkeypatch.setattr(config, "SYSTEM_CONFIG_DIR", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
@@ -155,7 +155,7 @@ async def test_what_marks_a_project_is_what_the_configuration_says(
     autojump_clock: MockClock, root: Path
 ) -> None:
     config: Json = {"project_root_markers": [".hg"]}
-    # What was looked at before the first turn is not what it turns out to depend on.
+    # The files checked before the first turn are not those on which the answer depends.
     assert await asked(root, makes("project/.hg"), config) == [True, True, True]
 
 
@@ -164,13 +164,13 @@ def test_a_file_that_has_just_changed_may_change_once_more_unseen(
 ) -> None:
     home = tmp_path / "home"
     writes("home/config.toml")(tmp_path)
-    monkeypatch.setattr(file_state, "RECENT_NS", 10**18)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 10**18)
     cache = ConfigCache()
     files = cache.state(home, str(tmp_path))
     assert files.is_recent
     cache.store(str(tmp_path), files, CodexConfig())
     assert cache.get(str(tmp_path), files) is None
-    monkeypatch.setattr(file_state, "RECENT_NS", 0)
+    monkeypatch.setattr(file_fingerprint, "RECENT_NS", 0)
     assert not config_state(str(home), str(tmp_path)).is_recent
 
 

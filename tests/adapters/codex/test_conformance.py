@@ -1,4 +1,4 @@
-"""The laws of all adapters, on Codex's: with a mock in the place of its sdk, and a player."""
+"""The conformance of the Codex adapter, with a mock `sdk` and with a player."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASE = AdapterCase(
 
 
 class TestCodexMocked(AdapterConformance):
-    """In virtual time, all of the adapter but its sdk."""
+    """In virtual time, with a mock `sdk`."""
 
     case = CASE
 
@@ -40,7 +40,7 @@ class TestCodexMocked(AdapterConformance):
 
 
 class TestCodexPlayed(AdapterConformance):
-    """A program that misbehaves in the place of Codex."""
+    """With a misbehaving program in place of Codex."""
 
     case = AdapterCase(
         adapter=CodexAdapter, answers=Play(prompt="anything"), dialect=CODEX, grace=1.0
@@ -48,10 +48,10 @@ class TestCodexPlayed(AdapterConformance):
 
     @pytest.fixture(autouse=True)
     def _in_a_hurry(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Wait for the deaf as they are waited for in earnest, but not as long."""
+        """Shorten the time limits for unresponsive programs."""
         monkeypatch.setattr(stdio_child, "LADDER", Escalation(polite=0.5, term=0.5))
 
 
-for name in list(vars(TestCodexPlayed)):  # what is not about misbehaving wants a whole agent
+for name in list(vars(TestCodexPlayed)):  # the other behaviours need a complete agent
     if name.startswith("test_") and not name.startswith("test_an_agent_that_"):
         delattr(TestCodexPlayed, name)

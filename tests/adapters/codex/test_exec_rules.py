@@ -1,4 +1,4 @@
-"""The user's rules, which let commands out of the sandbox."""
+"""The user's rules that allow commands outside of the sandbox."""
 
 from __future__ import annotations
 
@@ -87,4 +87,6 @@ async def test_rules_that_let_commands_out_are_no_part_of_a_mode_that_confines(
     else:
         kind, message = failure(found)
         assert kind == FailureKind.PERMISSION_REFUSED
-        assert message.startswith(f"the rules in {file} let commands out of the sandbox, in {mode}")
+        assert message.startswith(
+            f"the rules in {file} allow commands outside of the sandbox, in {mode}"
+        )

@@ -1,4 +1,4 @@
-"""Kinds of failures, by what Codex really said of the same mishaps."""
+"""The kinds of failures, for recorded errors of Codex."""
 
 import pytest
 

@@ -132,4 +132,4 @@ def test_a_program_that_is_not_installed_is_left_out_with_how_to_install_it(tmp_
 
 def test_the_login_of_another_program_is_unknown(tmp_path: Path) -> None:
     health = codex_health(CodexOptions(command=("/bin/sh",)), {}, str(tmp_path))
-    assert (health.state, health.detail) == ("ok", "/bin/sh is there; its login is unknown")
+    assert (health.state, health.detail) == ("ok", "/bin/sh is installed; its login is unknown")

@@ -1,4 +1,4 @@
-"""An app-server that is lost: whether a run is started over, and what its neighbours hear."""
+"""Lost app-servers: whether a run is started again, and what other runs receive."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.testing.player import Step, WriteStep
 from sessionmgr_adapters.codex import CodexAdapter, driver, router
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.frames import CodexFrame
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.router import called_threads
-from sessionmgr_adapters.codex.sdk import CodexConversation
 from sessionmgr_adapters.codex.state import CodexState
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
 from tests.adapters.codex.mock_agent import (
@@ -47,9 +47,9 @@ from tests.adapters.codex.test_app_server import (
 
 
 async def kept(it: Talk) -> RpcCall:
-    """Go on with a thread that is loaded still, as the connection does; return what begins a turn.
+    """Resume a cached thread, as the connection does; return the call that starts the turn.
 
-    That answers for Codex, which has not said anything yet, and may be dead.
+    The connection answers for Codex, which has not sent anything yet and may be dead.
     """
     it.says(HELLO)
     call = await it.heard()
@@ -156,7 +156,7 @@ TWO_RUNS: list[Step] = [
 
 
 def together(*messages: WriteStep) -> WriteStep:
-    """Have them read at once."""
+    """Return one write of several messages, so that they arrive in one read."""
     return WriteStep(b"".join(each.data for each in messages))
 
 
@@ -164,7 +164,7 @@ def together(*messages: WriteStep) -> WriteStep:
 async def two_runs(
     tmp_path: Path, steps: list[Step]
 ) -> AsyncGenerator[tuple[RunHandle, RunHandle], None]:
-    """Begin a run on THREAD, and before it one on OTHER, on one app-server."""
+    """Start a run on THREAD, after one on OTHER, on one app-server."""
     async with playing(tmp_path, steps) as (manager, options):
         other = await (await manager.open_session("codex", cwd=tmp_path)).submit(
             "one", options=options
@@ -177,10 +177,10 @@ async def two_runs(
 
 
 async def neighbour_of_a_crash(tmp_path: Path) -> None:
-    """Have two runs read at once, of which the first crashes; the other is to hear its own."""
+    """Send frames of two runs in one read; the first run crashes, the second gets its own."""
     steps: list[Step] = [
         *TWO_RUNS,
-        # Not a message: the connection has nothing to note of what a model says.
+        # Not a message: the connection does not inspect output of the model.
         together(
             tells("thread/name/updated", THREAD, name="-"),
             tells("warning", THREAD, message="too much"),

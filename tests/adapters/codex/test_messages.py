@@ -1,4 +1,4 @@
-"""Messages to a turn that is on."""
+"""Messages to a running turn."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_message_that_was_taken_and_not_heard_is_said_again() -> None:
 async def test_a_message_that_was_written_down_at_the_end_of_a_turn_is_answered_in_another() -> (
     None
 ):
-    """Codex takes one after the model's last word, and does not ask the model about it."""
+    """Codex accepts it after the model's last word, and does not send it to the model."""
 
     async def late(it: Talk) -> None:
         call = await opening(it)
@@ -74,7 +74,7 @@ async def test_a_message_that_was_written_down_at_the_end_of_a_turn_is_answered_
         end(it, thread)
         again = await it.heard()
         assert isinstance(again, RpcCall)
-        assert (again.method, again.params["input"]) == ("turn/start", [])  # it is in the thread
+        assert (again.method, again.params["input"]) == ("turn/start", [])  # already sent
         begin(it, again, "turn-2")
         it.says(*text(thread, "two"))
         end(it, thread, turn="turn-2")

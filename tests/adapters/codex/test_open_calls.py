@@ -1,7 +1,7 @@
-"""What a run has asked an app-server for when it leaves: whatever comes of it is undone.
+"""Open calls of a conversation that closes: their effects are undone.
 
-A player stands in the place of the app-server. It ends with an error if it hears anything else
-than what its steps say, in this order.
+A player replaces the app-server. It exits with an error if it receives anything other than its
+steps expect, in this order.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from sessionmgr.adapter.kit.json_rpc_caller import PeerReply, RpcCall
 from sessionmgr.adapter.kit.json_rpc_peer import IN_FLIGHT
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.testing.player import ExpectStep, Step, UntilClosedStep, WriteStep, command_of
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.frames import CodexFrame
-from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation, connect_codex
+from sessionmgr_adapters.codex.sdk import CodexConnection, connect_codex
 from tests.adapters.codex.dialect import OPENED, THREAD
 from tests.adapters.codex.test_app_server import GREETING, answers, hears, says, tells, turn_of
 
@@ -28,12 +29,12 @@ CLOSED: Step = tells("thread/closed")
 
 
 def signs(word: str) -> WriteStep:
-    """Say something that concerns no thread, which all hear."""
+    """Return a notice about no thread, which all conversations receive."""
     return tells("configWarning", "", summary=word)
 
 
 class CallListener:
-    """A driver that hears what is pushed into it."""
+    """A driver that records the frames pushed into it."""
 
     def __init__(self) -> None:
         self.heard: list[CodexFrame] = []
@@ -65,7 +66,7 @@ class CallListener:
 
 
 class LeftCallStage:
-    """An app-server, and a conversation that stays on it."""
+    """An app-server, and a conversation that stays open on it."""
 
     def __init__(
         self, connection: CodexConnection, stays: CodexConversation, ear: CallListener
@@ -75,7 +76,7 @@ class LeftCallStage:
         self.until = ear.until
 
     async def leave(self, *calls: RpcCall) -> None:
-        """Open a conversation that leaves when its calls were heard."""
+        """Open a conversation that closes after its calls have arrived."""
         conversation = await self.connection.open(None, CallListener())
         for each in calls:
             await conversation.send(each)
@@ -196,6 +197,43 @@ async def test_a_thread_that_one_that_has_left_is_about_to_fork_is_opened_at_onc
     ) as it:
         await it.leave(RpcCall(1, "thread/fork", {"threadId": THREAD}))
         await it.stays.send(RpcCall(1, "thread/resume", {"threadId": THREAD}))
+
+
+async def test_a_refused_fork_of_a_closed_conversation_does_not_end_the_wait_for_its_source(
+    tmp_path: Path,
+) -> None:
+    resume = RpcCall(1, "thread/resume", {"threadId": THREAD})
+    async with (
+        stage(
+            tmp_path,
+            hears("thread/start"),
+            answers(3, OPENED),
+            signs("opened"),
+            hears("thread/unsubscribe", threadId=THREAD),
+            hears("thread/fork", threadId=THREAD),
+            signs("asked"),
+            hears("config/read"),
+            says({"id": 5, "error": {"code": -32600, "message": "no"}}),
+            signs("refused"),
+            hears("model/list"),
+            answers(4, {}),
+            CLOSED,
+            hears("thread/resume", threadId=THREAD),
+        ) as it,
+        trio.open_nursery() as nursery,
+    ):
+        first = await it.connection.open(None, CallListener())
+        await first.send(RpcCall(1, "thread/start", {}))
+        await it.until("opened")
+        first.close()
+        await wait_all_tasks_blocked()
+        await it.leave(RpcCall(1, "thread/fork", {"threadId": THREAD}))
+        nursery.start_soon((await it.connection.open(None, CallListener())).send, resume)
+        await wait_all_tasks_blocked()
+        await it.stays.send(RpcCall(1, "config/read", {}))
+        await it.until("refused")
+        await wait_all_tasks_blocked()
+        await it.stays.send(RpcCall(2, "model/list", {}))
 
 
 async def test_calls_of_one_that_has_left_take_no_room(tmp_path: Path) -> None:

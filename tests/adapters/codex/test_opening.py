@@ -1,4 +1,4 @@
-"""What comes before a turn: versions, modes, and what a run wants of its thread."""
+"""The steps before a turn: versions, modes, and the parameters of a thread."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_what_a_mode_is_to_codex_is_sent_for_each_thread() -> None:
 
     for mode in ("default", "accept_edits", "plan", "full_auto", "dangerously_skip_permissions"):
         assert (await play(look, mode=mode))[0].status == "completed"
-    # Where a thread may write when it is opened, Codex notes that its directory is trusted.
+    # Codex marks a directory as trusted if a thread may write there when it is opened.
     assert seen == [
         ("on-request", "read-only", "workspaceWrite"),
         ("on-request", "read-only", "workspaceWrite"),
@@ -124,7 +124,7 @@ async def test_what_the_run_wants_is_said() -> None:
         options={"config": {"web_search": "disabled"}, "mcp_servers": {"a": {"command": "b"}}},
     )
     assert done.failure is not None
-    assert done.failure.kind == FailureKind.STRUCTURED_INVALID  # nothing was said at all
+    assert done.failure.kind == FailureKind.STRUCTURED_INVALID  # the model sent nothing
     turn, start = calls[0].params, calls[2].params
     assert (turn["effort"], turn["outputSchema"]) == ("high", schema)
     assert (start["model"], start["developerInstructions"]) == ("gpt-x", "Be short.")

@@ -1,4 +1,4 @@
-"""What is set on top of a configuration is one table, however it was said."""
+"""Overrides of a configuration become one table, however they are written."""
 
 from __future__ import annotations
 

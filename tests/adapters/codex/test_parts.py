@@ -1,4 +1,4 @@
-"""The pure parts: what items and questions are in our words, and what modes are in Codex's."""
+"""The pure parts: events for items, approval requests, and Codex's terms for the modes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def state() -> CodexState:
 
 
 def shown(events: list[Event]) -> list[tuple[str, Json]]:
-    """Return what tools were called with, and gave back."""
+    """Return the inputs and outputs of tools."""
     return [
         (each.type, getattr(each, "tool_output", getattr(each, "tool_input", None)))
         for each in events
@@ -354,7 +354,7 @@ def test_more_directories_or_a_network_are_more_than_was_asked_for(
     assert (too_wide_failure(policy, wanted, known) is not None) is is_wider
 
 
-# --- questions -----------------------------------------------------------------------------------
+# --- approval requests ---------------------------------------------------------------------------
 
 COMMAND = "item/commandExecution/requestApproval"
 EDIT = "item/fileChange/requestApproval"
@@ -476,7 +476,7 @@ def test_one_and_its_text_are_two_questions() -> None:
     assert request_name(1) != request_name("1")
 
 
-# --- what it says of itself ----------------------------------------------------------------------
+# --- the app-server's description of itself ------------------------------------------------------
 
 
 def test_a_version_is_found_after_the_first_slash() -> None:

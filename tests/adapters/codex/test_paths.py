@@ -1,4 +1,4 @@
-"""Of a file that Codex complains of its name is shown, and nothing else is changed."""
+"""Error texts keep the names of files and lose their directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a run on an app-server, as a table."""
+"""The table of a run's phases."""
 
 from __future__ import annotations
 

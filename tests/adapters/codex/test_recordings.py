@@ -1,4 +1,4 @@
-"""What the real program said, where the recordings are at hand: no exception, nothing unknown."""
+"""Recordings of the real program, if present: no exception, and no unknown frame."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "codex"
 
 class PlayedCodexRecording(NamedTuple):
     events: dict[str, list[Event]]
-    """Of each thread."""
+    """By thread."""
     frames: list[CodexFrame]
     ends: list[tuple[str, bool, bool]]
-    """Of each turn that failed: kind, retryable, resumable."""
+    """Of each failed turn: kind, retryable, resumable."""
 
 
 def said(path: Path) -> list[bytes]:
@@ -106,7 +106,7 @@ def recordings() -> dict[str, PlayedCodexRecording]:
 
 @pytest.fixture(scope="module")
 def golden() -> dict[str, PlayedCodexRecording]:
-    """What was recorded here, of the app-server."""
+    """Return the recordings of the app-server in this repository."""
     files = [path for path in GOLDEN.rglob("*.jsonl") if b'"initialize"' in path.read_bytes()]
     assert files
     return {f"{path.parent.name}/{path.stem}": play(path) for path in files}

@@ -1,4 +1,4 @@
-"""Whose a frame of an app-server is: a player stands in the place of the app-server."""
+"""The owner of each frame, with a player in place of the app-server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def adopts(child: str, caller: str) -> Step:
 
 
 async def heard_by_one_on_a_thread(it: LeftCallStage) -> str:
-    """Return all that is heard by a conversation on THREAD."""
+    """Return everything that a conversation on THREAD receives."""
     ear = CallListener()
     await (await it.connection.open(None, ear)).send(START)
     await it.until("done")
@@ -79,7 +79,7 @@ async def test_of_threads_that_nobody_knows_so_much_is_kept_and_of_the_oldest_no
 ) -> None:
     others = (
         MAX_HELD_FRAMES - 2 + is_too_much
-    )  # beside the first word, and what tells whose the thread is
+    )  # beside the first text, and the notice that names the thread's caller
     async with stage(
         tmp_path,
         hears("thread/start"),

@@ -1,4 +1,4 @@
-"""MCP servers of which nothing is used unasked."""
+"""MCP servers whose tools need an approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app-server that finds its home half made is started again, and not for ever."""
+"""An app-server that finds its home incomplete is started again, a limited number of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which system prompt a thread has, and what is done where a run gives another."""
+"""The system prompt of a thread, and a different one in a later run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def line(role: str, *texts: str) -> bytes:
 
 
 def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads() -> None:
-    prompts = SystemPromptCache(kept=2)
+    prompts = SystemPromptCache(limit=2)
     prompts.note("a", "one")
     prompts.note("b", None)
     assert (

@@ -22,7 +22,7 @@ def test_what_is_wanted_is_the_same_for_a_thread_that_begins_and_goes_on() -> No
         {"threadId": "t", "excludeTurns": True, "sandbox": "read-only", "cwd": "/w"}
     )
     assert begun == resumed
-    assert begun == thread_terms({"cwd": "/w", "sandbox": "workspace-write"})  # that can be changed
+    assert begun == thread_terms({"cwd": "/w", "sandbox": "workspace-write"})  # changeable
     assert begun != thread_terms({"cwd": "/w", "model": "gpt-x"})
 
 
@@ -54,5 +54,5 @@ async def test_so_many_threads_are_kept_and_the_oldest_is_given_back(
         assert cache.reuse(resume[1]) == b"{}"
         assert cache.reuse(resume[1]) is None
         await trio.sleep(IDLE_FOR + 1)
-        assert len(asked) == MAX_IDLE_THREADS  # all but the one that was taken
+        assert len(asked) == MAX_IDLE_THREADS  # all but the reused one
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Turns on a mock: what they tell, what they use, how they end."""
+"""Turns on a mock: their events, their usage and their ends."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_a_used_up_limit_says_when_it_is_over(autojump_clock: MockClock) -
         it.says(LimitsNotice(rate_limits=AccountLimits(limit_id="codex", primary=window)))
         it.says(
             LimitsNotice(rate_limits=AccountLimits(limit_id="codex"))
-        )  # a neighbour's, of no news
+        )  # of another run, without changes
         error = TurnError(message="You've hit it.", codex_error_info="usageLimitExceeded")
         end(it, thread_of(call), "failed", error)
 

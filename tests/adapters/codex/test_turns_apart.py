@@ -1,4 +1,4 @@
-"""Turns on a mock: what belongs to another turn or run, and what a run goes without."""
+"""Turns on a mock: frames of other turns and runs, and unsupported options."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
         return given
 
     tools = (CodexTool("f", "Do nothing.", nothing),)
-    with pytest.raises(ValueError, match="calls no functions of ours"):
+    with pytest.raises(ValueError, match="cannot call functions of the caller"):
         CodexOptions(exec=True, tools=tools)
     async with open_manager(adapters={"codex": CodexAdapter}) as manager:
         session = await manager.open_session("codex")
@@ -145,7 +145,7 @@ async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_beg
         done = await (await session.submit("hi", options=options)).result()
     assert done.failure is not None
     assert done.failure.kind == FailureKind.CONFIG_INVALID
-    assert done.failure.message.startswith("options.tools: it is not known which functions ")
+    assert done.failure.message.startswith("options.tools: cannot read which functions ")
     assert [each.method for each in heard] == ["turn/start", "thread/read"]
 
 
@@ -156,4 +156,4 @@ async def test_a_session_without_a_thread_is_not_forked(*, once: bool) -> None:
 
     kind, message = failure(await play(unused, options={"fork": True, "exec": once}))
     assert kind == FailureKind.CONFIG_INVALID
-    assert message.startswith("options.fork: there is nothing to fork")
+    assert message.startswith("options.fork: the session has no thread to fork")

@@ -1,4 +1,4 @@
-"""A house for each test, with the newest Codex in it, or with each."""
+"""Fixtures: a harness for each test, with the newest Codex or with each version."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""What may be said between us and a Codex app-server: by the schema that this program itself makes.
+"""The contract between the adapter and an app-server, by the schema that the program generates.
 
-It is more than the schema says in one thing: what we send holds no field that the program does not
-know, because it would pass over it, and we would never hear.
+It is stricter than the schema in one respect: the adapter may not send a field that the program
+does not know, because the program would silently ignore the field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MADE: Final[dict[Path, ProtocolContract]] = {}
 
 
 async def contract_of(program: Path) -> ProtocolContract:
-    """Have a program say what it understands, and what it says; it is asked once."""
+    """Return a program's contract; the program generates it once."""
     await trio.lowlevel.checkpoint()
     if program not in _MADE:
         with tempfile.TemporaryDirectory() as directory:
@@ -37,7 +37,7 @@ async def contract_of(program: Path) -> ProtocolContract:
 
 
 class ProtocolContract:
-    """The schemas of one version, for one direction and method after the other."""
+    """The schemas of one version, by direction and method."""
 
     def __init__(self, directory: Path) -> None:
         self._files: Final = {path.stem: path.read_bytes() for path in directory.rglob("*.json")}
@@ -50,13 +50,13 @@ class ProtocolContract:
         self._validators: Final[dict[str, jsonschema_rs.Validator]] = {}
 
     def faults(self, entries: Sequence[RecordedLine]) -> list[str]:
-        """Return whatever was said, by us or by the program, that is not as agreed."""
+        """Return the violations in the traffic, by the adapter or by the program."""
         asked: dict[tuple[str, object], str] = {}
         faults: list[str] = []
         was_struck = any(_is_signal(each) for each in entries)
         for entry in entries:
             is_cut = was_struck and entry.dir == "<" and entry.note == "without a newline"
-            if entry.dir not in "<>" or is_cut:  # who is killed may be in the middle of a line
+            if entry.dir not in "<>" or is_cut:  # a killed process may leave half a line
                 continue
             if isinstance(entry.msg, dict):
                 faults += self._judge(entry.dir, entry.msg, asked)
@@ -79,7 +79,7 @@ class ProtocolContract:
             asked[direction, message["id"]] = str(method)
             known = self._ours if direction == ">" else self._theirs
         if method not in known:
-            return [f"{direction} {method}: nobody knows it"]
+            return [f"{direction} {method}: unknown method"]
         return [
             *self._valid(f"{direction} {method}", known[method], message),
             *self._unknown(f"{direction} {method}", known[method], message),
@@ -90,7 +90,7 @@ class ProtocolContract:
             return self._valid(f"{direction} {method}: error", self._read("JSONRPCError"), message)
         asked = self._ours if direction == "<" else self._theirs
         if method not in asked:
-            return []  # that it was asked is told of already
+            return []  # the request was already reported
         name = _parameters(asked[method]).removesuffix("Params") + "Response"
         if name not in self._files:
             return [f"{direction} {method}: no schema of {name}"]
@@ -98,7 +98,7 @@ class ProtocolContract:
         return self._valid(where, self._read(name), message["result"])
 
     def _unknown(self, where: str, schema: Schema, message: Message) -> list[str]:
-        """Name the fields of what we say that the program does not know."""
+        """Return the fields of the adapter's messages that the program does not know."""
         if not where.startswith(">") or "params" not in message:
             return []
         known = schema["definitions"].get(_parameters(schema), {}).get("properties", {})
@@ -137,13 +137,13 @@ def _parameters(schema: Schema) -> str:
 
 
 def said_in(directory: Path) -> list[tuple[str, tuple[RecordedLine, ...]]]:
-    """Return what was said with each app-server whose talk is kept there.
+    """Return the recorded traffic of each app-server in a directory.
 
-    A thread writes it, so while an app-server is there, the last of it may be missing.
+    A thread writes it, so the end may be missing while an app-server runs.
     """
     found: list[tuple[str, tuple[RecordedLine, ...]]] = []
     for path in sorted(directory.glob("*.jsonl")):
-        whole = path.read_bytes().rpartition(b"\n")[0]  # the last line may be half written
+        whole = path.read_bytes().rpartition(b"\n")[0]  # the last line may be incomplete
         entries = tuple(msgspec.json.Decoder(RecordedLine).decode_lines(whole))
         about = entries[0].msg if entries else None
         if isinstance(about, dict) and "app-server" in str(about.get("argv")):

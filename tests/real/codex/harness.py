@@ -1,6 +1,6 @@
-"""A manager with a real Codex in it, which knows a scripted model and nobody else.
+"""A manager with a real Codex, whose only reachable host is the scripted model.
 
-All that is said between us and its app-servers is kept, and is as Codex's own schema has it.
+All traffic with its app-servers is recorded, and must be valid by Codex's own schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def open_house(
     store: Store | Path | None = None,
     **clocks: float,
 ) -> AsyncGenerator[RealAgentHarness, None]:
-    """Open a manager; when it is left, nothing of it lives, and all was said as agreed."""
+    """Open a manager; at the end no process may remain, and all traffic must be valid."""
     store = MemoryStore() if store is None else store
     talk = work.parent / "talk"
     with trio.fail_after(PATIENCE):

@@ -1,4 +1,4 @@
-"""Agents that a model calls, as the newest does unasked: they are the run's, and end with it."""
+"""Agents that a model calls: they belong to the run, and end with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPENT: Final = ModelUse(input=1000, output=10)
 
 
 def agents_say(tasks: dict[str, ModelScript]) -> Callable[[ModelRequest], ModelReply | None]:
-    """Have agents with such words in their task follow a script of their own."""
+    """Make agents follow their own scripts, selected by words of their tasks."""
     turns: Counter[str] = Counter()
 
     def reply(request: ModelRequest) -> ModelReply | None:
@@ -68,7 +68,7 @@ def calls(task: str) -> ModelCall:
 
 
 def runs(command: str) -> ModelCall:
-    """Return the call of a command that the model is not patient with."""
+    """Return the call of a command with a short wait by the model."""
     return ModelCall(tool="exec_command", input={"cmd": command, "yield_time_ms": 250})
 
 
@@ -76,7 +76,7 @@ WAITS: Final = ModelCall(tool="collaboration__wait_agent", input={"timeout_ms": 
 
 
 async def at_work(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
-    """Bring a run to where its agent and an agent of that one both have a command running."""
+    """Start a run in which an agent, and an agent of that agent, both run a command."""
     session = await house.session("dangerously_skip_permissions")
     run = await house.submit(session, [[calls("OUTER")], [WAITS]], model=MODEL)
     await until(lambda: len(roots(with_word(word))) >= 2)

@@ -1,4 +1,4 @@
-"""What a real Codex asks beside whether something may be done: how that comes, and is answered."""
+"""Requests of a real Codex other than approvals: their form, and their answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FEATURES: Final[dict[str, Json]] = {
     "features.default_mode_request_user_input": True,
     "features.request_permissions_tool": True,
 }
-# What the model calls; what is asked; the answer; what the model hears of that, and of a refusal.
+# The model's call; the request; the answer; the model's input after that, and after a denial.
 CASES: Final[dict[str, tuple[ModelCall, str, Allow, str, str]]] = {
     "question": (
         ModelCall(tool="request_user_input", input={"questions": [QUESTION]}),
@@ -78,7 +78,7 @@ CASES: Final[dict[str, tuple[ModelCall, str, Allow, str, str]]] = {
 async def play(
     house: RealAgentHarness, call: ModelCall, decision: Decision
 ) -> tuple[PlayedRun, ApprovalRequest, str]:
-    """Return what is asked about a call, and what the model hears of the decision."""
+    """Return the request for a call, and the model's input after the decision."""
     asked: list[ApprovalRequest] = []
 
     async def approve(request: ApprovalRequest) -> Decision:

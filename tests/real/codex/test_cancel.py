@@ -1,4 +1,4 @@
-"""A run is cancelled at the worst of times: it is over at once, and so is all that it did."""
+"""Cancels at the worst moments: the run ends at once, with all its processes."""
 
 from __future__ import annotations
 

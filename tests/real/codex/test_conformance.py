@@ -1,4 +1,4 @@
-"""The laws of all adapters, on the real program."""
+"""The conformance of the Codex adapter with the real program."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOUCH = ModelCall(
 
 
 def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
-    """Return the adapter, but that its app-servers find this environment, and what is said kept."""
+    """Return the adapter with an isolated environment for its app-servers, and recorded traffic."""
 
     @asynccontextmanager
     async def connected(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:

@@ -1,4 +1,4 @@
-"""The contract itself: what is not as agreed is found out."""
+"""The contract detects invalid traffic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.real.codex.contract import contract_of
 
 ASK: Json = {"id": 1, "method": "thread/unsubscribe", "params": {"threadId": "t"}}
 ANSWER: Json = {"id": 1, "result": {"status": "unsubscribed"}}
-# Who says what, one after the other; and a word of what is wrong with it.
+# The messages, in order; and words of the expected violation.
 TALKS: list[tuple[list[tuple[str, Json]], str | None]] = [
     ([(">", {"method": "initialized"}), (">", ASK), ("<", ANSWER)], None),
     ([(">", ASK), ("<", {"id": 1, "error": {"code": -32600, "message": "no"}})], None),
@@ -20,7 +20,7 @@ TALKS: list[tuple[list[tuple[str, Json]], str | None]] = [
     ([("<", ANSWER)], "an answer to nothing"),
     ([(">", ASK), ("<", {"id": 1, "result": {"status": "gone"}})], "gone"),
     ([(">", ASK), ("<", {"id": 1, "error": {"message": "no"}})], "code"),
-    ([(">", {"id": 1, "method": "thread/forget", "params": {}})], "nobody knows it"),
+    ([(">", {"id": 1, "method": "thread/forget", "params": {}})], "unknown method"),
     ([(">", {"id": 1, "method": "thread/unsubscribe", "params": {}})], "threadId"),
     ([("<", {"method": "thread/closed", "params": {"threadId": 7}})], "threadId"),
     (

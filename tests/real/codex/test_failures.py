@@ -1,4 +1,4 @@
-"""What goes wrong ends a run in the kind that it is, on both ways, and nothing hangs."""
+"""Failures end a run with their kind, on an app-server and with `codex exec`, without hanging."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.real.codex.harness import open_house
 from tests.real.harness import RealAgentHarness
 
 K = FailureKind
-# What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
+# The model's reply; the kind of failure; retryable; resumable.
 TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
     "429": ((ModelRefuse(status=429),), K.RATE_LIMITED, True, True),
     "500": ((ModelRefuse(status=500),), K.PROVIDER_ERROR, True, True),
@@ -63,18 +63,18 @@ TABLE: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
         False,
     ),
 }
-# What has a class, and no words of Codex's own that `codex exec` could be understood by.
+# Failures with a class but without a sentence that `codex exec` could be classified by.
 CLASSED: dict[str, tuple[ModelReply, FailureKind | None, bool, bool]] = {
     "model": ((ModelRefuse(status=404, kind="model_not_found"),), K.MODEL_NOT_FOUND, False, True),
     "cyber": ((ModelFault(kind="cyber_policy"),), K.REFUSED, False, True),
     "used up": ((ModelUsageLimit(resets_at=1_900_000_000),), K.RATE_LIMITED, True, True),
 }
 LAST: list[str] = ["context"]
-"""After which a thread cannot go on."""
+"""Failures after which a thread cannot continue."""
 
 
 async def test_an_error_of_the_api_ends_in_its_kind(any_house: RealAgentHarness) -> None:
-    """Play each in a session of three, so that each is also a next run after another failure."""
+    """Each failure is one of three runs of a session, so that it also follows another failure."""
     table = {**TABLE, **CLASSED}
     names = [each for each in table if each not in LAST]
     async with trio.open_nursery() as nursery:
@@ -100,13 +100,13 @@ async def fail_one_after_the_other(
     for name in names:
         reply, kind, retryable, resumable = table[name]
         if name == "model" and "0.163.0" in str(house.program):
-            kind = K.PROVIDER_ERROR  # older ones have no class for it
+            kind = K.PROVIDER_ERROR  # older versions have no class for it
         played = await house.play([reply], session, options=house.options(**options))
         result, failure = played.result, played.result.failure
         if kind is None:
             assert result.status is RunStatus.COMPLETED, f"{name}: {failure}"
             assert result.text == "well", name
-            told_of = name == "once cut"  # of others it says nothing
+            told_of = name == "once cut"  # retries of other failures are not reported
             assert ("retry_scheduled" in played.types) == told_of, name
         else:
             assert failure is not None, name
@@ -121,7 +121,7 @@ async def fail_one_after_the_other(
 async def test_what_was_tried_again_with_success_explains_no_later_failure(
     house: RealAgentHarness,
 ) -> None:
-    """A class that says nothing is retryable only where the turn broke off just before."""
+    """A class without information is retryable only if the turn broke off just before."""
     for once in (False, True):
         session = await house.session("full_auto")
         works = ModelCall(tool="shell", input={"command": "true"})

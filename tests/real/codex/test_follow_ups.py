@@ -1,4 +1,4 @@
-"""Messages to a running turn of a real Codex: each is heard once, and answered."""
+"""Messages to a running turn of a real Codex: the model reads each once, and answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW = "one two three four five six seven eight nine ten "
 
 
 def in_text(gate: Path) -> ModelScript:
-    """Be in the middle of a text until there is a file."""
+    """Return a script that stays in the middle of a text until a file exists."""
     return [[ModelSay(text=SLOW, deltas=10, until=str(gate))]]
 
 
@@ -35,12 +35,12 @@ async def started(
 
 
 async def asked(house: RealAgentHarness, run: RunHandle) -> list[ModelRequest]:
-    """Return what the model was asked in the thread of a run."""
+    """Return the requests to the model in the thread of a run."""
     return house.asked((await run.result()).provider_session_id)
 
 
 async def heard(house: RealAgentHarness, run: RunHandle, text: str) -> int:
-    """How often a message stands in the last request."""
+    """Return how often a message is in the last request."""
     items = (await asked(house, run))[-1].items
     return sum(text in each.text for each in items if isinstance(each, UserPrompt))
 
@@ -64,7 +64,7 @@ async def in_text_it_is_answered_after_that(house: RealAgentHarness) -> None:
     assert (await follow_up.run.result()).text == "You said: and then this"
     assert await heard(house, follow_up.run, "and then this") == 1
     told = [each.content async for each in run if isinstance(each, MessageReceived)]
-    assert told.count(SLOW) == 1  # nothing of it was lost, or said twice
+    assert told.count(SLOW) == 1  # nothing was lost or repeated
 
 
 async def in_a_tool_it_is_heard_within_the_turn(house: RealAgentHarness) -> None:
@@ -102,7 +102,7 @@ async def several_at_once_are_each_heard_once(house: RealAgentHarness) -> None:
 
 
 async def one_that_is_for_now_ends_what_is_said(house: RealAgentHarness) -> None:
-    """The model begins anew, and says the same in this script: what was dropped is not told."""
+    """The model starts again, with the same text in this script; discarded text is not stored."""
     gate = house.gate()
     run = await started(house, in_text(gate), "message_streamed", follow_up="now")
     begun = await until_event(run, "run_started")

@@ -1,4 +1,4 @@
-"""A real Codex is killed, and so is who owns it: what that costs, and that nothing outlives it."""
+"""Kills of a real Codex and of its owner: the consequences, and that no process survives."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
 
 
 def app_servers(house: RealAgentHarness) -> list[int]:
-    """Return the app-servers of a house."""
+    """Return the app-servers of a harness."""
     return [pid for pid in programs_of(house) if b"\0app-server\0" in line_of(pid)]
 
 
 async def at_work(house: RealAgentHarness, number: int) -> tuple[SessionHandle, RunHandle]:
-    """Bring a session to where it is in the middle of something."""
+    """Start a session that is in the middle of a turn."""
     session = await house.session("full_auto")
     word = f"{house.mark}-{number:02}"
     shell = ModelCall(tool="shell", input={"command": f"sleep 1000; : {word}"})
-    # Codex itself waits no more than ten seconds for a command, and then asks its model.
+    # Codex waits at most ten seconds for a command, and then calls its model again.
     script: ModelScript = (
         [[shell], [ModelHang()]] if number % 2 else [[ModelSay(text="So", deltas=2), ModelHang()]]
     )
     run = await house.submit(session, prompt_with(script, word))
     await until_event(run, "tool_call_started" if number % 2 else "message_streamed")
-    await until(lambda: is_kept(house.work.parent, word))  # else there is nothing to go on with
+    await until(lambda: is_kept(house.work.parent, word))  # otherwise there is nothing to resume
     return session, run
 
 
@@ -92,7 +92,7 @@ async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(
     [another] = app_servers(house)
     assert another != server
     await until(lambda: not any("sleep 1000" in each for each in living(house.work)))
-    os.kill(another, signal.SIGKILL)  # at rest
+    os.kill(another, signal.SIGKILL)  # idle
     await house.goes_on(runs[0][0])
 
 

@@ -1,4 +1,4 @@
-"""Many threads at once in one app-server, many one after the other, and much in one line."""
+"""Many concurrent threads in one app-server, many in sequence, and long lines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.real.harness import RealAgentHarness, see, until_event
 
 MEGABYTE = 1024 * 1024
 AT_ONCE = 50
-"""Turns that are on at the same moment; one of them waits for an answer."""
+"""The number of concurrent turns; one of them waits for an answer."""
 THREADS = 500
 WARM = 20
-"""Threads after which an app-server has grown as far as it should."""
+"""The number of threads after which an app-server's memory should not grow any more."""
 GROWTH = 30 * MEGABYTE
-LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output
+LARGE = 900_000  # Codex keeps at most a megabyte of a command's output
 
 
 async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> None:
-    """Nor does one wait for another, whose question nobody answers."""
+    """Nor does a session wait for another one with an unanswered request."""
     asked = trio.Event()
     gates = [house.work.parent / f"gate{turn}" for turn in range(2)]
     at_work = [0, 0]
@@ -33,12 +33,12 @@ async def test_sessions_at_the_same_time_do_not_mix(house: RealAgentHarness) -> 
         await trio.sleep_forever()
 
     async def one(number: int) -> None:
-        # Its sandbox makes something for a moment where it works, and fails if others are at it.
+        # Codex's sandbox creates something in the directory, and fails if another does too.
         session = await house.session("full_auto", cwd=house.place())
         for turn in range(2):
             name = f"s{number}t{turn}-{house.mark}"
-            # Codex itself waits for no more than half a minute, however slow the machine is; and of
-            # what a command prints just before its end it may then read nothing.
+            # Codex waits at most half a minute, even on a slow machine; it may then miss what a
+            # command prints just before its end.
             waits = f"until [ -e {gates[turn]} ] || [ $SECONDS -ge 15 ]; do sleep 0.5; done"
             command = f"echo tool-{name}; sleep 2; {waits}"
             script: ModelScript = [
@@ -86,7 +86,7 @@ async def test_threads_one_after_the_other_cost_no_memory(house: RealAgentHarnes
 
 
 def memory_of(pid: int) -> int:
-    """Return how many bytes a process has that are its own."""
+    """Return the private memory of a process in bytes."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     found = [line.split()[1] for line in lines if line.startswith("Private_Dirty")]
     return int(found[0]) * 1024

@@ -1,4 +1,4 @@
-"""`codex exec`, the second way: what a run has there that it has on an app-server, too."""
+"""`codex exec`: features that a run has there as well as on an app-server."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def a_prompt_may_be_long_and_begin_with_anything(house: RealAgentHarness) 
 async def test_it_does_what_an_app_server_does(
     any_house: RealAgentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "EXIT_WAIT", PATIENCE)  # each goes by itself, however slow
+    monkeypatch.setattr(driver, "EXIT_WAIT", PATIENCE)  # each exits by itself, however slowly
     config = any_house.work.parent / "codex" / "config.toml"
     before = config.read_text()
     async with trio.open_nursery() as nursery:
@@ -131,7 +131,7 @@ async def test_it_does_what_an_app_server_does(
 async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_before(
     any_house: RealAgentHarness,
 ) -> None:
-    """Who comes first makes a database of the home, and some versions trip over each other."""
+    """The first process creates a database of the home, and some versions fail at the same time."""
     house = any_house
     sessions = [await house.session() for _ in range(6)]
     for each in sessions:
@@ -141,7 +141,7 @@ async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_befor
     async with trio.open_nursery() as nursery:
         for number, each in enumerate(sessions):
             options = house.options(fork=True, exec=number % 2 == 0)
-            server = {"NUMBER": str(number)}  # each a process of its own
+            server = {"NUMBER": str(number)}  # each in a process of its own
             nursery.start_soon(partial(house.goes_on, each, options=options, env=server))
 
 
@@ -162,7 +162,7 @@ async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(
     for once in (False, True):
         for home, images, words in (
             (None, ("words.txt",), "words.txt is not a PNG"),
-            ("none", (), "options.home: there is no directory none"),
+            ("none", (), "options.home: no such directory: none"),
         ):
             options = house.options(exec=once, home=home)
             run = await house.submit(await house.session(), "hi", options=options, images=images)
@@ -200,10 +200,10 @@ async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_
     house: RealAgentHarness,
 ) -> None:
     token, lines, heard = f"Token {house.word()}", list[str](), bytearray()
-    gate = house.gate()  # Codex does not wait for the server: the run waits until it was called
+    gate = house.gate()  # Codex does not wait for the server: the run waits for its call
 
     async def serve(stream: trio.SocketStream) -> None:
-        with suppress(trio.BrokenResourceError):  # Codex may go while it is answered
+        with suppress(trio.BrokenResourceError):  # Codex may exit during the answer
             async for data in stream:
                 heard.extend(data)
                 if b"\r\n\r\n" in heard:
@@ -233,7 +233,7 @@ async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_
 
 
 def command_lines() -> list[str]:
-    """Return what all users of the machine can read about the processes."""
+    """Return the command lines of all processes, which every user can read."""
     lines: list[str] = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

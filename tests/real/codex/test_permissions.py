@@ -1,4 +1,4 @@
-"""What Codex may do in each permission mode: the effects on disk and network, no promises."""
+"""Codex's permissions in each mode, by effects on disk and network."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.real.effect_probes import (
 from tests.real.harness import RealAgentHarness, allow
 
 WORK: Final = {READ, INSIDE, COMMAND}
-# What is done in which mode: with nobody to ask, and with somebody who allows all. Nobody is asked
-# for a connection, and a write through a link is not made even if it was allowed.
+# The effects in each mode: without an approver, and with one that allows everything. Codex asks
+# for no connection, and does not write through a link even if that was allowed.
 UNASKED: Final[dict[str, set[str]]] = {
     "default": WORK,
     "accept_edits": WORK,
@@ -45,7 +45,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "plan": {READ},
 }
 ASKS: Final = ("default", "accept_edits")
-# In a process of its own nobody is asked, and what would be asked about is not done.
+# `codex exec` asks nothing: what would need an approval is not done.
 NARROWER: Final = MappedMode("never, workspace-write", Fidelity.NARROWER, confined=True)
 ONCE: Final = PermissionMap(
     {
@@ -55,7 +55,7 @@ ONCE: Final = PermissionMap(
     }
 )
 CHANGES: Final = ("plan", "dangerously_skip_permissions", "plan", "full_auto", "default")
-# A user's configuration that allows everything, and which no mode may be wider for.
+# A user's configuration that allows everything; it must not widen any mode.
 WIDE: Final = """
 [sandbox_workspace_write]
 network_access = true
@@ -73,7 +73,7 @@ async def check_all(
     approve: Approve | None = None,
     **options: Json,
 ) -> None:
-    """Have everything tried in these modes, side by side."""
+    """Try everything in these modes, concurrently."""
     async with trio.open_nursery() as nursery:
         for mode, effects in wanted.items():
             asked = mode in ASKS and approve is None and not options.get("exec")
@@ -166,7 +166,7 @@ async def test_commands_do_not_see_the_key(house: RealAgentHarness) -> None:
     override: Json = {
         "model_providers.third": {"name": "y", "env_key": "A_THIRD"},
         "model_providers": {"fourth": {"name": "z", "env_http_headers": {"x-gate": "A_FOURTH"}}},
-        # Of what is said in tables and what is said by dots, Codex takes this or that.
+        # If a setting is both in a table and dotted, Codex may use either.
         "shell_environment_policy": {"set": {"OWN": "1"}},
     }
     hidden = {"CODEX_MODEL_KEY", "THE_WORD", "A_HEADER", "A_THIRD", "A_FOURTH"}
@@ -200,7 +200,7 @@ async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(
 
 
 async def nothing_gets_out(house: RealAgentHarness, mode: str) -> None:
-    """See what rules do that allow `touch`."""
+    """Check the effect of rules that allow `touch`."""
     for once in (False, True):
         for ruled in (False, True):
             out = house.place() / "out"
@@ -288,7 +288,7 @@ async def test_what_a_trusted_project_configures_makes_no_mode_wider(
     trusted: dict[str, Json] = {"projects": {str(project): {"trust_level": "trusted"}}}
     config = Path(house.env["CODEX_HOME"]) / "config.toml"
     before = config.read_text()
-    for by_config in (True, False):  # it may be the user who trusts it, or the run
+    for by_config in (True, False):  # the user trusts it, or the run does
         more = f'\n[projects."{project}"]\ntrust_level = "trusted"\n' if by_config else ""
         config.write_text(before + more)
         for once in (False, True):

@@ -1,4 +1,4 @@
-"""What a later run's system prompt comes to: Codex itself takes one where a thread begins."""
+"""The effect of a later run's system prompt: Codex accepts one only when a thread starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.real.harness import RealAgentHarness
 
 
 def heard(house: RealAgentHarness) -> list[str]:
-    """Return what the model was told last that is not the user's, of what is ours."""
+    """Return our system prompts in the model's last request."""
     body: dict[str, Any] = dict(house.server.log.asked[-1].body)
     parts = [
         part["text"]
@@ -78,7 +78,7 @@ async def test_a_process_of_its_own_refuses_one_that_it_would_pass_over(
         await refused(house, session)
         await house.goes_on(session, options=house.options(exec=True))
         assert heard(house) == ["Always say yes."]
-    # Another one, which has not seen how the thread was begun.
+    # A new process has not seen the start of the thread.
     async with open_house(server, newest, hermitage.work, env, store=store) as house:
         session = await house.manager.session(name)
         await refused(house, session)

@@ -1,4 +1,4 @@
-"""Runs on a real Codex, from the first to the next of a session."""
+"""Runs on a real Codex, and later runs of their sessions."""
 
 from __future__ import annotations
 

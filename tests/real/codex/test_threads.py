@@ -1,4 +1,4 @@
-"""What a real Codex is told of a run, and what of it is kept from others."""
+"""The parameters of threads of a real Codex, and secrets that they keep from commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PNG = base64.b64decode(
 
 
 def outputs(played: PlayedRun) -> list[str]:
-    """Return what commands have printed."""
+    """Return the output of commands."""
     ended = [each for each in played.events if isinstance(each, ToolCallCompleted)]
     found = [each.tool_output for each in ended]
     return [str(each["output"]) for each in found if isinstance(each, dict)]
@@ -132,7 +132,7 @@ async def test_functions_are_refused_that_a_thread_was_begun_without(
             failure = (await house.play(script, session, options=refused)).result.failure
             assert failure is not None
             assert failure.kind is FailureKind.CONFIG_INVALID
-            said = f"options.tools: the thread was begun without {tools[-1].name}, and "
+            said = f"options.tools: the thread was started without {tools[-1].name}, and "
             assert failure.message == f"{said}a thread keeps its functions"
     for fork in (True, False):
         await house.goes_on(begun, options=structs.replace(options, fork=fork, keep=False))
@@ -158,7 +158,7 @@ async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: RealAgen
     def calls() -> list[Counter[str]]:
         return [calls_done(entries) for _, entries in said_in(house.work.parent / "talk")]
 
-    # The last for which a run has waited: it is written down beside the runs.
+    # The last call of a run; the recording lags behind the run.
     await until(lambda: sum(each["thread/unsubscribe"] for each in calls()) >= 4)
     assert [
         (
@@ -172,9 +172,9 @@ async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: RealAgen
 
 
 def calls_done(entries: Iterable[RecordedLine]) -> Counter[str]:
-    """Count our calls by method, without those that were refused.
+    """Count our calls by method, without refused ones.
 
-    Codex may still take a thread for closing that it has closed; then it is asked again.
+    Codex may refuse a thread that it has just closed; then the call is repeated.
     """
     messages = [(each.dir, each.msg) for each in entries if isinstance(each.msg, dict)]
     refused = [msg.get("id") for who, msg in messages if who == "<" and "error" in msg]
@@ -190,13 +190,13 @@ async def test_threads_that_nobody_needs_are_unloaded(house: RealAgentHarness) -
         for _ in range(MAX_IDLE_THREADS + 4):
             nursery.start_soon(house.goes_on, await house.session("plan"))
 
-    await until(lambda: called(house, "thread/unsubscribe") >= 4)  # beside the runs, which are over
+    await until(lambda: called(house, "thread/unsubscribe") >= 4)  # after the runs
     assert called(house, "thread/unsubscribe") == 4
     assert len(said_in(house.work.parent / "talk")) == 1
 
 
 def called(house: RealAgentHarness, method: str) -> int:
-    """Return how often we have called this of app-servers, as far as it is written down."""
+    """Return how often a method has been called, as far as it is recorded."""
     talks = said_in(house.work.parent / "talk")
     said = [each.msg for _, entries in talks for each in entries if isinstance(each.msg, dict)]
     return [each.get("method") for each in said].count(method)
@@ -224,7 +224,7 @@ async def test_what_hides_from_a_cancel_is_found(house: RealAgentHarness) -> Non
     session = await house.session("dangerously_skip_permissions")
     script: ModelScript = [
         [ModelCall(tool="shell", input={"command": f"{hiding}; sleep 304"})],
-        [ModelHang()],  # after ten seconds Codex itself no longer waits for the command
+        [ModelHang()],  # after ten seconds Codex no longer waits for the command
     ]
     run = await house.submit(session, script)
     await until_event(run, "tool_call_started")

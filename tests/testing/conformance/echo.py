@@ -1,4 +1,4 @@
-"""The smallest adapter there can be, as the README has it."""
+"""The smallest possible adapter, as in the page."""
 
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import MessageReceived, RunStarted

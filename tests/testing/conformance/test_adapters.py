@@ -1,4 +1,4 @@
-"""The laws, on every adapter that is here."""
+"""The conformance of the adapters in this repository."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -80,13 +80,13 @@ TOYS = AdapterCase(
 
 
 class TestToy(AdapterConformance):
-    """On real children, the agent's and a player's."""
+    """On real children, of the agent and of a player."""
 
     case = replace(TOYS, deaf=Play(prompt="half; deaf 1000", text="half"), dialect=TOY)
 
 
 class TestToyMocked(AdapterConformance):
-    """In virtual time, with a mock in the place of its sdk."""
+    """In virtual time, with a mock `sdk`."""
 
     case = replace(TOYS, deaf=Play(prompt="half; deaf 1000", text="half"), virtual=True)
 
@@ -97,7 +97,7 @@ class TestToyMocked(AdapterConformance):
 
 
 def test_what_is_left_out_is_said() -> None:
-    assert "the case names nothing for 'hangs'" in TestEcho.left_out.values()
+    assert "the case has no prompt 'hangs'" in TestEcho.left_out.values()
     assert "echo does not have the capability 'resume'" in TestEcho.left_out.values()
     assert not any("hangs" in name for name in vars(TestEcho))
     assert TestToy.left_out == {}

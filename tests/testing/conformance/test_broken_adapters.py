@@ -1,4 +1,4 @@
-"""An adapter that breaks a law is found out by the law that it breaks."""
+"""Each broken adapter fails the behaviour that it violates."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ from sessionmgr.testing.adapter_conformance import ADAPTER_BEHAVIOURS, AdapterCa
 
 
 class Sound(ProviderAdapter):
-    """One that breaks no law; the others differ from it in one thing each."""
+    """A correct adapter; the others differ from it in one thing each."""
 
     name = "sound"
     capabilities = Capabilities(streaming=NATIVE)
@@ -117,7 +117,7 @@ class Mixing(Sound):
 
     async def play(self, run: RunContext) -> None:
         type(self).said += run.prompt
-        await trio.sleep(0.1)  # in which the others are heard
+        await trio.sleep(0.1)  # time for other messages
         await run.emit(MessageReceived(content=type(self).said))
         await run.finish()
         type(self).said = ""
@@ -138,7 +138,7 @@ class Disobedient(Sound):
 
 
 class Complete(Sound):
-    """It says that it is done as a plain event, which is allowed."""
+    """Reports its completion as a plain event, which is allowed."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt != "hi":
@@ -148,7 +148,7 @@ class Complete(Sound):
 
 
 class Slow(Sound):
-    """It pauses in the middle of a word."""
+    """Pauses in the middle of a word."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt != "hang":
@@ -161,7 +161,7 @@ class Slow(Sound):
 
 
 class Queueing(Sound):
-    """It takes a message that it would send in a further turn, and there is none."""
+    """Accepts a message for a further turn, and starts no further turn."""
 
     capabilities = Capabilities(streaming=NATIVE, steer=EMULATED)
 
@@ -188,7 +188,7 @@ class Queueing(Sound):
 
 
 class Losing(Queueing):
-    """It says that the message was heard when it was only queued."""
+    """Reports a message as read when it is only queued."""
 
     async def queue(self, message_id: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -196,7 +196,7 @@ class Losing(Queueing):
 
 
 class Obedient(Sound):
-    """It opens a session before it asks anything, and ends at once when it is interrupted."""
+    """Opens a session before the prompt, and ends at once when interrupted."""
 
     capabilities = Capabilities(streaming=NATIVE, interrupt=NATIVE)
 
@@ -221,14 +221,14 @@ class Obedient(Sound):
 
 
 class Hasty(Obedient):
-    """It forgets an interrupt that comes before its session is open."""
+    """Forgets an interrupt that comes before its session is open."""
 
     def may_ask(self, run: RunContext) -> bool:
         return True
 
 
 class Dropping(Sound):
-    """It loses the second half of a word."""
+    """Loses the second half of a word."""
 
     async def play(self, run: RunContext) -> None:
         if run.prompt == "hang":
@@ -238,14 +238,14 @@ class Dropping(Sound):
 
 
 class Endless(Sound):
-    """It says that it has begun, and nothing more."""
+    """Reports its start, and nothing else."""
 
     async def play(self, run: RunContext) -> None:
         await trio.sleep_forever()
 
 
 async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
-    """Return the laws that an adapter breaks."""
+    """Return the behaviours that an adapter violates."""
     case = AdapterCase(
         adapter=adapter,
         answers=Play(prompt="hi", text="hi"),
@@ -279,20 +279,20 @@ async def test_what_breaks_no_law_is_not_blamed(
 @pytest.mark.parametrize(
     ("adapter", "law"),
     [
-        (Forgetful, "a_run_is_told_from_its_start_to_its_one_end"),
-        (Crashing, "a_run_that_goes_wrong_says_how"),
-        (Unstarted, "a_run_is_told_from_its_start_to_its_one_end"),
+        (Forgetful, "a_run_has_one_start_and_one_end"),
+        (Crashing, "a_failed_run_reports_its_failure"),
+        (Unstarted, "a_run_has_one_start_and_one_end"),
         (Stammering, "what_is_streamed_is_what_is_received"),
-        (Untidy, "a_run_is_told_from_its_start_to_its_one_end"),
+        (Untidy, "a_run_has_one_start_and_one_end"),
         (Promiscuous, "runs_at_the_same_time_do_not_mix"),
-        (Boastful, "it_has_a_name_and_polite_ends_and_steering_only_as_it_says"),
-        (Swallowing, "a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said"),
-        (Dropping, "a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said"),
+        (Boastful, "its_methods_match_its_declared_capabilities"),
+        (Swallowing, "a_cancelled_run_ends_in_time_and_keeps_its_text"),
+        (Dropping, "a_cancelled_run_ends_in_time_and_keeps_its_text"),
         (Mixing, "runs_at_the_same_time_do_not_mix"),
-        (Demanding, "its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know"),
-        (Disobedient, "what_is_allowed_is_done"),
+        (Demanding, "its_options_are_a_frozen_struct_without_unknown_fields"),
+        (Disobedient, "an_allowed_call_is_made"),
         (Losing, "a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel"),
-        (Hasty, "a_cancel_at_any_step_is_heard"),
+        (Hasty, "a_cancel_at_any_step_takes_effect"),
     ],
 )
 async def test_what_breaks_a_law_is_found_out(
@@ -313,5 +313,5 @@ async def test_of_a_run_that_does_not_end_it_is_said_what_was_told(
     (law,) = (
         each for each in ADAPTER_BEHAVIOURS if each.name == "what_is_streamed_is_what_is_received"
     )
-    with pytest.raises(AssertionError, match=r"has not ended after 90 s; told: .*'run_started'"):
+    with pytest.raises(AssertionError, match=r"has not ended after 90 s; events: .*'run_started'"):
         await law(open_case, tmp_path)

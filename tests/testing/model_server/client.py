@@ -1,4 +1,4 @@
-"""A client of models, as plain as can be: it sends bytes, and reads answers."""
+"""A minimal client of models: it sends bytes, and reads answers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from sessionmgr.wire import ServerEvent, ServerEventDecoder
 
 
 class HttpAnswer(msgspec.Struct):
-    """What came back."""
+    """An answer."""
 
     status: int
     headers: dict[str, str]
@@ -54,7 +54,7 @@ class HttpClient:
         return await self.receive(has_body=method != "HEAD")
 
     async def receive(self, *, has_body: bool = True) -> HttpAnswer:
-        """Read one answer, or what there is of it."""
+        """Read one answer, or its part that has arrived."""
         while b"\r\n\r\n" not in self.held:
             if not await self._more():
                 return HttpAnswer(0, {}, bytes(self.held), whole=False)
@@ -84,7 +84,7 @@ class HttpClient:
             answer.body += chunk
 
     async def heard(self, text: bytes) -> None:
-        """Wait until some text has come."""
+        """Wait until some text has arrived."""
         while text not in self.held:
             assert await self._more()
 
@@ -135,13 +135,13 @@ def message(role: str, *content: Json) -> Json:
 
 
 def messages(*said: Json, stream: bool = True, **more: Json) -> Json:
-    """Return the body of a request to Anthropic; a text is what the user says."""
+    """Return the body of a request to Anthropic; a text becomes a message of the user."""
     found = [message("user", each) if isinstance(each, str) else each for each in said]
     return {"model": "a-model", "stream": stream, "messages": found, "tools": TOOLS, **more}
 
 
 def response(*said: Json, stream: bool = True, **more: Json) -> Json:
-    """Return the body of a request to OpenAI; a text is what the user says."""
+    """Return the body of a request to OpenAI; a text becomes a message of the user."""
     found: list[Json] = [
         {
             "type": "message",

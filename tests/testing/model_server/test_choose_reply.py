@@ -1,4 +1,4 @@
-"""Which reply is given, as a function of what was said."""
+"""The choice of a reply, as a function of the conversation."""
 
 from collections.abc import Mapping
 

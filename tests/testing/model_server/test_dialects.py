@@ -1,4 +1,4 @@
-"""What the two APIs are read as, and how they are spoken."""
+"""The two dialects: how their requests are read, and how replies are written."""
 
 from pathlib import Path
 

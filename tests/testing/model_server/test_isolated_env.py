@@ -33,5 +33,5 @@ def test_codex_reads_settings_that_point_to_the_model(tmp_path: Path) -> None:
     assert (provider["base_url"], provider["stream_max_retries"]) == (f"{URL}/v1", 2)
     assert environment[provider["env_key"]]
     assert (settings["model"], settings["tui"]) == ("m", {"x": 1})
-    # It says that it will not make helpers in a home below TMPDIR.
+    # Codex refuses to make helpers in a home below TMPDIR.
     assert not Path(environment["CODEX_HOME"]).is_relative_to(environment["TMPDIR"])

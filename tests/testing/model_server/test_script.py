@@ -55,7 +55,7 @@ def test_a_list_of_moves_is_a_script_of_one_reply() -> None:
 @pytest.mark.parametrize(
     ("prompt", "complaint"),
     [
-        ("<script>nonsense</script>", "no JSON"),
+        ("<script>nonsense</script>", "not JSON"),
         ('<script>[[{"do": "dance"}]]</script>', "dance"),
         ('<script>[[{"do": "say", "txt": "a"}]]</script>', "txt"),
     ],

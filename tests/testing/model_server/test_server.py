@@ -1,4 +1,4 @@
-"""The server as its clients see it, by the words of Anthropic's API."""
+"""The server as its clients see it, in Anthropic's API."""
 
 import signal
 import subprocess
@@ -179,7 +179,7 @@ async def test_a_failure_passes_after_so_many_attempts() -> None:
     async with open_model_server() as server, connect_client(server) as client:
         answers = [await client.ask("POST", MESSAGES, body) for _ in range(3)]
         assert [answer.status for answer in answers] == [529, 529, 200]
-        # Another session begins anew.
+        # Another session starts from the beginning.
         other = {"x-claude-code-session-id": "other"}
         assert (await client.ask("POST", MESSAGES, body, other)).status == 529
 

@@ -1,4 +1,4 @@
-"""What players do by the table, in the words of a dialect."""
+"""The misbehaviours of players, in a dialect."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The golden files: what real agents said, as tests/real has recorded it."""
+"""The golden files: traffic of real agents, recorded by tests/real."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What was recorded can be played, and an adapter that says something else is found out."""
+"""Recordings can be played, and an adapter that sends something else is detected."""
 
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def test_the_pauses_of_a_recording_are_played_if_that_is_asked() -> None:
             RecordedLine(t=1.0, dir=">", msg={}),
             RecordedLine(t=1.5, dir="<", msg={}),
             RecordedLine(t=3.0, dir="!", msg="x"),
-            RecordedLine(t=2.9, dir="<", msg={}),  # two who wrote at once
+            RecordedLine(t=2.9, dir="<", msg={}),  # two writers at once
         )
     )
     steps = recording.playbook(timed=True)

@@ -1,4 +1,4 @@
-"""What the strategies make is what they say, and a program can be tested with it."""
+"""The strategies produce what they promise, and a program can be tested with them."""
 
 import msgspec
 import pytest
@@ -104,7 +104,7 @@ def test_whatever_an_agent_and_a_store_do_a_run_ends_once(
         rows = (await store.events(session.id)).rows
         ends = [row.type for row in rows if row.type.removeprefix("run_") in TERMINAL]
         assert len(ends) == 1
-        # What a store has taken, and was too long away to say so, is told as its failure.
+        # An append that was stored but not confirmed is reported as the store's failure.
         untold = result.failure is not None and result.failure.kind is FailureKind.STORE_FAILED
         assert untold or ends == [f"run_{result.status}"]
 
@@ -117,8 +117,8 @@ def test_events_of_all_types_are_mixed(some: list[KnownEvent]) -> None:
     assert {event.type for event in some} <= set(EVENT_TYPES)
 
 
-# A recorder dies of an unknown error, and the reconciler ends its runs; but with LOSE the end of
-# the cancelled run is stored before that, and stands.
+# A recorder crashes with an unknown error, and the reconciler ends its runs; but with LOSE the
+# end of the cancelled run has been stored before, and remains.
 ENDS = {kind: "failed" if kind is FaultKind.FAIL else "cancelled" for kind in FaultKind}
 
 

@@ -1,8 +1,9 @@
-"""A run on a `codex exec` of its own: started, given its prompt, heard out, and seen to its end.
+"""The driver of a run in a `codex exec` process of its own.
 
-It is over when it has said so and has gone. One that has said so and stays is ended; one that goes
-without a word has failed, whatever its exit code is. To cancel is SIGINT, at which Codex ends its
-commands and keeps its thread fit to go on in; what does not obey is ended with all that is its.
+The run is over when the process has reported its end and exited. A process that reports its end and
+does not exit is stopped; one that exits without a report has failed, whatever its exit code. A
+cancel sends SIGINT, at which Codex stops its commands and leaves its thread fit to be resumed; a
+process that does not exit then is killed with all its descendants.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ INTERRUPT_GRACE: Final = 2.0
 TERM: Final = 1.0
 LINGER: Final = 0.5
 EXIT_WAIT: Final = 3.0
-"""Seconds from the end of what it says to its own."""
+"""Seconds between the reported end and the exit of the process."""
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 MESSAGE: Final = "answer"
 
@@ -50,7 +51,7 @@ async def _interrupt(tree: ChildTree) -> None:
 
 
 class ExecRun(ChildRun):
-    """One run, and the child that is its own."""
+    """One run and its process."""
 
     polite = staticmethod(_interrupt)
 
@@ -68,11 +69,11 @@ class ExecRun(ChildRun):
 
     @property
     def thread(self) -> str:
-        """The thread that it is on, once that is known."""
+        """The run's thread, or "" before it is known."""
         return self._state.thread
 
     def handle_lines(self, lines: Sequence[Line]) -> None:
-        """Take the lines of one read."""
+        """Process the lines of one read."""
         events = [event for frame in decode_lines(lines) for event in normalise(frame, self._state)]
         if events:
             self.run.emit_nowait(*events)
@@ -82,13 +83,13 @@ class ExecRun(ChildRun):
             self.done()
 
     def on_exit(self, facts: ExitReport) -> None:
-        """Wait with that until its answer is told; and one that is started again is not over."""
+        """Delay the exit until the answer is emitted, or the process is started again."""
 
     async def execute(self) -> None:
-        """Have the prompt answered, and tell what happens.
+        """Run the prompt and report the end.
 
         Raises:
-            ProcessError: It could not be started.
+            ProcessError: The process could not be started.
         """
         with PrivateFiles() as files, ExitStack() as links:
             paths = {name: files.write(name, text) for name, text in self._spec.files.items()}
@@ -108,7 +109,7 @@ class ExecRun(ChildRun):
             await self._finish(facts)
 
     async def _start(self, command: Command) -> ExitReport:
-        """Start it, and again if it found its home half made; return how it ended."""
+        """Start the process, again if its home was not complete yet; return its exit report."""
         tries = 1
         while True:
             facts = await self.run_child(command, self.run.prompt.encode(errors="replace"))
@@ -119,10 +120,10 @@ class ExecRun(ChildRun):
             await trio.sleep(failures.retry_delay(tries))
             tries += 1
 
-    # --- what it comes to ------------------------------------------------------------------------
+    # --- the end ---------------------------------------------------------------------------------
 
     def _emit_answer(self, file: Path) -> None:
-        """Tell the answer that it has left, if that was not told: a frame of it may be lost."""
+        """Emit the answer from its file if it was not emitted: its frame may have been lost."""
         if file.stat().st_size > LARGEST_ANSWER:
             return
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -148,7 +149,7 @@ class ExecRun(ChildRun):
             await finish_by_last_turn(self.run, self._state.last_turn.turn, self._state)
 
     def _exit_failure(self, facts: ExitReport) -> Failure:
-        """Return the failure that it is to go without a last word."""
+        """Return the failure of a process that exited without reporting an end."""
         has_begun = bool(self.thread)
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")
         said = self.tail.text()
@@ -163,7 +164,7 @@ class ExecRun(ChildRun):
 
 
 def _without_questions(asked: Permission, spec: ExecSpec) -> Permission | None:
-    """Return what is in force where something else would be asked about: nobody is asked here."""
+    """Return the permission in force in modes that would ask: this process cannot ask."""
     effective = f"never, {spec.sandbox}"
     if effective == asked.effective:
         return None

@@ -1,7 +1,7 @@
-"""Lines of `codex exec --json` to the frames that an app-server would send.
+"""The decoder from lines of `codex exec --json` to the frames of an app-server.
 
-The items are the same, and spelt otherwise; what goes wrong is a sentence where an app-server names
-a class. A frame or an item of a type that we do not know comes out as it came.
+The items are the same with other spellings; an error is a sentence where an app-server names a
+class. A frame or an item of unknown type is returned unchanged.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _DECODER: Final = msgspec.json.Decoder(dict[str, Json])
 _TYPES: Final = {"plan": "agentMessage", "collab_tool_call": "collabAgentToolCall"}
-"""Items whose type has another name there, beside the spelling."""
+"""Items whose type has another name, not only another spelling."""
 
 
 def decode_lines(lines: Sequence[Line]) -> list[CodexFrame]:
-    """Return the frame that each line of a read is."""
+    """Return the frame in each line of a read."""
     return [
         _frame_of(line) if isinstance(line, dict) else line
         for line in decode_frames(lines, _DECODER)
@@ -38,7 +38,7 @@ def decode_lines(lines: Sequence[Line]) -> list[CodexFrame]:
 
 def _frame_of(line: dict[str, Json]) -> CodexFrame:
     try:
-        return _known_item(line) or UntypedFrame(line, "it is of a type that nobody knows")
+        return _known_item(line) or UntypedFrame(line, "unknown type of frame")
     except msgspec.ValidationError as refusal:
         return UntypedFrame(line, str(refusal))
 
@@ -73,7 +73,7 @@ def _item_started(item: dict[str, Json]) -> CodexFrame:
             steps = msgspec.convert(todo, list[_TodoEntry])
             return frames.PlanNotice(plan=[each.step for each in steps])
         case {"type": "error" | "agent_message" | "plan" | "reasoning"}:
-            return frames.SilentNotice()  # it is told when it is whole
+            return frames.SilentNotice()  # it is reported when it is complete
         case _:
             return frames.ItemStartedNotice(item=_item(item))
 
@@ -81,7 +81,7 @@ def _item_started(item: dict[str, Json]) -> CodexFrame:
 def _item_ended(item: dict[str, Json]) -> CodexFrame:
     match item:
         case {"type": "todo_list"}:
-            return frames.SilentNotice()  # it was told when it changed
+            return frames.SilentNotice()  # it was reported when it changed
         case {"type": "error", "message": str(message)}:
             return frames.WarningNotice(message=clean_message(message))
         case {"type": "reasoning", "text": text}:
@@ -109,7 +109,7 @@ def _item(given: dict[str, Json]) -> KnownItem:
 
 
 def _camel_cased(value: Json) -> Json:
-    """Return an object whose members are spelt as an app-server spells them."""
+    """Return an object with its members spelt as an app-server spells them."""
     if not isinstance(value, dict):
         return value
     return {_camel(name): each for name, each in value.items()}
@@ -120,10 +120,10 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-# --- what went wrong, in Codex's own sentences ---------------------------------------------------
+# --- errors, by Codex's own sentences ------------------------------------------------------------
 
-# They stand at the start of a message that comes as an error. Whatever is not known to the letter
-# is of the class `other`: something went wrong, and nothing more is known.
+# Prefixes of error messages, with the class of each. An unknown message has the class `other`:
+# something failed, and nothing else is known.
 _NO_STATUS: Final[dict[str, Json]] = {"httpStatusCode": None}
 _ERROR_CLASSES: Final[tuple[tuple[str, Json], ...]] = (
     ("Codex ran out of room in the model's context window", "contextWindowExceeded"),
@@ -139,7 +139,7 @@ _AGAIN: Final = re.compile(
     r"Reconnecting\.\.\. (?:(\d+)/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL
 )
 
-# What says nothing to anybody: what it does with its input, where it asked, the number of an error.
+# Parts of a message without information for users: notes on stdin, URLs, numbers of errors.
 _IRRELEVANT_LINES: Final = re.compile(
     r"^(Reading (additional input|prompt) from stdin\.\.\.|WARNING: .*)$\n?", re.MULTILINE
 )
@@ -151,19 +151,19 @@ _REPEATED: Final = re.compile(r"\b((?:thread|turn)/\w+: )(?=(?:thread|turn)/\w+ 
 
 
 def clean_message(message: str) -> str:
-    """Return a message without what is for machines only, and without where files are."""
+    """Return a message without parts meant for machines, and without directories."""
     said = _server_message(message.strip())
     said = _REQUEST_DETAILS.sub("", _LABELS.sub("", _IRRELEVANT_LINES.sub("", said)))
     return strip_directories(_REPEATED.sub("", said)).strip()
 
 
 def turn_error(message: str) -> frames.TurnError:
-    """Return what a turn failed with, as an app-server would tell it."""
+    """Return the error of a turn, as an app-server would report it."""
     return frames.TurnError(message=clean_message(message), codex_error_info=_error_class(message))
 
 
 def parse_error(message: str) -> frames.ErrorNotice:
-    """Return what an error is: an attempt that follows, or what the turn fails with next."""
+    """Return the error in a message: a retry, or the one with which the turn fails next."""
     found = _AGAIN.match(message)
     if found is None:
         return frames.ErrorNotice(error=turn_error(message))
@@ -175,7 +175,7 @@ def parse_error(message: str) -> frames.ErrorNotice:
 
 
 def _error_class(message: str) -> Json:
-    """Return the class that the error has elsewhere."""
+    """Return the class that an app-server would give an error."""
     said = message.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     found = _STATUS.match(said)
     if found is not None:
@@ -184,7 +184,7 @@ def _error_class(message: str) -> Json:
 
 
 def _server_message(message: str) -> str:
-    """Return what a server's answer says, where that is all there is."""
+    """Return the message in a server's answer, if it has one."""
     if not message.startswith("{"):
         return message
     try:

@@ -1,8 +1,8 @@
-"""How `codex exec` is started for a run: its command line, and what goes in private files.
+"""The command line and private files of a run's `codex exec`.
 
-Nothing here waits. What it may do is said to a thread that goes on as to a new one, because a
-thread remembers what it was allowed before. The sandbox is said by its flag, which must stand
-before `resume`: a setting of it gives way to `default_permissions` in the user's configuration.
+Nothing here waits. The permissions are passed to a resumed thread as to a new one, because a thread
+remembers its earlier permissions. The sandbox is passed as a flag, which must stand before
+`resume`: a setting would yield to `default_permissions` in the user's configuration.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INSTRUCTIONS: Final = "instructions"
 PROFILE: Final = "profile.toml"
 WORKSPACE: Final = "sandbox_workspace_write"
 
-# Nobody is there to be asked, and nobody is told what we do.
+# There are no questions in `codex exec`, and it must send no analytics.
 FIXED_SETTINGS: Final[tuple[tuple[str, Json], ...]] = (
     ("approval_policy", "never"),
     ("analytics.enabled", False),
@@ -55,24 +55,24 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str
     """`read-only`, `workspace-write` or `danger-full-access`."""
     settings: tuple[tuple[str, Json], ...] = ()
-    """Overrides of its configuration, dotted; the later ones win."""
+    """Overrides of its configuration, dotted; later ones win."""
     secrets: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """Settings that must not appear on its command line, as tables."""
+    """Settings that must not appear on the command line, as tables."""
     home: Path = Path("/nonexistent")
     """Codex's home with its configuration."""
     thread: str | None = None
-    """The one that it goes on in."""
+    """The thread to resume."""
     is_fork: bool = False
     is_ruled: bool = True
-    """Whether the user's rules hold, by which commands may get out of the sandbox."""
+    """Whether the user's rules apply, by which commands may leave the sandbox."""
     images: tuple[str, ...] = ()
     schema: Json = None
     instructions: str | None = None
-    """In place of those that it has by itself."""
+    """Instructions that replace Codex's own."""
 
     @property
     def files(self) -> dict[str, str]:
-        """The private files that it reads, and the one that it leaves its answer in."""
+        """The private files that it reads, and the one to which it writes its answer."""
         files = {ANSWER: ""}
         if self.schema is not None:
             files[SCHEMA] = encode_json(self.schema).decode()
@@ -87,13 +87,13 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def links(self) -> dict[str, str]:
-        """The links to its images that lie beside them: it takes a comma in a name for two."""
+        """The links to its images beside them: Codex splits a file name at its commas."""
         return {f"image{n}": str(Path(self.cwd, each)) for n, each in enumerate(self.images)}
 
     def command(self, paths: Mapping[str, str], profile: str | None = None) -> Command:
-        """Return how it is started, where its files and links are at `paths`.
+        """Return the command, with its files and links at `paths`.
 
-        The prompt is written to it: everybody on the machine may read a command line.
+        The prompt goes to stdin: every user of the machine can read a command line.
         """
         argv = [*self.program, "exec", f"--sandbox={self.sandbox}"]
         argv += [] if profile is None else [f"--profile={profile}"]
@@ -104,7 +104,7 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
                 argv += ["-c", f"{name}={encode_toml(value)}"]
         if self.thread is not None:
             argv.append("fork" if self.is_fork else "resume")
-        # A flag must follow the images, or they swallow what is no flag.
+        # A flag must follow the images, or they consume the positional arguments.
         argv += [f"--image={paths[each]}" for each in self.links]
         argv += ["--json", "--skip-git-repo-check", f"--output-last-message={paths[ANSWER]}"]
         if SCHEMA in paths:
@@ -116,11 +116,11 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_exec_spec(run: RunContext, options: CodexOptions, limits: SandboxBounds) -> ExecSpec:
-    """Say what a run needs that has a `codex exec` of its own.
+    """Return the `codex exec` that a run needs.
 
     Raises:
-        ProcessError: What it needs cannot be started.
-        ConfigUnreadableError: It is not known what must be kept from it.
+        ProcessError: The program or its environment is not usable.
+        ConfigFileError: The variables to hide from commands are not known.
     """
     if run.provider_session_id is not None:
         validate_session_id(run.provider_session_id)
@@ -161,7 +161,7 @@ def _requested_settings(
     known: Sequence[CodexConfig],
     projects: Sequence[CodexConfig],
 ) -> dict[str, Json]:
-    """Return the settings that its options wish for; in plan, each tool is asked about."""
+    """Return the settings of the run's options; in plan mode, every tool needs an approval."""
     wished = merge_overrides(
         {"model_provider": options.model_provider},
         launch.mcp_server_config(options),
@@ -177,7 +177,7 @@ def _requested_settings(
 
 
 def _sandbox_settings(limits: SandboxBounds) -> dict[str, Json]:
-    """Return the bounds of what commands may do; no setting says otherwise."""
+    """Return the settings of the sandbox, which no other setting may override."""
     return {
         f"{WORKSPACE}.network_access": limits.network,
         f"{WORKSPACE}.exclude_slash_tmp": not limits.temporary,
@@ -188,7 +188,7 @@ def _sandbox_settings(limits: SandboxBounds) -> dict[str, Json]:
 
 
 def encode_toml(value: Json) -> str:
-    """Return a value as the command line takes it: TOML, on one line, which has no null."""
+    """Return a value as TOML on one line, as the command line accepts it; TOML has no null."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -205,5 +205,5 @@ def encode_toml(value: Json) -> str:
 
 
 def _quote(text: str) -> str:
-    # A string of JSON is one of TOML, but for one character that must not stand for itself.
+    # A JSON string is a TOML string, except that TOML requires one more character to be escaped.
     return encode_json(text).decode().replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
-"""`codex exec`'s frames to events, and what its thread has used to what the run has used.
+"""The frames of `codex exec` as events, and a run's share of its thread's usage.
 
-Nothing is streamed here: a message comes whole. But for the thread that it is on and its last word,
-the events are those of an app-server's frames.
+Nothing streams here: messages arrive complete. Except for the thread and the final error, the
+events are those of an app-server's frames.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sessionmgr.model import (
     UsageReport,
 )
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.bounded_dict import KEPT, BoundedDict
+from sessionmgr_adapters.codex.bounded_dict import MAX_ENTRIES, BoundedDict
 from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.normalise import normalise as of_turn, start_events, token_usage
 from sessionmgr_adapters.codex.state import CodexState
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class ExecState(CodexState):
-    """What must be remembered of a run from one frame to the next."""
+    """The state of a run between frames."""
 
     def __init__(self, permission: Permission | None = None, model: str | None = None) -> None:
         super().__init__()
         self.permission = permission
-        self.model = model  # it does not say which one it takes
-        self.started = True  # its thread is what it tells first: nothing is held back until then
+        self.model = model  # `codex exec` does not report its model
+        self.started = True  # it reports its thread first, so no event is held back
         self.last_turn: frames.TurnEndedNotice | None = None
         self.complaint: frames.TurnError | None = None
-        """What went wrong last, whether a turn's end has come of it or not."""
+        """The last error, whether or not the turn has ended with it."""
 
     @property
     def failure(self) -> Failure | None:
-        """What its turn has failed with, or what went wrong where no end of a turn came."""
+        """The error with which the turn failed, or the last error if no turn has ended."""
         if self.last_turn is not None:
             return failure_of_end(self.last_turn.turn, self)
         if self.complaint is not None:
@@ -51,7 +51,7 @@ class ExecState(CodexState):
 
 
 def normalise(frame: CodexFrame, state: ExecState) -> list[Event]:
-    """Return the events that a frame is; none if it is not about what happens in the run."""
+    """Return the events for a frame; empty if it is not about the run."""
     match frame:
         case frames.ThreadStartedNotice(thread=thread):
             before, state.thread = state.thread, thread.id
@@ -69,25 +69,25 @@ def normalise(frame: CodexFrame, state: ExecState) -> list[Event]:
 
 
 class ThreadMeters:
-    """The last readings of the threads that were seen, for the next process that goes on in one."""
+    """The last usage readings of known threads, for the next process that resumes one."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._ledgers: Final = BoundedDict[str, UsageLedger](kept)
+    def __init__(self, limit: int = MAX_ENTRIES) -> None:
+        self._ledgers: Final = BoundedDict[str, UsageLedger](limit)
 
     def begin(self, thread: str) -> None:
-        """Note that a thread is new: all that it shows from now on is ours."""
+        """Record that a thread is new: all its usage is ours."""
         if thread not in self._ledgers:
             self._ledgers[thread] = UsageLedger()
 
     def record_usage(self, thread: str, counts: CodexTokenCounts) -> TokenUsageUpdated | None:
-        """Return what was used since the last reading; None if nothing, or nobody can know.
+        """Return the usage since the last reading; None if there is none, or it cannot be known.
 
-        The first reading of a thread that was not begun here shows what others have used, too.
+        The first reading of a thread that was not started here includes the usage of others.
         """
         ledger = self._ledgers.get(thread)
         report = UsageReport(kind="total", provider_session_id=thread, usage=token_usage(counts))
         read, booking = (ledger or UsageLedger()).book(report)
-        # What is kept is the meter alone: the total counts from the beginning of a run.
+        # Only the reading is stored; the total counts from the start of a run.
         self._ledgers[thread] = UsageLedger(meters=read.meters)
         if ledger is None or booking.usage == Usage():
             return None

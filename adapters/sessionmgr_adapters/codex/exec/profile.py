@@ -108,7 +108,7 @@ def _remove_dangling_links(home: Path) -> None:
 
 
 def _is_dangling(link: Path) -> bool:
-    """Whether its target is gone. Another user's private directory does not tell."""
+    """Whether a link's target is gone; False if it is in a private directory of another user."""
     try:
         link.stat()
     except FileNotFoundError:

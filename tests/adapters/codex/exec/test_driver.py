@@ -1,4 +1,4 @@
-"""Runs on a `codex exec` that is a script: what it says, what it leaves, and how it goes."""
+"""Runs on a script that replaces `codex exec`: its output, its answer file and its exit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAVE = """leave() {
     for each; do case $each in --output-last-message=*) cat > "${each#*=}";; esac; done
 }"""
 ENOUGH = 30.0
-"""Seconds in which a script comes to its end on any machine."""
+"""Seconds in which a script ends on any machine."""
 SAY = 'say() { printf "%s\\n" "$1"; }'
 
 
@@ -69,14 +69,14 @@ async def played(
 async def test_a_prompt_is_written_to_it_and_its_answer_told(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)  # it goes by itself
+    monkeypatch.setattr(driver, "EXIT_WAIT", ENOUGH)  # it exits by itself
     result, events = await played(manager, tmp_path, BEGIN, ANSWER, DONE)
     assert (result.status, result.text, result.exit_code) == ("completed", '{"n":1}', 0)
     assert (tmp_path / "prompt").read_text() == "héllo"
     assert result.provider_session_id == "t-1"
     assert result.usage.input == 10
     assert result.permission is not None
-    assert result.permission.fidelity is Fidelity.NARROWER  # nobody is asked
+    assert result.permission.fidelity is Fidelity.NARROWER  # there are no questions
     assert result.permission.effective == "never, workspace-write"
     assert any(isinstance(each, ProcessExited) for each in events)
 
@@ -231,7 +231,7 @@ async def test_what_it_cannot_do_is_missing_before_anything_is_started(
 async def test_a_message_at_once_is_no_option_of_it(manager: Manager, tmp_path: Path) -> None:
     with pytest.raises(OptionInvalid, match="follow_up"):
         await started(manager, tmp_path, BEGIN, follow_up="now")
-    with pytest.raises(ValueError, match="nothing is added to a turn"):
+    with pytest.raises(ValueError, match="accepts no messages"):
         CodexOptions(exec=True, follow_up="now")
 
 
@@ -242,7 +242,7 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
         "nowhere": ({"images": ["nowhere.png"]}, f"{tmp_path}/nowhere.png cannot be read: "),
         "fake": ({"images": ["fake.png"]}, "fake.png is not a PNG, JPEG, GIF or WebP image"),
         "large": ({"images": ["large.png"]}, f"{tmp_path}/large.png is larger than 20 MB"),
-        "home": ({"home": "none"}, "options.home: there is no directory none"),
+        "home": ({"home": "none"}, "options.home: no such directory: none"),
     }
     for wishes, words in refused.values():
         result, _ = await played(manager, tmp_path, BEGIN, **wishes)
@@ -259,7 +259,7 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
 async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
     manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obeys: bool
 ) -> None:
-    # Who obeys has all the time that it needs, who does not has little; the run waits for either.
+    # A process that obeys gets enough time, one that does not gets little; the run waits for both.
     monkeypatch.setattr(driver, "INTERRUPT_GRACE", ENOUGH if obeys else 0.5)
     monkeypatch.setattr(driver, "TERM", 0.5)
     trap = "trap 'exit 1' INT" if obeys else "trap '' INT TERM"

@@ -1,4 +1,4 @@
-"""The words of `codex exec`: what they mean, and what nobody needs to read."""
+"""The classification of errors of `codex exec`, and the texts that are removed from them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from sessionmgr_adapters.codex.failures import failure_of, stderr_failure_kind
 LONG = "Input exceeds the maximum length of 1048576 characters."
 CUT = "stream disconnected before completion: error sending request"
 
-# As they were recorded of 0.169.0 (the fourth: of 0.144.4): kind, retryable, resumable.
+# Recorded with 0.169.0 (the fourth with 0.144.4): kind, retryable, resumable.
 SAID = [
     ("Codex ran out of room in the model's context window. Start a new thread", "context", 0, 0),
     ("You\u2019ve hit your usage limit. Upgrade to Pro or try again at 5:46 PM.", "quota", 0, 1),

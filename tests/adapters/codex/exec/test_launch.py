@@ -1,4 +1,4 @@
-"""The command line of `codex exec`: what it may do is said each time, and nobody reads along."""
+"""The command line of `codex exec`: it repeats the permissions, and contains no secrets."""
 
 from __future__ import annotations
 

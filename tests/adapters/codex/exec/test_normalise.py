@@ -1,4 +1,4 @@
-"""What `codex exec` says, in our words: recorded frames in, events out."""
+"""The events for recorded frames of `codex exec`."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_link_of_another_user_that_cannot_be_followed_stays(tmp_path: Path) ->
     home.mkdir()
     file.touch()
     other = home / "sessionmgr-other.config.toml"
-    other.symlink_to("x" * 300)  # stat fails, and as root not for want of permission
+    other.symlink_to("x" * 300)  # stat fails even for root
     with linked_profile(home, file):
         assert len(list(home.iterdir())) == 2
     assert list(home.iterdir()) == [other]

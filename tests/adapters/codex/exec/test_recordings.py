@@ -1,4 +1,4 @@
-"""What the real `codex exec` said, where the recordings are at hand: nothing of it is unknown."""
+"""Recordings of the real `codex exec`, if present: every frame in them is known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def played() -> dict[str, tuple[list[str], ExecState]]:
         entries = map(json.loads, path.read_text().splitlines())
         lines = [json.dumps(each["msg"]).encode() for each in entries if each["dir"] == "<"]
         state = ExecState()
-        if all(b'"type"' in line for line in lines):  # else it is an app-server's
+        if all(b'"type"' in line for line in lines):  # otherwise it is a recording of an app-server
             types = [each.type for frame in decode_lines(lines) for each in normalise(frame, state)]
             found[path.stem] = types, state
     assert len(found) > len(CUT)

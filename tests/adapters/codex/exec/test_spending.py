@@ -1,4 +1,4 @@
-"""What a run has used, out of what its thread has used."""
+"""The usage of a run, computed from the usage of its thread."""
 
 from sessionmgr.model import Usage
 from sessionmgr_adapters.codex.exec.normalise import ThreadMeters
@@ -9,8 +9,8 @@ def counts(tokens: int) -> CodexTokenCounts:
     return CodexTokenCounts(input_tokens=tokens, cached_input_tokens=tokens // 2, output_tokens=1)
 
 
-def begun(*threads: str, kept: int = 9) -> ThreadMeters:
-    meters = ThreadMeters(kept)
+def begun(*threads: str, limit: int = 9) -> ThreadMeters:
+    meters = ThreadMeters(limit)
     for each in threads:
         meters.begin(each)
     return meters
@@ -46,7 +46,7 @@ def test_a_run_that_has_used_nothing_says_nothing() -> None:
 
 
 def test_the_thread_that_was_used_longest_ago_is_forgotten() -> None:
-    meters = begun("a", "b", "c", kept=2)
+    meters = begun("a", "b", "c", limit=2)
     for thread in ("a", "b", "c"):
         meters.record_usage(thread, counts(100))
     assert meters.record_usage("a", counts(200)) is None

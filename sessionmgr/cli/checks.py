@@ -1,4 +1,4 @@
-"""What `doctor` looks at: each matter by a function of its own, none of which raises."""
+"""The checks of `doctor`: one function each, and none of them raises."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 LITTLE_SPACE: Final = 200_000_000
 FEW_FILES: Final = 256
 PROVIDER_PATIENCE: Final = 20.0
-"""Seconds in which a provider must have said how it is."""
+"""Seconds in which a provider must report its health."""
 LAUNCH_PATIENCE: Final = 20.0
 _NEEDED: Final = ("trio", "msgspec", "trio-util")
 
 
 async def run_checks(configuration: Configuration, names: Sequence[str]) -> list[CheckResult]:
-    """Look at what is named, or at everything.
+    """Run the named checks, or all of them.
 
     Raises:
-        CommandLineInvalid: There is nothing of such a name to look at.
+        CommandLineInvalid: A name matches no check.
     """
     matters: dict[str, Callable[[], Awaitable[list[CheckResult]]]] = {
         "versions": lambda: _run_concurrently(_versions()),
@@ -141,7 +141,7 @@ async def _store(configuration: Configuration) -> list[CheckResult]:
 
 
 def _missing_store(path: Path) -> CheckResult | None:
-    """Say that there is no store yet, if there is none, and whether there could be one."""
+    """Report a store that does not exist yet, and whether it could be created."""
     if path.exists():
         return None
     nearest = next(each for each in path.absolute().parents if each.exists())
@@ -215,7 +215,7 @@ def _space(path: Path) -> CheckResult:
 
 
 async def _processes() -> list[CheckResult]:
-    """Start a child and have it end: nothing else shows that it works."""
+    """Start a child process and stop it: nothing less shows that launching works."""
     name = "processes"
     began = trio.current_time()
     try:
@@ -290,14 +290,14 @@ async def _provider(name: str, configuration: Configuration) -> CheckResult:
     try:
         health = _readiness(adapter, configuration)
         with trio.fail_after(PROVIDER_PATIENCE):
-            if health == Health():  # the adapter has nothing to say of its program or login
+            if health == Health():  # the adapter reports nothing about its program or login
                 health = await adapter().health()
             else:
                 await trio.lowlevel.checkpoint()
     except trio.TooSlowError:
         said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
         return CheckResult(name=name, state="fail", detail=said, next="try its program by hand")
-    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+    except Exception as error:  # an adapter may raise any exception  # noqa: BLE001
         said = f"its check failed: {type(error).__name__}: {error}"
         return CheckResult(
             name=name, state="fail", detail=said, next="tell who maintains the adapter"
@@ -314,12 +314,7 @@ async def _provider(name: str, configuration: Configuration) -> CheckResult:
 
 
 def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
-    """Check whether a run with the options of the settings could start.
-
-    Raises:
-        OptionInvalid: The settings have an option that the provider does not accept.
-        VariableRefused: An option sets a variable that no child may get.
-    """
+    """Check whether a run with the configured options could start."""
     options = resolve_options(
         adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {}
     )

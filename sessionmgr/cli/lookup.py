@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 WORDS: Final = 40
-"""Characters of a prompt that identify a session."""
+"""Number of characters of a prompt that identify a session."""
 MORE: Final = "…"
 _PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
 class JobReference(msgspec.Struct, frozen=True):
-    """The batch and the job that a session was opened for."""
+    """Reference from a session to the batch and the job that opened it."""
 
     job: str
     batch: str
@@ -136,7 +136,7 @@ def _batch_in(out: str) -> str:
 
 
 async def _sessions_with_word(store: Store, word: str) -> list[StoredSession]:
-    """Return the sessions whose record holds a word, the newest first."""
+    """Return the sessions whose record contains a word, newest first."""
     sign = msgspec.json.encode(word)
     found: list[StoredSession] = []
     cursor: int | None = None
@@ -154,7 +154,7 @@ async def _has_run_on(store: Store, stored: StoredSession) -> bool:
     return bool(page.rows)
 
 
-# --- which of several ----------------------------------------------------------------------------
+# --- ambiguous ids -------------------------------------------------------------------------------
 
 
 async def _is_session_of_job(store: Store, stored: StoredSession) -> str:

@@ -32,7 +32,7 @@ def events() -> str:
 
 
 def _own_fields(of: type[Event]) -> tuple[type, tuple[str, ...]]:
-    """Return what events have in common that share one entry."""
+    """Return the common base and the fields of an event's type, by which events share an entry."""
     shared = of if of.__base__ is Event else cast("type", of.__base__)
     return shared, of.__struct_fields__
 

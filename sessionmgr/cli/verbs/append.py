@@ -1,4 +1,4 @@
-"""The verb `append`: say something to a run that is on."""
+"""The verb `append`: send a message to an active run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ once; otherwise the message is queued and starts a run of its own after this one
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id and a text."""
+    """Add the id and the message."""
     parser.add_argument("id", metavar="ID", help="run, its session, or job")
     parser.add_argument("text", metavar="TEXT", help="message; - reads it from stdin")
     add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Append it and return the exit code."""
+    """Send the message and return the exit code."""
     if args.text == "-":
         args.text = sys.stdin.read()
     if not args.text.strip():

@@ -1,4 +1,4 @@
-"""The verb `approve`: answer what a run has asked, from any terminal."""
+"""The verb `approve`: answer an approval request of a run, from any terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer it and return the exit code."""
+    """Send the answer and return the exit code."""
     return with_store(args, _approve)
 
 
@@ -73,12 +73,12 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _question(store: Store, text: str | None, batch: str | None) -> OpenQuestion:
-    """Return the question that an argument stands for.
+    """Return the question that an argument refers to.
 
     Raises:
         UnknownId: No question has this id.
-        NameAmbiguous: It stands for several.
-        OrderRefused: The run asks nothing.
+        NameAmbiguous: The argument matches several questions.
+        RemoteRequestFailed: The run has no open question.
     """
     if text is not None and text.isdecimal() and batch is None:
         return await question_with(store, int(text))
@@ -100,7 +100,7 @@ async def _question(store: Store, text: str | None, batch: str | None) -> OpenQu
         if run.session_id not in await live_leases(store, run.session_id):
             await send_request(
                 store, "approve", run.session_id, run.run_id, {}
-            )  # it raises NobodyThere
+            )  # raises RunNotManaged
         raise RemoteRequestFailed(f"{run.run_id} asks nothing that could be answered now")
     return _only(of_it, f"{run.run_id} asks {len(of_it)} questions")
 

@@ -1,4 +1,4 @@
-"""The verb `batches`: batches and how far they are."""
+"""The verb `batches`: list batches and their progress."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ended. sessionmgr status OUT shows one of them.
   sessionmgr batches --running"""
 
 NARROWEST: Final = 14
-"""Columns that the directory keeps if other columns can be left out."""
+"""Minimum width of the directory while other columns can be left out."""
 _OPTIONAL: Final = ("STARTED", "CANCELLED", "PID", "WAITING")
-"""Columns that are left out in this order where a line has no room."""
+"""Columns that are left out, in this order, where a line is too narrow."""
 _IF_ANY: Final = ("FAILED", "CANCELLED", "RUNNING", "WAITING", "PID", "COST")
 """Columns that are left out if no batch has a value there."""
 _TITLES: Final = (
@@ -99,7 +99,7 @@ def batch_table(records: Sequence[BatchRecord], *, width: int | None, now: float
 
 
 def _width_of_others(titles: list[str], records: Sequence[BatchRecord], now: float) -> int:
-    """Return the columns that all titles but the first take."""
+    """Return the width of all columns but the first."""
     return sum(
         len(GAP) + max(len(title), *(len(_cell(title, each, now)) for each in records))
         for title in titles[1:]
@@ -124,7 +124,7 @@ def _cell(title: str, record: BatchRecord, now: float) -> str:
 
 
 def name_of(record: BatchRecord) -> str:
-    """Return what a user calls a batch: its directory, or its id if it has none."""
+    """Return the name of a batch: its directory, or its id if it has none."""
     if record.out is None:
         return record.batch
     return f"{short_path(record.out)}{' (removed)' if record.removed else ''}"

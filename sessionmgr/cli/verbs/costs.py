@@ -1,4 +1,4 @@
-"""The verb `costs`: what was used, and what it cost as far as anybody says."""
+"""The verb `costs`: print sums of tokens and costs."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ AT_ONCE: Final = 500
 _NO_BATCH: Final = "(no batch)"
 """The key of sessions that belong to no batch job."""
 _OPTIONAL: Final = ("WRITTEN", "CACHED", "BATCH", "DIRECTORY")
-"""Columns that are left out in this order where a line has no room."""
+"""Columns that are left out, in this order, where a line is too narrow."""
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one session, run, job, batch, provider, model or day has used; `key` says which."""
+    """Usage of one session, run, job, batch, provider, model or day; `key` identifies it."""
 
     key: str
     usage: Usage
@@ -69,7 +69,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take ids, or which sessions, and how to sum them."""
+    """Add the ids, the filters and the grouping."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="a session, a run or a job")
     add_batch_flag(parser)
     parser.add_argument(
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them and return the exit code."""
+    """Print the sums and return the exit code."""
     flags = {"--by": args.by, "--since": args.since, "--provider": args.of_provider}
     for flag, given in flags.items():
         if args.ids and given:
@@ -122,7 +122,7 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
 
 
 class Of(NamedTuple):
-    """What a sum is of: its key, and the job and the directory that it belongs to."""
+    """Group of a sum: its key, and the job and the directory that it belongs to."""
 
     key: str
     job: str | None = None
@@ -139,7 +139,8 @@ async def _costs_of_ids(store: Store, ids: list[str], batch: str | None) -> dict
     whole = [
         id
         for kind, id in named
-        if kind == "session" or session_of_run[id] not in sessions  # counted there
+        if kind == "session"
+        or session_of_run[id] not in sessions  # its session already includes the run
     ]
     known = await read_costs(store, whole)
     found: dict[Of, CostTotals] = {}
@@ -203,7 +204,7 @@ async def _costs_of_runs(
 
 
 def _of(stored: StoredSession, by: str) -> Of:
-    """Return what a session's costs are counted for."""
+    """Return the group that a session's costs belong to."""
     if by == "provider":
         return Of(stored.provider)
     if by == "day":
@@ -224,7 +225,7 @@ def _of(stored: StoredSession, by: str) -> Of:
 def _columns(
     lines: list[CostLine], by: str | None, width: int | None, *, is_short: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the titles and rows: job, batch and directory only where they tell something."""
+    """Return the titles and rows, with job, batch and directory only if they vary."""
     named = lines[:-1] if len(lines) > 1 else lines
     first = by.upper() if by else "OF"
     jobs = by != "job" and any(each.job for each in named)
@@ -267,13 +268,13 @@ _NOTHING: Final = _sum(())
 
 
 def _line(of: Of, costs: CostTotals) -> CostLine:
-    told = usage_and_cost(costs)
+    total = usage_and_cost(costs)
     return CostLine(
         key=of.key,
-        usage=told.usage,
-        usd=told.cost.usd,
+        usage=total.usage,
+        usd=total.cost.usd,
         unpriced=costs.unpriced,
-        provenance=told.cost.provenance,
+        provenance=total.cost.provenance,
         job=of.job,
         batch=of.batch,
         cwd=of.cwd,

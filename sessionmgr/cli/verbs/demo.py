@@ -1,4 +1,4 @@
-"""The verb `demo`: a batch on scripted agents and shell commands, in which not all goes well."""
+"""The verb `demo`: run a batch of scripted agents and shell commands, some of which fail."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ AS_PLANNED: Final = {"completed": len(JOBS) - 2, "timed_out": 1, "cancelled": 1}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments."""
+    """Add no arguments: the verb has none."""
     del parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the demo and return the exit code."""
     return run_verb(_main, args)
 
 
@@ -58,7 +58,7 @@ async def _main(args: argparse.Namespace) -> int:
     named = configuration.sources.get("store") == "--store"
     store = configuration.store if named else Path(place) / "demo.db"
     make_private(store)
-    if not args.verbose:  # the crash is part of the play, and told by the batch
+    if not args.verbose:  # the crash is part of the demo, and the batch reports it
         logging.getLogger("sessionmgr.otp").setLevel(logging.CRITICAL)
     agent = scripted(AGENT, scripts=script_for)
     async with open_manager(store=store, adapters={AGENT: agent}) as manager:
@@ -97,7 +97,7 @@ def _require_expected_results(batch: Batch) -> bool:
 
 
 async def _approve(request: ApprovalRequest) -> Decision:
-    """Answer as a rule would, or a person."""
+    """Answer as rules or a user would."""
     await trio.lowlevel.checkpoint()
     if "rm -rf" in str(request.tool_input):
         return Deny(reason="nothing is deleted here", by="rules")
@@ -105,7 +105,7 @@ async def _approve(request: ApprovalRequest) -> Decision:
 
 
 async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
-    """Cancel a job, as somebody at another terminal would."""
+    """Cancel a job, as a user at another terminal would."""
     while True:
         await trio.sleep(CANCEL_AFTER / 10)
         for entry in agent.diary:

@@ -19,7 +19,7 @@ any process. The id of a session stands for its active run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id, and what is to be kept with the snapshot."""
+    """Add the id, and the contents of the snapshot."""
     parser.add_argument("id", metavar="ID", help="run, its session, or job")
     add_batch_flag(parser)
     parser.add_argument(
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Pause it and return the exit code."""
+    """Pause the run and return the exit code."""
     return with_store(args, _pause)
 
 

@@ -1,4 +1,4 @@
-"""The verb `rehearse`: a batch on the real agents, with a script in the place of the model."""
+"""The verb `rehearse`: run a batch with real agents and a scripted model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SHOWN: Final = 25
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the verb takes."""
+    """Add the arguments of the verb."""
     parser.add_argument("jobs", metavar="JOBS", help="file of jobs, one JSON object per line")
     add_concurrency_flag(parser)
     parser.add_argument(
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the rehearsal and return the exit code."""
     configuration: Configuration = args.configuration
     if args.option and configuration.provider is None:
         raise CommandLineInvalid(NO_PROVIDER)
@@ -128,7 +128,7 @@ async def _run_batch(
 
 
 def _print_requests(args: argparse.Namespace, server: ModelServer, code: int) -> int:
-    """Say what the model was asked, and whether anybody else was."""
+    """Report the requests to the model, and any to other hosts."""
     if not args.quiet:
         print_note(f"the model was played: {len(server.log.asked)} requests, nothing to pay")
     said = refused_hosts_message(server.log.strangers)

@@ -1,4 +1,4 @@
-"""The verb `sessions`: what is stored, the newest first."""
+"""The verb `sessions`: list the stored sessions, newest first."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ session.
 
 STATUSES: Final = (*(status.value for status in RunStatus), ASKS, ORPHANED)
 SHORT: Final = 12
-"""So much of an id is shown in tables: 40 bits of chance."""
+"""Length of ids in tables: 40 random bits."""
 WITH_DIRECTORY: Final = 120
-"""Columns from which on the whole path of the directory has room."""
+"""Minimum width of a terminal for the whole path of the directory."""
 _NARROW: Final = 60
-"""Columns from which on the last part of its path has room."""
+"""Minimum width of a terminal for the last part of that path."""
 _LAST_PART: Final = 16
-"""Columns of its last part where the whole path has no room."""
+"""Width of the column for the last part of the path."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of a session in a list; `status` is that of its last run."""
+    """A session in the list; `status` is that of its last run."""
 
     id: str
     provider: str
@@ -77,7 +77,7 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the filters."""
+    """Add the filters."""
     parser.add_argument(
         "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider"
     )
@@ -92,14 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def at_least_one(text: str) -> int:
-    """Read a number of things."""
+    """Parse a number of 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text!r}")
     return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them and return the exit code."""
+    """List the sessions and return the exit code."""
     try:
         return with_store(args, _list)
     except StoreEmpty as nothing:
@@ -128,7 +128,7 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 
 
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
-    """Return the columns: JOB if there are jobs, DIRECTORY if it has room or there are several."""
+    """Return the columns: JOB if there are jobs, DIRECTORY if it fits or if there are several."""
     titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
     has_jobs = any(_job(line) for line in lines)
     has_several = len({line.cwd for line in lines}) > 1
@@ -138,7 +138,7 @@ def _titles(lines: Sequence[SessionLine]) -> list[str]:
     if has_jobs:
         titles.insert(1, "JOB")
         if is_narrow or (has_several and not _is_wide()):
-            titles.remove("PROMPT")  # the job tells more
+            titles.remove("PROMPT")  # the job identifies the session better
     return titles
 
 
@@ -179,7 +179,7 @@ def _job(line: SessionLine) -> str:
 
 
 class SessionLister:
-    """Finds sessions and what is told of each."""
+    """Finds sessions and builds their lines."""
 
     def __init__(
         self, store: Store, held: Mapping[str, Lease], begun: float, provider: str | None
@@ -190,12 +190,12 @@ class SessionLister:
         self._provider: Final = provider
 
     async def all(self, limit: int) -> list[SessionLine]:
-        """Return the newest ones."""
+        """Return the newest sessions."""
         page = await self._store.sessions(provider=self._provider, since=self._begun, limit=limit)
         return [await self._line(session, await self._last_run(session)) for session in page.rows]
 
     async def by_status(self, status: str, limit: int) -> list[SessionLine]:
-        """Return the newest ones whose last run stands like that."""
+        """Return the newest sessions whose last run has this status."""
         statuses = ALIVE if status in {ORPHANED, ASKS} else {status}
         lines: dict[str, SessionLine] = {}
         cursor: int | None = None
@@ -213,7 +213,7 @@ class SessionLister:
                 return list(lines.values())
 
     async def _if_last(self, run: StoredRun) -> SessionLine | None:
-        """Tell of the run's session, if it is the last of it and not too old."""
+        """Return the line of the run's session, if the run is its last one and recent enough."""
         session = await self._store.session(run.session_id)
         last = await self._last_run(session)
         if last is None or last.run_id != run.run_id or session.created < self._begun:

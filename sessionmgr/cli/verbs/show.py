@@ -1,4 +1,4 @@
-"""The verb `show`: a session, a run or a snapshot, and all that is known of it."""
+"""The verb `show`: print a session, a run or a snapshot in full."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ LONGEST_END: Final = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id."""
+    """Add the id."""
     parser.add_argument("id", metavar="ID", help="a session, a run, a snapshot or a job")
     add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it and return the exit code."""
+    """Show the record and return the exit code."""
     return with_store(args, _show)
 
 
@@ -100,7 +100,7 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
 def run_lines(
     run: Run, *, status: str, now: float, questions: Iterable[ToolApprovalRequested] = ()
 ) -> list[str]:
-    """Return what is told of a run, one matter a line."""
+    """Return the description of a run, one fact per line."""
     return [
         _line("run", run.id),
         _line("session", run.session_id),
@@ -134,7 +134,7 @@ def run_lines(
 
 
 def _question(event: ToolApprovalRequested, now: float) -> list[str]:
-    """Describe what a run wants to do, why, until when, and how to answer."""
+    """Describe an open question: the tool and its input, the reason, the time limit, the answer."""
     why = f" ({event.reason})" if event.reason else ""
     until = expiry_of(event)
     when = "" if until is None else f"denied at {format_clock(until, now)} without an answer"
@@ -196,12 +196,12 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
     snapshots = await store.snapshots(stored.session_id)
     held = (await live_leases(store, stored.session_id)).get(stored.session_id)
     if as_json:
-        told = msgspec.to_builtins(session)
-        told["last_seq"] = stored.last_seq
-        told["pid"] = held.owner.pid if held else None
-        told["runs"] = [msgspec.to_builtins(each.result()) for each in runs]
-        told["snapshots"] = [each.snapshot_id for each in snapshots]
-        print_json(told)
+        record = msgspec.to_builtins(session)
+        record["last_seq"] = stored.last_seq
+        record["pid"] = held.owner.pid if held else None
+        record["runs"] = [msgspec.to_builtins(each.result()) for each in runs]
+        record["snapshots"] = [each.snapshot_id for each in snapshots]
+        print_json(record)
         return
     now = time.time()
     costs = (await read_costs(store, [stored.session_id])).get(stored.session_id)
@@ -244,13 +244,13 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
 
 
 def _end(run: Run) -> str:
-    """Return a run's outcome: why it did not complete, or else its text."""
+    """Return the outcome of a run: why it did not complete, or else its text."""
     why = end_reason(run) if run.status in TERMINAL and run.status != "completed" else ""
     return truncate(one_line(why or run.text), LONGEST_END)
 
 
 def _reasons(runs: Iterable[Run]) -> list[str]:
-    """Return in full why runs did not complete; the table may have cut it."""
+    """Return in full why runs did not complete; the table may have truncated it."""
     if terminal_width() is None:
         return []
     return [
@@ -266,11 +266,11 @@ def _reasons(runs: Iterable[Run]) -> list[str]:
 
 async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> None:
     stored = await store.snapshot(snapshot_id)
-    told: dict[str, Json] = msgspec.json.decode(stored.body)
+    record: dict[str, Json] = msgspec.json.decode(stored.body)
     if as_json:
-        print_json(told)
+        print_json(record)
         return
-    for name, value in told.items():
+    for name, value in record.items():
         if value is not None:
             print_line(
                 _line(name.replace("_", " "), value if isinstance(value, str) else _json(value))
@@ -305,7 +305,7 @@ def _format_usage(usage: Usage, cost: Cost) -> list[str]:
     lines = [_line("tokens", format_tokens(usage))]
     if cost.usd is not None:
         said = format_cost(cost.usd, cost.provenance)
-        if cost.provenance is not Provenance.PARTIAL:  # `money` marks partial costs itself
+        if cost.provenance is not Provenance.PARTIAL:  # `format_cost` marks partial costs itself
             said += f" ({cost.provenance})"
         lines.append(_line("cost", said))
     return lines

@@ -1,4 +1,4 @@
-"""The verb `status`: one batch, shown from any terminal."""
+"""The verb `status`: show the progress of one batch, from any terminal."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ last one that has changed, is shown. --follow shows it until its process ends.
   sessionmgr status runs/night --follow"""
 
 EVERY: Final = 1.0
-"""Seconds between two looks of `--follow`."""
+"""Seconds between two updates of `--follow`."""
 USUAL: Final = 100
-"""Columns of the picture where a line may have any length."""
+"""Width of the display where lines may have any length."""
 TALLEST: Final = 1000
 
 
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it and return the exit code."""
+    """Show the batch and return the exit code."""
     return run_verb(_status, args)
 
 
@@ -116,12 +116,12 @@ async def _chosen(store: Store | None, out: str | None) -> BatchOverview:
 
 
 def is_elsewhere(store: str, configuration: Configuration) -> bool:
-    """Return whether a batch's store exists and is another one than the settings name."""
+    """Return whether the store of a batch exists and differs from that of the settings."""
     path, ours = Path(store), configuration.store
     return path.exists() and not (ours.exists() and path.samefile(ours))
 
 
-# --- showing it ----------------------------------------------------------------------------------
+# --- one view ------------------------------------------------------------------------------------
 
 
 def _show(state: BatchState, args: argparse.Namespace) -> None:
@@ -154,7 +154,7 @@ def _headline(state: BatchState) -> str:
 
 
 def _hints(state: BatchState, configuration: Configuration) -> list[str]:
-    """Return what to do next."""
+    """Return suggestions for the next command."""
     hints: list[str] = []
     if state.holder is None and state.progress.waiting:
         left = f"{pluralize(state.progress.waiting, 'job')} left"
@@ -171,7 +171,7 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
     return hints
 
 
-# --- following it --------------------------------------------------------------------------------
+# --- following -----------------------------------------------------------------------------------
 
 
 async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> int:
@@ -201,7 +201,7 @@ async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> i
 
 
 def _counts(state: BatchState) -> tuple[object, ...]:
-    """Return what must change for another line of JSON."""
+    """Return the values whose change causes another line of JSON."""
     progress = state.progress
     jobs = tuple((each.job, each.attempt, each.doing) for each in progress.jobs)
     return (

@@ -19,9 +19,9 @@ from tests.manager.harness import run_scripted
 
 PATIENT = """
 import sys
-from sessionmgr.cli import order, start, stored
-order.PATIENCE = stored.PATIENCE = 60.0
-sys.exit(start.start())
+from sessionmgr.cli import queries, send_request, start
+send_request.PATIENCE = queries.PATIENCE = 60.0
+sys.exit(start())
 """
 """The command, on a machine that may do much else."""
 

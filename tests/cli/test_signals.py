@@ -56,19 +56,19 @@ async def test_a_signal_that_strikes_while_the_machine_stands_still_is_the_same_
 
 PAINTING = """
 import os, select, signal, threading, trio
-from sessionmgr.cli import stopping
+from sessionmgr.cli.terminal import signals
 
-stopping.BUSY_FOR = 60.0
+signals.BUSY_FOR = 60.0
 
 async def main():
-    watching = stopping.Stopping(lambda name: None, lambda: "last words")
+    watching = signals.SignalWatcher(lambda name: None, lambda: "last words")
     async with trio.open_nursery() as nursery:
         await nursery.start(watching.watch)
         threading.Thread(target=os.write, args=(2, b"." * 100_000), daemon=True).start()
         while select.select([], [2], [], 0)[1]:
             pass
         signal.raise_signal(signal.SIGTERM)
-        await trio.sleep(2 * stopping.ONCE)
+        await trio.sleep(2 * signals.ONCE)
         os.close(1)
         signal.raise_signal(signal.SIGTERM)
 

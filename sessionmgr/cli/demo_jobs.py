@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 AGENT: Final = "agent"
 INTRODUCTION: Final = """\
 24 jobs for scripted agents and shell commands, eight at a time. Watch four:
-  flaky-network  crashes, and is tried again
-  endless-loop   hangs, and is cut at its deadline
-  tidy-up        is denied a tool, and goes on without
-  wrong-branch   is cancelled half way"""
+  flaky-network  crashes, and is retried
+  endless-loop   hangs, and is stopped at its deadline
+  tidy-up        is denied a tool, and continues without it
+  wrong-branch   is cancelled halfway"""
 
 CONTINUE: Final = "continue"
 CRASHES: Final = "Find out why the network is flaky"

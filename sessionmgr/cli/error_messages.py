@@ -86,7 +86,7 @@ def _report_bug(error: BaseException, leaves: Sequence[BaseException], *, verbos
     try:
         path = _save_traceback(text)
     except OSError as refused:
-        return f"{what}; its traceback could not be kept ({refused}): -v prints it"
+        return f"{what}; its traceback could not be stored ({refused}): -v prints it"
     return f"{what}; its traceback is in {path}, and -v prints it"
 
 

@@ -108,7 +108,7 @@ CONCEPTS: Final = (
     Concept("jobs to run", "--only", "", "", "run_batch.only"),
     Concept("jobs to skip", "--skip", "", "", "run_batch.skip"),
     # --- this machine ----------------------------------------------------------------------------
-    Concept("file that holds the sessions", "--store", "", "store", "open_manager.store"),
+    Concept("file that stores the sessions", "--store", "", "store", "open_manager.store"),
     Concept("file for the log", "--log-file", "", "log_file"),
     Concept("directory for all traffic with the agents", "--capture", "", "capture"),
     # --- ids and results -------------------------------------------------------------------------

@@ -47,7 +47,11 @@ class JobReference(msgspec.Struct, frozen=True):
 
 def add_batch_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--batch`, which names the batch to look a job's id up in."""
-    parser.add_argument("--batch", metavar="OUT", help="the directory of the batch, if ID is a job")
+    parser.add_argument(
+        "--batch",
+        metavar="OUT",
+        help="directory of the batch, if ID is a job (default: the only batch with it)",
+    )
 
 
 def job_of_session(session: Session) -> JobReference | None:
@@ -122,7 +126,7 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
         if of is not None and of.job == job and wanted in {None, of.batch}:
             found.setdefault(of.batch, stored)
     if wanted is not None and not found:
-        raise CommandLineInvalid(f"--batch {out}: it has no stored session of a job {job!r}")
+        raise CommandLineInvalid(f"--batch {out}: no stored session of a job {job!r} in this batch")
     return list(found.values())
 
 
@@ -131,7 +135,7 @@ def _batch_in(out: str) -> str:
 
     batch = batch_id(out)
     if batch is None:
-        raise CommandLineInvalid(f"--batch {out}: that directory contains no batch")
+        raise CommandLineInvalid(f"--batch {out}: this directory contains no batch")
     return batch
 
 

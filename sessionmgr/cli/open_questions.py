@@ -178,9 +178,11 @@ async def _numbered(store: Store, questions: list[OpenQuestion]) -> list[OpenQue
         numbers[id] = _lowest_free(numbers.values())
     listed = {each.id for each in questions}
     if new or any(now - each.at > KEPT / 2 for each in given if each.question in listed):
-        kept = [each for each in given if each.question not in listed and now - each.at < KEPT]
-        kept += [_Number(numbers[id], id, now) for id in sorted(listed)]
-        await store.put_meta(_NOTE, msgspec.json.encode(kept))
+        numbers_in_use = [
+            each for each in given if each.question not in listed and now - each.at < KEPT
+        ]
+        numbers_in_use += [_Number(numbers[id], id, now) for id in sorted(listed)]
+        await store.put_meta(_NOTE, msgspec.json.encode(numbers_in_use))
     return [msgspec.structs.replace(each, number=numbers[each.id]) for each in questions]
 
 

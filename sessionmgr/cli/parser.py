@@ -22,7 +22,7 @@ exit codes:
   130  interrupted
 """
 
-STORE: Final = "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
+STORE: Final = "file that stores the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
 CAPTURE: Final = "record all traffic with the agents in this directory (default: none)"
 
 # Flags of all verbs that take a value.
@@ -132,7 +132,7 @@ class VersionAction(argparse.Action):
 
 def add_global_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that may stand before and after each verb."""
-    flags = parser.add_argument_group("everywhere")
+    flags = parser.add_argument_group("global options")
     flags.add_argument("--json", action="store_true", help="print JSON, one object per line")
     flags.add_argument("--store", metavar="PATH", help=STORE)
     flags.add_argument(

@@ -43,8 +43,8 @@ async def open_existing_store(configuration: Configuration) -> AsyncGenerator[St
     if not path.exists():
         source = configuration.sources.get("store")
         if source is None:
-            raise StoreEmpty(f"nothing is stored yet: there is no {path}")
-        raise CommandLineInvalid(f"there is no store at {path} (named by {source})")
+            raise StoreEmpty(f"nothing is stored yet: {path} does not exist")
+        raise CommandLineInvalid(f"no store at {path} (set by {source})")
     async with open_sqlite_store(path, patience=PATIENCE) as store:
         yield store
 

@@ -45,7 +45,7 @@ async def find_active_run(store: Store, text: str, batch: str | None = None) -> 
         return run
     page = await store.runs(session_id=id, statuses=ALIVE)
     if not page.rows:
-        raise RunNotManaged(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
+        raise RunNotManaged(f"{id} has no active run; sessionmgr show {id} shows how it ended")
     oldest = page.rows[-1]
     return next((run for run in reversed(page.rows) if run.status == "running"), oldest)
 
@@ -92,15 +92,14 @@ async def _wait_for_answer(store: Store, request: Request, number: int, lease: L
         print_note(f"{owner_name(lease)} is working on it")
         with trio.move_on_after(LONGEST):
             return await store.wait_result(request.request_id)
-    except (
-        BaseException
-    ):  # above all on Ctrl-C: a request without a waiting sender must not be carried out later
+    except BaseException:
+        # Above all on Ctrl-C: a request without a waiting sender must not be carried out later.
         with trio.move_on_after(1, shield=True):
             await _withdraw_request(store, request)
         raise
     raise RunNotManaged(
-        f"{owner_name(lease)} has taken the order for {request.target} and has not carried "
-        f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
+        f"{owner_name(lease)} took the request for {request.target} but did not carry "
+        f"it out within {LONGEST:g} s; sessionmgr events {request.target} shows its progress"
     )
 
 

@@ -44,7 +44,7 @@ VERBS: Final = {
         Verb("sessions", "sessions", "list the stored sessions"),
         Verb("batches", "batches", "list batches, and which of them are running"),
         Verb("status", "status", "show the progress of a batch, also live (--follow)"),
-        Verb("watch", "watch", "show another terminal's run as run shows it"),
+        Verb("watch", "watch", "show a run of another terminal live"),
         Verb("show", "show", "show a session, or a run with its result"),
         Verb("events", "events", "print the events of a run, also live (--follow)"),
         Verb("export", "export", "print a session with its runs and events as JSON lines"),

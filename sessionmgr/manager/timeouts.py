@@ -148,7 +148,7 @@ class TimeoutScheduler:
             return inf
         if acts and now >= begun + limit:
             run.note_stall("deadline", limit)
-            detail = f"it was to be done in {limit:g} s"
+            detail = f"the deadline of {limit:g} s has passed"
             run.end(StopReason(cause=EndCause.DEADLINE, detail=detail))
             return None  # its shutdown has it watched anew
         if not run.warned_of_deadline:

@@ -41,8 +41,8 @@ def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
     ran = run_command("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "2 of 2 jobs completed (in " in ran.stderr
-    assert "results:      runs/jobs/results.jsonl" in ran.stderr
-    assert "go on:" not in ran.stderr
+    assert "results:   runs/jobs/results.jsonl" in ran.stderr
+    assert "continue:" not in ran.stderr
     assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
 
 
@@ -54,8 +54,8 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
     assert code == 3
     assert "✗ job-2 failed: process_exited: it ended with exit code 2" in err
     assert "1 of 2 jobs completed, 1 failed" in err
-    assert "look closer (job-2):  sessionmgr show run_" in err
-    assert "go on:        sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
+    assert "details (job-2):  sessionmgr show run_" in err
+    assert "continue:  sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
 
 
 def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
@@ -87,7 +87,7 @@ def test_jobs_from_stdin_become_a_batch_that_can_go_on(
     (out,) = (tmp_path / "runs").iterdir()
     assert out.name.startswith("stdin-")
     place = f"runs/{out.name}"
-    assert f"go on:        sessionmgr batch -p shell {place}/jobs.jsonl -o {place}" in ran.stderr
+    assert f"continue:  sessionmgr batch -p shell {place}/jobs.jsonl -o {place}" in ran.stderr
     (tmp_path / "nope").touch()
     again = ["batch", "-p", "shell", f"{place}/jobs.jsonl", "-o", place]
     assert terminal.bare(*again)[0] == 0
@@ -317,7 +317,7 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
         assert installed.wait() == 130
     assert "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them" in installed.said
     assert "2 of 4 jobs completed" in installed.said
-    assert "go on:" not in installed.said  # of itself neither command would be run again
+    assert "continue:" not in installed.said  # of itself neither command would be run again
     again = "-n 3 --only job-2 --only job-3 --retry-from fresh"
     assert f"start over (job-2, job-3):  sessionmgr batch jobs.jsonl {again}" in installed.said
     assert_no_process_left(number)
@@ -336,7 +336,7 @@ def test_it_is_not_advised_to_start_over_once_more(
     write_jobs(tmp_path, "false")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "--retry-from", "fresh", "-n", "2")
     assert code == 3
-    assert "go on:        sessionmgr batch jobs.jsonl -n 2\n" in err
+    assert "continue:  sessionmgr batch jobs.jsonl -n 2\n" in err
 
 
 def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decision(
@@ -356,7 +356,7 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
             installed.wait_for("press Ctrl-C again")
             installed.type("\x03")
             assert installed.wait() == 130
-    assert "stopped at once; to go on: sessionmgr batch jobs.jsonl -n 2" in installed.said
+    assert "stopped at once; to continue: sessionmgr batch jobs.jsonl -n 2" in installed.said
     assert "jobs completed" not in installed.said
     assert_no_process_left(number)
     (tmp_path / "done").touch()

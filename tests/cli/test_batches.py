@@ -213,7 +213,7 @@ def test_sessions_in_several_directories_show_their_directory(
 
     running(terminal, tmp_path / "out", nothing)
     lines = terminal("sessions")[1].splitlines()
-    assert lines[0].split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST DIRECTORY".split()
+    assert lines[0].split() == "SESSION JOB PROVIDER STATUS STARTED TOOK COST DIRECTORY".split()
     assert {line.split()[-1] for line in lines[1:]} == {"api", "web"}
 
 

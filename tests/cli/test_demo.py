@@ -19,8 +19,8 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
     assert ran.returncode == 0, ran.stderr
     assert len([json.loads(line) for line in ran.stdout.splitlines()]) == 24
     for line in (
-        "✓ flaky-network completed at try 2",
-        "✗ endless-loop timed out: it was to be done in 3 s",
+        "✓ flaky-network completed on attempt 2",
+        "✗ endless-loop timed out: the deadline of 3 s has passed",
         "! tidy-up was denied Bash: rm -rf build (nothing is deleted here)",
         "✗ wrong-branch cancelled: user, sessionmgr cancel, by the demo",
     ):
@@ -32,7 +32,7 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
     # What was named is the store, and there is no other.
     assert set(tmp_path.rglob("*.db")) == {tmp_path / "my.db", place / "ledger.db"}
 
-    typed = re.search(r"look closer \(.*\): +sessionmgr (.*)", ran.stderr)
+    typed = re.search(r"details \(.*\): +sessionmgr (.*)", ran.stderr)
     assert typed is not None
     looked = run_command(*typed[1].split(), env=bare(tmp_path))
     # It is at the last that did not go well, and which that is nobody promises.

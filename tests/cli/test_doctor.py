@@ -64,7 +64,7 @@ def test_a_store_that_is_none_fails(terminal: CommandTerminal) -> None:
 def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: CommandTerminal) -> None:
     code, told = looked(terminal, "store")
     assert code == 0
-    assert "the first run makes it" in told["store"]["detail"]
+    assert "the first run creates it" in told["store"]["detail"]
     assert not terminal.store.exists()
 
 
@@ -113,9 +113,9 @@ class Ill(ProviderAdapter):
         (
             Health(state="skip", detail="not installed"),
             "skip",
-            "set it up, then look again: sessionmgr doctor shell",
+            "set it up, then check again: sessionmgr doctor shell",
         ),
-        (Health(detail="raise"), "fail", "tell who maintains the adapter"),
+        (Health(detail="raise"), "fail", "report this to the maintainer of the adapter"),
         (Health(), "ok", ""),
     ],
 )
@@ -168,7 +168,7 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
     assert "broken 1.0" in out
     assert "No module named 'nowhere_at_all'" in " ".join(out.split())
     code, told = looked(terminal, "broken")
-    assert (code, told["broken"]["next"]) == (3, "install its package anew")
+    assert (code, told["broken"]["next"]) == (3, "reinstall its package")
 
 
 def agent(terminal: CommandTerminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,11 +42,11 @@ def test_with_no_store_there_is_nothing_and_none_is_made(terminal: CommandTermin
         assert terminal.bare(verb) == (
             0,
             "",
-            f"sessionmgr: nothing is stored yet: there is no {path}",
+            f"sessionmgr: nothing is stored yet: {path} does not exist",
         )
     code, out, err = terminal.bare("show", "run_1")
     assert (code, out) == (1, "")
-    assert err == f"sessionmgr: error: nothing is stored yet: there is no {path}"
+    assert err == f"sessionmgr: error: nothing is stored yet: {path} does not exist"
     assert not path.parent.exists()
     assert terminal.bare("sessions", "-q") == (0, "", "")
 
@@ -60,7 +60,7 @@ def test_sessions_are_listed_the_newest_first(terminal: CommandTerminal) -> None
     code, out, err = terminal("sessions")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 3)
-    assert lines[0].split() == "SESSION PROVIDER STATUS BEGUN TOOK COST PROMPT".split()
+    assert lines[0].split() == "SESSION PROVIDER STATUS STARTED TOOK COST PROMPT".split()
     assert lines[1].startswith(failed.session_id[:12])
     assert "failed" in lines[1]
     assert "$0.25" in lines[2]
@@ -86,13 +86,15 @@ def test_the_job_and_the_directory_of_a_session_are_listed(
     monkeypatch.setenv("COLUMNS", "200")
     _, out, _ = terminal("sessions")
     titles, line = out.splitlines()
-    assert titles.split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST DIRECTORY PROMPT".split()
+    assert (
+        titles.split() == "SESSION JOB PROVIDER STATUS STARTED TOOK COST DIRECTORY PROMPT".split()
+    )
     assert "core-11" in line
     assert str(tmp_path) in line
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = terminal("sessions")
     titles, line = out.splitlines()
-    assert titles.split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST PROMPT".split()
+    assert titles.split() == "SESSION JOB PROVIDER STATUS STARTED TOOK COST PROMPT".split()
     assert line.endswith("fix it")
     for words in (["show"], ["events"], ["export"], ["show", "--batch", "nowhere"]):
         code, out, _ = terminal(*words, "core-11")
@@ -358,7 +360,7 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: CommandTermi
     assert told(two.id)[0]["unpriced"] == 1
     code, _, err = terminal("costs", "--by", "day", one.id)
     assert (code, err) == (
-        *(1, "sessionmgr: error: costs: --by is for all sessions, and not with ids"),
+        *(1, "sessionmgr: error: costs: --by cannot be combined with ids"),
     )
     assert told("--since", "2200-01-01") == []
     _, out, _ = terminal("costs")
@@ -374,7 +376,7 @@ def test_a_session_without_costs_has_none(terminal: CommandTerminal) -> None:
 
 def test_streamed_pieces_of_old_runs_are_dropped(terminal: CommandTerminal) -> None:
     (done,) = store_runs(terminal.store, run_scripted(Say(text="a b c d", deltas=4)))
-    assert terminal("prune") == (0, "dropped 0 events of 0 runs, 0.0 MB", "")
+    assert terminal("prune") == (0, "deleted 0 events of 0 runs, 0.0 MB", "")
     code, out, _ = terminal("prune", "--before", "0s", "--session", done.session_id, "--json")
     assert code == 0
     assert json.loads(out)["runs"] == 1
@@ -384,11 +386,11 @@ def test_streamed_pieces_of_old_runs_are_dropped(terminal: CommandTerminal) -> N
 
 def test_old_sessions_are_removed_and_others_stay(terminal: CommandTerminal) -> None:
     (done,) = store_runs(terminal.store, run_scripted(Say(text="a b c d" * 100_000)))
-    assert terminal("prune", "--older-than", "30d")[1] == "removed 0 sessions with 0 events, 0.0 MB"
+    assert terminal("prune", "--older-than", "30d")[1] == "deleted 0 sessions with 0 events, 0.0 MB"
     code, out, err = terminal("prune", "--older-than", "0s", "--session", done.session_id)
     assert (code, err) == (0, "")
     assert re.fullmatch(
-        r"removed 1 sessions with \d+ events, \d\.\d MB; the file is \d\.\d MB smaller", out
+        r"deleted 1 sessions with \d+ events, \d\.\d MB; the file is \d\.\d MB smaller", out
     )
     assert terminal("show", done.session_id)[0] == 1
     assert terminal("prune", "--older-than", "0s", "--before", "0s")[0] == 1
@@ -444,7 +446,7 @@ def test_a_run_that_is_on_is_shown_as_it_stands(terminal: CommandTerminal, tmp_p
         _, out, _ = terminal("sessions", "--status", "running")
         assert keeper.session_id[:12] in out
         _, out, _ = terminal("show", keeper.session_id)
-        assert f"kept by process {keeper.process.pid}" in out
+        assert f"owned by process {keeper.process.pid}" in out
 
 
 def test_a_session_that_was_closed_without_a_run_is_no_trouble(terminal: CommandTerminal) -> None:

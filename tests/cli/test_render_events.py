@@ -154,7 +154,7 @@ def text(*events: AnyEvent) -> str:
             RateLimitUpdated(bucket="week", state="rejected", resets_at="2030-01-01"),
             "rate limit week: rejected, resets at 2030-01-01",
         ),
-        (StallSuspected(state="model", silent_for=900.0), "silent for 15 min 00 s (model)"),
+        (StallSuspected(state="model", silent_for=900.0), "no output for 15 min 00 s (model)"),
         (
             StallSuspected(state="approval", silent_for=60.0),
             "an approval request has waited for 1 min 00 s (approval)",
@@ -167,7 +167,7 @@ def text(*events: AnyEvent) -> str:
         ),
         (PolicyViolation(rule="plan"), "rule broken: plan"),
         (PolicyViolation(rule="plan", detail="it wrote"), "rule broken: plan: it wrote"),
-        (CompactionStarted(), "the context is full and is being shortened"),
+        (CompactionStarted(), "the context is full and is being compacted"),
         (ProcessExited(killed_by_os=True), "the system killed the agent (out of memory?)"),
         (
             ProcessExited(left_running=("sshd", "make")),

@@ -41,7 +41,7 @@ def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
         terminal.wait_for(": scripted")
         terminal.type("\x03")
         assert terminal.wait() == 130
-    typed = re.search(r"to go on: sessionmgr (resume run_\w+)", terminal.said)
+    typed = re.search(r"to continue: sessionmgr (resume run_\w+)", terminal.said)
     assert typed is not None, terminal.said
     code, out, err = prompt.bare(*typed[1].split(), "Hello again")
     assert (code, out) == (0, "Hello again"), err
@@ -100,7 +100,7 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
         run = found[1]
         for text in ("echo second", "echo third; exit 4"):
             _, said, err = prompt.bare("append", run, text)
-            assert "will hear it afterwards" in said, err
+            assert "will be followed by" in said, err
         (tmp_path / "go").touch()
         out, err = process.communicate(timeout=60)
     assert out == "second\nthird\n"
@@ -154,7 +154,7 @@ def test_signals_that_come_at_once_are_one(
 ) -> None:
     said = struck(env, unique_seconds(), *numbers)
     assert "cancelled: user" in said
-    assert "to look closer" in said
+    assert "details: " in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

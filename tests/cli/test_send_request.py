@@ -58,7 +58,7 @@ def test_all_of_a_session_is_cancelled(terminal: CommandTerminal, tmp_path: Path
 def test_a_run_is_told_something(terminal: CommandTerminal, tmp_path: Path) -> None:
     with open_run_owner(tmp_path, Say(text="ready"), Hear()) as keeper:
         code, out, err = terminal("append", keeper.session_id, "hello from afar")
-        assert (code, out, err) == (0, f"{keeper.run_id}: has got it", "")
+        assert (code, out, err) == (0, f"{keeper.run_id}: received the message", "")
         assert keeper.wait_for_end().endswith("hello from afar")
         code, out, err = terminal("append", keeper.run_id, "again")
         assert code == 1
@@ -73,7 +73,7 @@ def test_a_run_is_paused_and_the_way_back_is_told(
         code, out, err = terminal("pause", keeper.session_id, "--message", "go on")
         assert (code, err) == (0, "")
         found = re.fullmatch(
-            rf"{keeper.run_id}: is paused; to go on: sessionmgr resume (snp_\w+)", out
+            rf"{keeper.run_id}: is paused; to continue: sessionmgr resume (snp_\w+)", out
         )
         assert found is not None
         assert keeper.wait_for_end().startswith("paused pause")
@@ -115,7 +115,7 @@ def test_a_run_that_asks_nothing_cannot_be_answered(
     with open_run_owner(tmp_path, Hang()) as keeper:
         code, _, err = terminal("approve", keeper.run_id, "allow")
         assert code == 1
-        assert err.endswith(f"{keeper.run_id} asks nothing that could be answered now")
+        assert err.endswith(f"{keeper.run_id} has no open question")
         code, _, err = terminal("approve", "apr_0", "allow")
         assert (code, err) == (1, "sessionmgr: error: no open question 'apr_0' is stored")
 
@@ -190,4 +190,4 @@ def test_an_order_for_what_has_ended_says_how(terminal: CommandTerminal, tmp_pat
     assert (code, err) == (1, f"sessionmgr: error: {done.id} has ended already: completed")
     code, _, err = terminal("append", done.session_id, "x")
     assert code == 1
-    assert f"nothing of {done.session_id} is on" in err
+    assert f"{done.session_id} has no active run" in err

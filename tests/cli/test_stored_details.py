@@ -118,7 +118,7 @@ def test_a_snapshot_is_shown_with_the_way_on(terminal: CommandTerminal, tmp_path
         _, out, _ = terminal("pause", keeper.run_id, "--node", "draft", "--json")
         snapshot = json.loads(out)["snapshot"]
     _, out, _ = terminal("show", snapshot)
-    assert f"to go on      sessionmgr resume {snapshot}" in out
+    assert f"to continue   sessionmgr resume {snapshot}" in out
     assert "node          draft" in out
     _, out, _ = terminal("show", keeper.session_id)
     assert f"snapshot      sessionmgr resume {snapshot}" in out

@@ -57,13 +57,13 @@ WRONG = {
     "watch": "watch: missing argument: ID (see sessionmgr watch --help)",
     "watch run_1": "no session or run 'run_1' is stored",
     "watch core-1": "no session, run or job 'core-1' is stored",
-    "watch core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
+    "watch core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
     "batches extra": "batches: unexpected argument 'extra' (see sessionmgr batches --help)",
     "batches --limit 0": (
         "batches: --limit: expected a whole number, 1 or more, got '0' "
         "(see sessionmgr batches --help)"
     ),
-    "status": "status: no batch is known here; name its directory: status OUT",
+    "status": "status: no batch found; name its directory: status OUT",
     "status nowhere": (
         "status: nowhere contains no batch; sessionmgr batches lists the known ones"
     ),
@@ -96,7 +96,7 @@ WRONG = {
     "costs ses_1": "no session or run 'ses_1' is stored",
     "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
-        "costs: --by: unknown way to sum 'week'; known: session, run, job, batch, "
+        "costs: --by: unknown grouping 'week'; known: session, run, job, batch, "
         "provider, model, day (see sessionmgr costs --help)"
     ),
     # orders
@@ -176,7 +176,7 @@ WRONG = {
     "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
     "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
     "cancel core-1": "no session, run or job 'core-1' is stored",
-    "show core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
+    "show core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
     # batch
     "batch": "batch: missing argument: JOBS (see sessionmgr batch --help)",
     "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
@@ -266,7 +266,7 @@ def test_there_are_many_of_them_and_of_every_command() -> None:
 
 
 STORES = {
-    "not there": "there is no store at {store} (named by --store)",
+    "not there": "no store at {store} (set by --store)",
     "a directory": "{store} is no place for a store (it is a directory): name a file in a "
     "directory that exists",
     "a text": "{store} is not a store of sessions (file is not a database): it was left as it is; "
@@ -356,7 +356,7 @@ def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
     (terminal.home / "state").write_text("in the way")
     code, _, err = terminal("sessions")
     assert code == 1
-    assert "could not be kept" in err
+    assert "could not be stored" in err
     assert json.dumps(err).count("Traceback") == 0
 
 

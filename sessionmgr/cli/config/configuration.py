@@ -181,21 +181,32 @@ def _load_user_file() -> _ConfigurationBuilder:
     return gathered
 
 
-def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add the flags of these settings; their values are in `args.configuration`."""
+def add_setting_flags(
+    parser: argparse.ArgumentParser, *names: str, default: str | None = None
+) -> None:
+    """Add the flags of these settings; their values are in `args.configuration`.
+
+    Args:
+        parser: The parser of a verb.
+        names: Names of settings.
+        default: The default that the help names instead of that of the setting.
+    """
     for name in names:
         setting = SETTINGS[name]
+        text = setting.help
+        if default is not None:
+            text = f"{text.partition(' (default')[0]} (default: {default})"
         if setting.kind.shape:
             parser.add_argument(
                 *setting.flags,
                 dest=name,
                 action="append",
                 metavar=setting.word or setting.kind.shape,
-                help=setting.help,
+                help=text,
             )
         else:
             parser.add_argument(
-                *setting.flags, dest=name, action="append_const", const="true", help=setting.help
+                *setting.flags, dest=name, action="append_const", const="true", help=text
             )
 
 

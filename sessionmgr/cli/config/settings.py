@@ -269,7 +269,7 @@ SETTINGS: Final = {
         Setting(
             "store",
             PATH,
-            "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)",
+            "file that stores the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)",
         ),
         Setting("log_file", PATH, "also write the log to this file (default: none)", word="FILE"),
         Setting(

@@ -50,7 +50,7 @@ class ApprovalPrompt:
                 return await self._ask(request, left)
             except trio.Cancelled:
                 # This is not written in a thread: it is one line, and the question is over.
-                self._print("(no longer asked)\n")
+                self._print("(the request has ended)\n")
                 raise
 
     async def _ask(self, request: ApprovalRequest, left: float | None) -> Decision:
@@ -66,12 +66,12 @@ class ApprovalPrompt:
                 case "y" | "yes":
                     return Allow()
                 case "n" | "no":
-                    return Deny(reason="the user said no")
+                    return Deny(reason="denied by the user")
                 case "a" | "always":
                     self._always.add(request.tool_name)
                     return Allow(reason="always")
                 case "s" | "stop":
-                    return Deny(reason="the user said no, and to stop", stop=True)
+                    return Deny(reason="denied by the user, who also stopped the run", stop=True)
                 case _:
                     await self._print_lines(f"  {CHOICES}? ")
 
@@ -121,7 +121,7 @@ def question_text(request: ApprovalRequest, left: float | None, now: float) -> s
         lines.append(f"  because: {_on_one_line(request.reason)}")
     if left is not None:
         until = time.strftime("%H:%M:%S", time.localtime(now + left))
-        lines.append(f"  no answer within {format_duration(left)} (until {until}) is a no")
+        lines.append(f"  denied without an answer within {format_duration(left)} (at {until})")
     return "\n".join(["", *lines, f"  {CHOICES}? "])
 
 
@@ -150,7 +150,7 @@ def _input_lines(tool_input: Json) -> list[str]:
             lines = [encode_json(tool_input).decode()]
     if len(lines) > _MOST_LINES:
         left_out = len(lines) - _MOST_LINES
-        lines = [*lines[:_MOST_LINES], f"… and {left_out} lines more"]
+        lines = [*lines[:_MOST_LINES], f"… and {left_out} more lines"]
     return [escape_controls(line).replace("\n", " ") for line in (*whole, *lines)]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {
     "run": "would run",
-    "resume": "would go on",
+    "resume": "would resume",
     "done": "is done",
     "left": "is left out",
     "undecided": "waits for a decision (--retry-from)",

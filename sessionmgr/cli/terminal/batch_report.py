@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from sessionmgr.batch import JobDenial, JobResult, Summary
 
-GO_ON: Final = "go on"
+CONTINUE_HINT: Final = "continue"
 """The name of the hint that is shown only while jobs are left."""
-LOOK_CLOSER: Final = "look closer"
-_HINT: Final = len(LOOK_CLOSER) + 1
+DETAILS_HINT: Final = "details"
+_HINT: Final = len(CONTINUE_HINT) + 1
 RUN_ID: Final = 12
 """Number of characters of a run's id in the table: enough for `show`."""
 SHOWN: Final = 20
@@ -33,9 +33,9 @@ _DECISIONS: Final = {"session": "resume", "fresh": "start over"}
 _GIVEN_ANEW: Final = ("--only", "--limit", "--retry-from")
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
-    "billing": "look at its account",
+    "billing": "check its account",
     "cli_not_found": "install it, or set command in [options.{provider}]",
-    "quota_exhausted": "wait until there is more, or raise the limit",
+    "quota_exhausted": "wait until the quota resets, or raise the limit",
 }
 
 
@@ -75,10 +75,10 @@ class FailureTable:
             )
             for each in self._last
         ]
-        titles = ("job", "status", "tries", "took", "cost", "run", "why")
-        lines = format_table(titles, rows, width=width, right="tries took cost")
+        titles = ("job", "status", "attempts", "took", "cost", "run", "why")
+        lines = format_table(titles, rows, width=width, right="attempts took cost")
         more = self.count - len(rows)
-        return [*lines, f"… and {more} more, before these"] if more else lines
+        return [*lines, f"… and {more} earlier ones"] if more else lines
 
 
 def report_lines(
@@ -100,12 +100,12 @@ def report_lines(
     if summary.stopped is not None:
         lines.append((f"stopped early: {one_line(summary.stopped)}", "warning"))
     for provider, kind in summary.providers_stopped.items():
-        todo = _STOPS.get(kind, "see what it says").format(provider=provider)
-        lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
+        todo = _STOPS.get(kind, "see its message").format(provider=provider)
+        lines.append((f"no more jobs were started with {provider} ({kind}): {todo}", "warning"))
     steps = dict(hints)
-    again = steps.get(GO_ON)
+    again = steps.get(CONTINUE_HINT)
     if not summary.left:
-        steps.pop(GO_ON, None)
+        steps.pop(CONTINUE_HINT, None)
     if again is not None:
         steps |= _decisions(again, summary.undecided)
     return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
@@ -139,8 +139,8 @@ def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]
     more = len(summary.denials) - len(rows)
     if more:
         lines.append(f"… and {more} more: see summary.json")
-    were, them = ("was", "it") if summary.denied_jobs == 1 else ("were", "them")
-    what = f"{pluralize(summary.denied_jobs, 'job')} {were} denied something"
+    them = "it" if summary.denied_jobs == 1 else "them"
+    what = f"{pluralize(summary.denied_jobs, 'job')} had denials"
     again = f"--approve FILE --on-denied fail runs {them} again with your rules"
     heading = [f"{what}; {again}"]
     if width is not None and display_width(heading[0]) > width:
@@ -185,7 +185,7 @@ def _attempts(summary: Summary) -> list[str]:
     """Report the attempts of this command, and those of the whole batch if there are more."""
     now, in_all = summary.attempts_now, summary.attempts
     if now != in_all:
-        return [f"{pluralize(now, 'attempt')} of {in_all} in all"]
+        return [f"{pluralize(now, 'attempt')}, {in_all} in total"]
     return [pluralize(now, "attempt")] if now != summary.jobs else []
 
 

@@ -12,8 +12,8 @@ from sessionmgr.batch import job_denials
 from sessionmgr.cli.log_setup import LOGGER
 from sessionmgr.cli.suggested_command import suggested_command
 from sessionmgr.cli.terminal.batch_report import (
-    GO_ON,
-    LOOK_CLOSER,
+    CONTINUE_HINT,
+    DETAILS_HINT,
     FailureTable,
     denial_lines,
     describe_denial,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class BatchFollower:
     """Shows one batch.
 
-    `hints` are commands and files to look at afterwards, `GO_ON` among them; `partial` says that
-    some jobs are not selected, `stored` that the runs can be shown later.
+    `hints` are commands and files to look at afterwards, with `CONTINUE_HINT` among them; `partial`
+    says that some jobs are not selected, `stored` that the runs can be shown later.
     """
 
     def __init__(
@@ -127,7 +127,9 @@ class BatchFollower:
         job, status = one_line(result.job), result.status.replace("_", " ")
         if result.status is RunStatus.COMPLETED:
             if result.attempt > 1 and not self._quiet:
-                self._scoreboard.print_line(f"✓ {job} completed at try {result.attempt}", "good")
+                self._scoreboard.print_line(
+                    f"✓ {job} completed on attempt {result.attempt}", "good"
+                )
         else:
             stopped = result.status is RunStatus.CANCELLED and self._is_stopped
             self._failures.add(result, stopped=stopped)
@@ -165,7 +167,7 @@ class BatchFollower:
             if self._stored and self._failures.last_run is not None:
                 run, job = self._failures.last_run
                 typed = suggested_command(self._configuration, "show", run)
-                hints[f"{LOOK_CLOSER} ({one_line(job)})"] = typed
+                hints[f"{DETAILS_HINT} ({one_line(job)})"] = typed
             lines = report_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
                 self._scoreboard.print_line(text, tone)
@@ -195,7 +197,9 @@ class BatchFollower:
         )
 
     def _final_hints(self) -> str:
-        again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""
+        again = (
+            f"; to continue: {self._hints[CONTINUE_HINT]}" if CONTINUE_HINT in self._hints else ""
+        )
         return f"\nsessionmgr: stopped at once{again}\n"
 
 

@@ -158,16 +158,12 @@ def next_steps(result: RunResult, configuration: Configuration) -> list[RunNoteL
     if _is_resumable(result):
         return [
             RunNoteLine(
-                f"to go on: {suggested_command(configuration, 'resume', result.id)}", "plain"
+                f"to continue: {suggested_command(configuration, 'resume', result.id)}", "plain"
             )
         ]
     if result.failure is not None and result.failure.kind is FailureKind.SESSION_NOT_FOUND:
         return [*_lost_session_notes(result)]
-    return [
-        RunNoteLine(
-            f"to look closer: {suggested_command(configuration, 'show', result.id)}", "plain"
-        )
-    ]
+    return [RunNoteLine(f"details: {suggested_command(configuration, 'show', result.id)}", "plain")]
 
 
 def _lost_session_notes(result: RunResult) -> Iterator[RunNoteLine]:

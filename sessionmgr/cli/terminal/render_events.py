@@ -158,9 +158,9 @@ def _(event: ToolApprovalGranted) -> list[RunNoteLine]:
 @event_notes.register
 def _(event: MessageSent) -> list[RunNoteLine]:
     if event.state in {"dropped", "unknown"}:
-        fate = "was not sent" if event.state == "dropped" else "may not have arrived"
+        what = "was not sent" if event.state == "dropped" else "may not have arrived"
         return [
-            RunNoteLine(f"a message {fate}: {truncate(one_line(event.content), SHORT)}", "warning")
+            RunNoteLine(f"a message {what}: {truncate(one_line(event.content), SHORT)}", "warning")
         ]
     is_shown = (
         event.follow_up and event.state == "sent"
@@ -222,7 +222,7 @@ def _(event: RateLimitUpdated) -> list[RunNoteLine]:
 
 @event_notes.register
 def _(event: StallSuspected) -> list[RunNoteLine]:
-    said = f"silent for {format_duration(event.silent_for)}"
+    said = f"no output for {format_duration(event.silent_for)}"
     match event:
         case StallSuspected(state="deadline", evidence={"running_for": gone, "limit": limit}):
             said = f"running for {_format_seconds(gone)} of {_format_seconds(limit)}"
@@ -242,7 +242,7 @@ def _(event: PolicyViolation) -> list[RunNoteLine]:
 @event_notes.register
 def _(event: CompactionStarted) -> list[RunNoteLine]:
     del event
-    return [RunNoteLine("the context is full and is being shortened")]
+    return [RunNoteLine("the context is full and is being compacted")]
 
 
 @event_notes.register

@@ -44,6 +44,10 @@ async def _append(args: argparse.Namespace, store: Store) -> int:
     run = await find_active_run(store, args.id, args.batch)
     answer = await send_request(store, "append", run.session_id, run.run_id, {"content": args.text})
     state = answer.get("state")
-    what = "has got it" if state == "accepted" else f"will hear it afterwards, as {answer['run']}"
+    what = (
+        "received the message"
+        if state == "accepted"
+        else f"will be followed by {answer['run']}, which gets the message"
+    )
     print_answer(run.run_id, answer, what, as_json=args.json)
     return 0

@@ -32,7 +32,7 @@ from sessionmgr.cli.rehearsal_mark import refuse_rehearsal
 from sessionmgr.cli.selection_flags import add_selection_flags
 from sessionmgr.cli.suggested_command import without_flags
 from sessionmgr.cli.terminal.batch_plan import show_plan
-from sessionmgr.cli.terminal.batch_report import GO_ON
+from sessionmgr.cli.terminal.batch_report import CONTINUE_HINT
 from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.store_wait import StoreWaitReporter, run_reporting_waits
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run many jobs concurrently. JOBS has one JSON object per line (see sessionmgr schema job).
 
-Repeat the command to continue: it runs the jobs that are left. The directory that --out names
-holds the batch.
+Repeat the command to continue: it runs the jobs that are left. The directory --out contains
+the batch.
 A job that was interrupted or failed after its agent made a tool call is resumed in its
 session; it starts over only with --retry-from fresh. A command of the provider shell that
 ended by itself with an error runs again; an interrupted one does not.
-You may raise limits such as --deadline for that. A result stays until its job has run again.
+Limits such as --deadline may be raised then. A result is kept until its job has run again.
 A field of a job overrides the default of its provider (--set), which overrides the general flag;
 a warning names the limits, permission modes and tools that jobs override.
 Ctrl-C stops the running jobs and prints the command that continues; press it again to kill them."""
@@ -65,14 +65,15 @@ MISTAKEN: Final = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        "jobs", metavar="JOBS", help="file of jobs, one JSON object per line; - reads stdin"
+        "jobs", metavar="JOBS", help="jobs file, one JSON object per line; - reads stdin"
     )
     add_concurrency_flag(parser)
     parser.add_argument(
         *("-o", "--out"),
         type=directory_argument,
         metavar="DIR",
-        help="directory of the batch and its results (default: runs/NAME, after the file of jobs)",
+        help="directory of the batch and its results (default: runs/NAME for the jobs file "
+        "NAME.jsonl)",
     )
     add_setting_flags(
         parser,
@@ -159,7 +160,7 @@ async def _run_batch(
         ):  # the answer to pending decisions was given, so no hint is needed
             typed = without_flags(typed, "--retry-from")
         again = shlex.join(["sessionmgr", *_rerun_command(typed, jobs, out)])
-        hints = {"results": str(out / "results.jsonl"), GO_ON: again}
+        hints = {"results": str(out / "results.jsonl"), CONTINUE_HINT: again}
         return await BatchFollower(args, hints=hints, partial=is_part).follow(batch)
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 HELP: Final = """\
 List the batches whose sessions are in the store, and those in ./runs, last changed first:
 how many jobs are done, failed, running and waiting, the cost, and the process that runs
-each, if any. STARTED and CHANGED say how long ago the first job began and the last one
-ended. sessionmgr status OUT shows one of them.
+each, if any. STARTED and CHANGED show how long ago the first job started and the last one
+ended. sessionmgr status OUT shows one batch.
 
   sessionmgr batches --running"""
 
@@ -45,9 +45,15 @@ _TITLES: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the filters."""
-    parser.add_argument("--running", action="store_true", help="only batches that a process runs")
     parser.add_argument(
-        "--limit", type=at_least_one, default=20, metavar="N", help="at most N batches (default 20)"
+        "--running", action="store_true", help="list only running batches (default: all)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=at_least_one,
+        default=20,
+        metavar="N",
+        help="list at most N batches (default: 20)",
     )
 
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store, StoredSession
 
 HELP: Final = """\
-Print tokens and money, summed over the ids that are given (sessions, runs, jobs), or over
-all sessions. A cost is what was reported; where some of it has no price, or a run was
+Print tokens and costs, summed over the given ids (sessions, runs, jobs) or over all
+sessions. Costs are those that providers report; if some usage has no price, or a run was
 cut off before it reported its cost, the sum is marked "+ (partial)", and "unpriced"
-counts the entries without one. Narrow terminals leave out token columns; --json has all.
+counts the entries without a price. Narrow terminals leave out token columns; --json has all.
 
   sessionmgr costs --since 7d --by day
   sessionmgr costs --by batch
@@ -70,14 +70,24 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the ids, the filters and the grouping."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help="a session, a run or a job")
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help="session, run or job (default: all sessions)"
+    )
     add_batch_flag(parser)
     parser.add_argument(
-        "--by", type=one_of("way to sum", BY), help=f"{', '.join(BY)} (default session)"
+        "--by", type=one_of("grouping", BY), help=f"group by {', '.join(BY)} (default: session)"
     )
-    parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
     parser.add_argument(
-        "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider only"
+        "--since",
+        metavar="WHEN",
+        help="only sessions started since: 90m, 12h, 7d or a date (default: all)",
+    )
+    parser.add_argument(
+        "-p",
+        "--provider",
+        dest="of_provider",
+        metavar="NAME",
+        help="only sessions of this provider (default: all)",
     )
 
 
@@ -86,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     flags = {"--by": args.by, "--since": args.since, "--provider": args.of_provider}
     for flag, given in flags.items():
         if args.ids and given:
-            raise CommandLineInvalid(f"costs: {flag} is for all sessions, and not with ids")
+            raise CommandLineInvalid(f"costs: {flag} cannot be combined with ids")
     if args.batch is not None and not args.ids:
         raise CommandLineInvalid(f"costs: --batch {args.batch} needs the id of a job in that batch")
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.testing import ScriptedProvider
 
 HELP: Final = """\
-Run a batch on scripted agents and shell commands, and see how it is supervised.
+Run a batch of scripted agents and shell commands to show how runs are supervised.
 
 It takes about ten seconds and needs no agent, key or network. One of the agents crashes and is
 retried, one hangs and is stopped, one is denied a tool, one is cancelled. The sessions stay in a
@@ -116,8 +116,8 @@ async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
 
 def _hints(configuration: Configuration) -> dict[str, str]:
     return {
-        "what ran": suggested_command(configuration, "sessions"),
-        "your agents": "sessionmgr adapters",
+        "sessions": suggested_command(configuration, "sessions"),
+        "agents": "sessionmgr adapters",
         "one run": "sessionmgr run -p shell 'echo hello'",
-        "many": "sessionmgr batch jobs.jsonl",
+        "a batch": "sessionmgr batch jobs.jsonl",
     }

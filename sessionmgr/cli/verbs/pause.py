@@ -41,6 +41,6 @@ async def _pause(args: argparse.Namespace, store: Store) -> int:
     run = await find_active_run(store, args.id, args.batch)
     body = {"message": args.message, "node": args.node}
     answer = await send_request(store, "pause", run.session_id, run.run_id, body)
-    what = f"is paused; to go on: sessionmgr resume {answer['snapshot']}"
+    what = f"is paused; to continue: sessionmgr resume {answer['snapshot']}"
     print_answer(run.run_id, answer, what, as_json=args.json)
     return 0

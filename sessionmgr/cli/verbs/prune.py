@@ -64,12 +64,12 @@ async def _prune(args: argparse.Namespace, store: Store) -> int:
     if args.older_than is None:
         pruned = await store.prune(before=before, session_id=session_id)
         freed, counts = pruned.freed, msgspec.to_builtins(pruned)
-        what = f"dropped {pruned.events} events of {pruned.runs} runs"
+        what = f"deleted {pruned.events} events of {pruned.runs} runs"
         size = pruned.size
     else:
         removed = await store.remove(before=before, session_id=session_id)
         freed, counts = removed.freed, msgspec.to_builtins(removed)
-        what = f"removed {removed.sessions} sessions with {removed.events} events"
+        what = f"deleted {removed.sessions} sessions with {removed.events} events"
         what += f" and {removed.blobs} images" if removed.blobs else ""
         size = removed.size
     anew = await trio.to_thread.run_sync(_rewrite, args)

@@ -24,7 +24,7 @@ HELP: Final = """\
 Print a JSON Schema (2020-12):
 
   event             event, as stored and as printed by events --json
-  job               line of a file of jobs
+  job               line of a jobs file
   result            result of a run
   options PROVIDER  options of a provider
   output PROVIDER   result of a run of a provider"""

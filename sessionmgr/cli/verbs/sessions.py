@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease, Store, StoredRun, StoredSession
 
 HELP: Final = """\
-List sessions, newest first: the batch job that each belongs to, its provider, how its
-last run stands, what it cost and how it began. The status asks is that of a run that
-waits for an answer (see sessionmgr questions), orphaned that of a run whose process is
-gone. An id may be shortened while it is unambiguous; a job's id stands for its last
-session.
+List sessions, newest first, with the batch job that each belongs to, its provider, the
+status of its last run, its cost and its first prompt. A run with the status asks waits for
+an answer (see sessionmgr questions); the process of an orphaned run is gone. An id may be
+shortened while it is unambiguous; a job's id stands for its last session.
 
   sessionmgr sessions --status failed --since 12h
   sessionmgr sessions --provider shell --json"""
@@ -79,16 +78,30 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the filters."""
     parser.add_argument(
-        "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider"
+        "-p",
+        "--provider",
+        dest="of_provider",
+        metavar="NAME",
+        help="only sessions of this provider (default: all)",
     )
     parser.add_argument(
         "--status",
         type=one_of("status", STATUSES),
         metavar="STATUS",
-        help=f"whose last run stands like this: {', '.join(STATUSES)}",
+        help=f"only sessions whose last run has this status: {', '.join(STATUSES)} (default: all)",
     )
-    parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
-    parser.add_argument("--limit", type=at_least_one, default=50, metavar="N", help="so many (50)")
+    parser.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="only sessions started since: 90m, 12h, 7d or a date (default: all)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=at_least_one,
+        default=50,
+        metavar="N",
+        help="list at most N sessions (default: 50)",
+    )
 
 
 def at_least_one(text: str) -> int:
@@ -129,7 +142,7 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
     """Return the columns: JOB if there are jobs, DIRECTORY if it fits or if there are several."""
-    titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
+    titles = ["SESSION", "PROVIDER", "STATUS", "STARTED", "TOOK", "COST", "PROMPT"]
     has_jobs = any(_job(line) for line in lines)
     has_several = len({line.cwd for line in lines}) > 1
     is_narrow = (terminal_width() or WITH_DIRECTORY) < _NARROW
@@ -161,7 +174,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
             return line.provider
         case "STATUS":
             return line.status or line.state
-        case "BEGUN":
+        case "STARTED":
             return format_clock(parse_timestamp(line.created_at), now)
         case "TOOK":
             return "" if line.duration is None else format_duration(line.duration)
@@ -256,7 +269,7 @@ def _status(last: StoredRun, *, held: bool) -> str:
     return observed_status(last.status, held=held, asks=waits_for_answer(last))
 
 
-def _format_elapsed(begun: float, ended: float | None, *, is_on: bool) -> float | None:
+def _format_elapsed(started: float, ended: float | None, *, is_on: bool) -> float | None:
     if ended is None:
-        return round(time.time() - begun, 3) if is_on else None
-    return round(ended - begun, 3)
+        return round(time.time() - started, 3) if is_on else None
+    return round(ended - started, 3)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Show a session with its runs, or a run with its result: status, failure, permission,
 tool calls, tokens, cost, and the text it ended with. With --json, a run is printed as
-its result (sessionmgr schema result), a session as an object that holds its runs'.
+its result (sessionmgr schema result), a session as an object with the results of its runs.
 
   sessionmgr show ses_3k9w"""
 
@@ -56,7 +56,7 @@ LONGEST_END: Final = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the id."""
-    parser.add_argument("id", metavar="ID", help="a session, a run, a snapshot or a job")
+    parser.add_argument("id", metavar="ID", help="session, run, snapshot or job")
     add_batch_flag(parser)
 
 
@@ -173,8 +173,8 @@ def _permission(permission: Permission | None) -> str:
     if permission is None:
         return ""
     confined = {True: ", confined", False: ", not confined", None: ""}[permission.confined]
-    theirs = f"the provider's {permission.effective}"
-    return f"{permission.asked} ({theirs}, {permission.fidelity}{confined})"
+    native = f"the provider's {permission.effective}"
+    return f"{permission.asked} ({native}, {permission.fidelity}{confined})"
 
 
 def _tools(run: Run) -> str:
@@ -208,7 +208,7 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
     lines = [
         _line("session", session.id),
         _line("provider", " ".join(filter(None, (session.provider, session.model)))),
-        _line("state", f"{stored.state}{f', kept by process {held.owner.pid}' if held else ''}"),
+        _line("state", f"{stored.state}{f', owned by process {held.owner.pid}' if held else ''}"),
         *_format_times(session.created_at, session.closed_at, now),
         _line("directory", session.cwd),
         _line("permission", session.permission_mode),
@@ -239,7 +239,7 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
         ]
         for each in runs
     ]
-    titles = ["RUN", "STATUS", "BEGUN", "TOOK", "COST", "END"]
+    titles = ["RUN", "STATUS", "STARTED", "TOOK", "COST", "END"]
     return format_table(titles, rows, width=terminal_width(), right="TOOK COST")
 
 
@@ -275,7 +275,7 @@ async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> No
             print_line(
                 _line(name.replace("_", " "), value if isinstance(value, str) else _json(value))
             )
-    print_line(_line("to go on", f"sessionmgr resume {snapshot_id}"))
+    print_line(_line("to continue", f"sessionmgr resume {snapshot_id}"))
 
 
 # --- lines ---------------------------------------------------------------------------------------
@@ -289,10 +289,10 @@ def _line_if(label: str, value: str | None) -> list[str]:
     return [_line(label, value)] if value else []
 
 
-def _format_times(begun: str | None, ended: str | None, now: float) -> list[str]:
+def _format_times(started: str | None, ended: str | None, now: float) -> list[str]:
     return [
         _line(label, f"{at} ({format_ago(at, now)})")
-        for label, at in (("begun", begun), ("ended", ended))
+        for label, at in (("started", started), ("ended", ended))
         if at
     ]
 

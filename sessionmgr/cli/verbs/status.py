@@ -38,7 +38,7 @@ HELP: Final = """\
 Show a batch as the terminal that runs it does: counts, cost, and each running job with
 what it is doing; then the jobs that failed. It changes nothing and works from any
 terminal. OUT is the directory of the batch; without it, the batch that runs, or else the
-last one that has changed, is shown. --follow shows it until its process ends.
+last one that has changed, is shown. --follow keeps showing it until its process ends.
 
   sessionmgr status
   sessionmgr status runs/night --follow"""
@@ -56,10 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "out",
         nargs="?",
         metavar="OUT",
-        help="the batch's directory (default: the running or the latest batch)",
+        help="directory of the batch (default: the running or the latest batch)",
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="show it until its process ends"
+        "-f",
+        "--follow",
+        action="store_true",
+        help="keep showing it until its process ends (default: show it once)",
     )
 
 
@@ -112,7 +115,7 @@ async def _chosen(store: Store | None, out: str | None) -> BatchOverview:
         found = await overview_of(Path(record.out))
         if found is not None:
             return found
-    raise CommandLineInvalid("status: no batch is known here; name its directory: status OUT")
+    raise CommandLineInvalid("status: no batch found; name its directory: status OUT")
 
 
 def is_elsewhere(store: str, configuration: Configuration) -> bool:
@@ -139,7 +142,7 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
         print_line(ink(truncate(said, width - 1), "bad"))
     hidden = state.progress.failed - len(state.failed_jobs)
     if state.failed_jobs and hidden > 0:
-        print_line(f"  … and {hidden} more that failed earlier")
+        print_line(f"  … and {hidden} earlier failed jobs")
     for hint in _hints(state, args.configuration):
         print_note(hint)
 
@@ -167,7 +170,7 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
         is_named = configuration.sources.get("store") == "--store"
         if not is_named and state.store is not None and is_elsewhere(state.store, configuration):
             words += ["--store", short_path(state.store)]
-        hints.append(f"to look closer: {suggested_command(configuration, *words)}")
+        hints.append(f"details: {suggested_command(configuration, *words)}")
     return hints
 
 

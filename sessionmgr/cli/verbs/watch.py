@@ -45,8 +45,8 @@ HELP: Final = """\
 Show a run that another process owns, from its beginning to its end, as sessionmgr run
 shows its own: the agent's text on stdout, tool calls and open questions on stderr; with
 --json, the events. A session or a batch job stands for its running run, else for its
-last one; later runs of a session follow. The exit code is that of the run. Ctrl-C ends
-only the watching.
+last one; later runs of a session follow. The exit code is that of the run. Ctrl-C stops
+watching; the run continues.
 
   sessionmgr watch ses_3k9w
   sessionmgr watch core-11 --batch runs/night"""
@@ -58,7 +58,7 @@ LOOK_AGAIN: Final = 3.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the id."""
-    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
 
 

@@ -1,4 +1,4 @@
-"""Whoever is asked sees all of it, and nothing that could deceive; who is not there says no."""
+"""The approval prompt shows the whole input without deception; no answer is a denial."""
 
 import os
 import tty

@@ -1,4 +1,4 @@
-"""The verb `batch`: results, going on, exit codes; as it is installed: progress, Ctrl-C."""
+"""The verb `batch`: results, continuing, exit codes; the installed command: progress, Ctrl-C."""
 
 import json
 import signal
@@ -61,7 +61,7 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
 def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
-    # The first job waits until the second one's result is there.
+    # The first job waits until the result of the second one exists.
     first = "while ! grep -q job-2 runs/jobs/results.jsonl; do sleep 0.02; done"
     write_jobs(tmp_path, first, "test -e ready", options={"shell": True})
     _, out, _ = terminal.bare("batch", "jobs.jsonl", "--json")
@@ -149,7 +149,7 @@ def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None
         assert process.wait(60) == 130
 
 
-def test_what_an_agent_would_refuse_is_told_before_anything_runs(
+def test_what_an_agent_would_refuse_is_reported_before_anything_runs(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     write_jobs(tmp_path, "hello", provider="claude", effort="bogus")
@@ -191,7 +191,7 @@ def test_flags_say_what_holds_where_a_job_says_nothing(
     assert found["a"]["metadata"] == {"n": 1}
 
 
-def test_every_wrong_line_is_told_and_nothing_is_started(
+def test_every_wrong_line_is_reported_and_nothing_is_started(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     lines = [
@@ -311,13 +311,14 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     write_jobs(tmp_path, "echo one", "./wait", "./wait", "echo four")
     with at_terminal("batch", "jobs.jsonl", "-n", "3", home=tmp_path) as installed:
         installed.wait_for_screen("2 done  2 running")
-        while len(processes_with(number)) < 2:  # a command that has not begun starts over by itself
+        # A command that has not started yet would start over without a decision.
+        while len(processes_with(number)) < 2:
             time.sleep(0.01)
         installed.type("\x03")
         assert installed.wait() == 130
     assert "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them" in installed.said
     assert "2 of 4 jobs completed" in installed.said
-    assert "continue:" not in installed.said  # of itself neither command would be run again
+    assert "continue:" not in installed.said  # neither command would run again without a decision
     again = "-n 3 --only job-2 --only job-3 --retry-from fresh"
     assert f"start over (job-2, job-3):  sessionmgr batch jobs.jsonl {again}" in installed.said
     assert_no_process_left(number)
@@ -350,7 +351,7 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
     with at_terminal("batch", "jobs.jsonl", "-n", "2", home=tmp_path) as installed:
         while len(processes_with(number)) < 2:
             time.sleep(0.01)
-        # No run can end before the second one comes.
+        # No run can end before the second Ctrl-C.
         with block_store_writes(tmp_path / "state/sessionmgr/sessionmgr.db"):
             installed.type("\x03")
             installed.wait_for("press Ctrl-C again")

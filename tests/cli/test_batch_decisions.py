@@ -29,7 +29,7 @@ def pushed(tmp_path: Path) -> int:
 
 
 def kill_within(tmp_path: Path, *flags: str) -> None:
-    """Kill a batch while its one command is on."""
+    """Kill a batch while its one command runs."""
     (tmp_path / "began").unlink(missing_ok=True)
     command = [*COMMAND, "batch", "jobs.jsonl", *flags]
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Batches, their jobs and their questions are seen from any terminal."""
+"""Batches, their jobs and their questions are visible from any terminal."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ ASKS = run_scripted(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": 
 
 
 class Running:
-    """A batch that runs in this process, and the commands that are typed meanwhile."""
+    """A batch that runs in this process, and commands that run meanwhile."""
 
     def __init__(self, terminal: CommandTerminal, batch: Batch) -> None:
         self._terminal = terminal

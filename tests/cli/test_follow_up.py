@@ -98,7 +98,7 @@ def test_a_job_that_is_over_is_followed_up_in_its_session(
     assert len(runs_of(terminal, "core-11")) == 3
 
 
-def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
+def test_an_agent_that_was_cut_inside_a_tool_call_is_reported_so(
     terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     make = run_scripted(Tool(name="Bash", input={"command": "make"}, takes=1000))

@@ -1,4 +1,4 @@
-"""What is stored is listed, shown, followed, exported, counted and pruned from any terminal."""
+"""Stored runs are listed, shown, followed, exported, counted and pruned from any terminal."""
 
 import base64
 import json
@@ -273,31 +273,29 @@ def test_streamed_pieces_are_lines_for_people_and_events_for_programs(
 
 
 def test_following_a_run_goes_to_its_end(terminal: CommandTerminal, tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Say(text="one"), Wait(seconds=0.5), Say(text="two")) as keeper:
-        code, out, err = terminal("events", keeper.run_id, "--follow", "--json")
+    with open_run_owner(tmp_path, Say(text="one"), Wait(seconds=0.5), Say(text="two")) as owner:
+        code, out, err = terminal("events", owner.run_id, "--follow", "--json")
         assert (code, err) == (0, "")
         told = [json.loads(line) for line in out.splitlines()]
         assert told[-1]["type"] == "run_completed"
         assert len({each["seq"] for each in told}) == len(told)
-        assert keeper.wait_for_end().startswith("completed")
-    again = terminal("events", keeper.run_id, "--follow", "--json")
+        assert owner.wait_for_end().startswith("completed")
+    again = terminal("events", owner.run_id, "--follow", "--json")
     assert again == (code, out, err)
 
 
-def test_following_what_nobody_looks_after_any_more_ends(
-    terminal: CommandTerminal, tmp_path: Path
-) -> None:
-    with open_run_owner(tmp_path, Hang()) as keeper:
-        keeper.process.kill()
-        keeper.process.wait()
-        code, _, err = terminal("events", keeper.run_id, "--follow")
+def test_following_a_run_without_an_owner_ends(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Hang()) as owner:
+        owner.process.kill()
+        owner.process.wait()
+        code, _, err = terminal("events", owner.run_id, "--follow")
         assert code == 0
         assert err == "sessionmgr: the process that owned the run is gone; no more events"
 
 
 def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Say(text="one"), Hang()) as keeper:
-        words = ["events", keeper.run_id, "--follow", "--store", str(keeper.store)]
+    with open_run_owner(tmp_path, Say(text="one"), Hang()) as owner:
+        words = ["events", owner.run_id, "--follow", "--store", str(owner.store)]
         with subprocess.Popen(
             [*COMMAND, *words],
             stdout=subprocess.PIPE,
@@ -359,9 +357,7 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: CommandTermi
     assert [each["key"] for each in told(one.id, one.id)] == [one.id]
     assert told(two.id)[0]["unpriced"] == 1
     code, _, err = terminal("costs", "--by", "day", one.id)
-    assert (code, err) == (
-        *(1, "sessionmgr: error: costs: --by cannot be combined with ids"),
-    )
+    assert (code, err) == (*(1, "sessionmgr: error: costs: --by cannot be combined with ids"),)
     assert told("--since", "2200-01-01") == []
     _, out, _ = terminal("costs")
     lines = out.splitlines()
@@ -417,7 +413,7 @@ def test_a_reader_that_has_had_enough_is_no_error(terminal: CommandTerminal) -> 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_under_stdout_is_told(terminal: CommandTerminal) -> None:
+def test_a_full_disk_under_stdout_is_reported(terminal: CommandTerminal) -> None:
     store_runs(terminal.store, run_scripted(Say(text="x")))
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
@@ -442,11 +438,11 @@ def test_the_default_store_is_found_by_its_place(terminal: CommandTerminal) -> N
 
 
 def test_a_run_that_is_on_is_shown_as_it_stands(terminal: CommandTerminal, tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as keeper:
+    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as owner:
         _, out, _ = terminal("sessions", "--status", "running")
-        assert keeper.session_id[:12] in out
-        _, out, _ = terminal("show", keeper.session_id)
-        assert f"owned by process {keeper.process.pid}" in out
+        assert owner.session_id[:12] in out
+        _, out, _ = terminal("show", owner.session_id)
+        assert f"owned by process {owner.process.pid}" in out
 
 
 def test_a_session_that_was_closed_without_a_run_is_no_trouble(terminal: CommandTerminal) -> None:

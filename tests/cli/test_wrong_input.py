@@ -1,4 +1,4 @@
-"""Whatever is typed wrongly is answered by one line that says what is right, and exit code 1."""
+"""Each wrong input leads to one line that says what is expected, and to exit code 1."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ from tests.manager.harness import run_scripted
 
 PREFIX = "sessionmgr: error: "
 
-# What is typed, on a store that is there and empty of sessions, and what is said.
+# Arguments, on an existing store without sessions, and the message.
 WRONG = {
     # the command
     "sesions": "unknown command 'sesions'; did you mean sessions? (see sessionmgr --help)",
@@ -99,7 +99,7 @@ WRONG = {
         "costs: --by: unknown grouping 'week'; known: session, run, job, batch, "
         "provider, model, day (see sessionmgr costs --help)"
     ),
-    # orders
+    # requests
     "cancel": "cancel: missing argument: ID (see sessionmgr cancel --help)",
     "cancel run_1": "no session or run 'run_1' is stored",
     "cancel run_1 --reson x": (
@@ -129,7 +129,7 @@ WRONG = {
         "approve: no question has the number 7; sessionmgr questions lists the open ones"
     ),
     "approve apr_1 allow": "no open question 'apr_1' is stored",
-    # what is installed
+    # installation
     "adapters shel": "there is no provider 'shel'; did you mean 'shell'? there are: {providers}",
     "doctor shel": "doctor: unknown check 'shel'; did you mean shell?",
     "schema": "schema: missing argument: WHAT (see sessionmgr schema --help)",
@@ -247,7 +247,7 @@ def _jobs(terminal: CommandTerminal) -> None:
 
 
 def typed(terminal: CommandTerminal, words: list[str]) -> tuple[int, str, str]:
-    """Type it; where the store itself is not what it is about, on the one that is there."""
+    """Run the command, on the existing store unless the case is about the store."""
     return terminal(*words) if "--store" not in words else terminal.bare(*words)
 
 
@@ -278,7 +278,7 @@ STORES = {
 
 @pytest.mark.parametrize("what", STORES)
 @pytest.mark.parametrize("verb", ["sessions", "show x", "cancel x", "resume x", "prune"])
-def test_a_store_that_is_none_is_told(terminal: CommandTerminal, what: str, verb: str) -> None:
+def test_a_store_that_is_none_is_reported(terminal: CommandTerminal, what: str, verb: str) -> None:
     match what:
         case "a directory":
             terminal.store.mkdir()
@@ -310,7 +310,7 @@ def test_an_ambiguous_id_names_them(terminal: CommandTerminal) -> None:
         assert [line.removeprefix(PREFIX).split(":")[0] for line in candidates] == [one, other]
 
 
-def test_a_log_file_that_cannot_be_is_told(terminal: CommandTerminal) -> None:
+def test_a_log_file_that_cannot_be_is_reported(terminal: CommandTerminal) -> None:
     path = terminal.home / "nowhere" / "log"
     expected = f"{PREFIX}{path}: No such file or directory"
     handlers = list(logging.getLogger("sessionmgr").handlers)
@@ -346,7 +346,7 @@ def test_a_bug_of_ours_is_one_line_and_its_traceback_is_kept(
     assert "Traceback" in err
 
 
-def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
+def test_a_bug_with_nowhere_to_keep_its_traceback_is_reported_too(
     terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(args: object) -> int:
@@ -362,7 +362,7 @@ def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("line", ["--help", "--version", "batch --help", "schema event"])
-def test_what_cannot_be_printed_is_told_in_one_line(tmp_path: Path, line: str) -> None:
+def test_what_cannot_be_printed_is_reported_in_one_line(tmp_path: Path, line: str) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*COMMAND, *line.split()],

@@ -105,13 +105,23 @@ def test_a_public_package_lists_its_names(name: str) -> None:
             assert hasattr(package, each)
 
 
+LAZY = ("adapter.kit", "cli", "process")
+
+
 @pytest.mark.parametrize(
     ("package", "public"),
     [
         (sessionmgr, sessionmgr.lazy_exports.PUBLIC),
         (sessionmgr.testing, sessionmgr.testing.names.PUBLIC),
+        *(
+            (
+                importlib.import_module(f"sessionmgr.{name}"),
+                importlib.import_module(f"sessionmgr.{name}.names").PUBLIC,
+            )
+            for name in LAZY
+        ),
     ],
-    ids=["sessionmgr", "testing"],
+    ids=["sessionmgr", "testing", *LAZY],
 )
 def test_the_stub_of_a_lazy_package_lists_its_names(
     package: ModuleType, public: dict[str, tuple[str, ...]]

@@ -133,7 +133,7 @@ async def pipeline() -> str:
 
 
 async def answer(request: ApprovalRequest) -> Decision:
-    return Allow() if request.tool_name == "Bash" else Deny(reason="the user said no")
+    return Allow() if request.tool_name == "Bash" else Deny(reason="denied by the user")
 
 
 async def approval() -> RunStatus:

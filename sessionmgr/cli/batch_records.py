@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease, Store, StoredRun
 
 RUNS: Final = Path("runs")
-"""The directory that contains the batches whose directory no flag names."""
+"""The directory that contains batches without `--out`."""
 _SIGN: Final = b'"batch"'
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch as a list shows it. Each job is in one of the counts from `done` on."""
+    """A batch as lists show it. Each job is counted once in the fields from `done` on."""
 
     batch: str
     out: str | None
-    """Its directory; None: it has none."""
+    """The directory of the batch; None: it has none."""
     removed: bool
-    """Whether the directory is gone: the counts are those of the sessions in the store."""
+    """Whether the directory is gone; the counts are then those of the sessions in the store."""
     jobs: int
     done: int
     failed: int
     cancelled: int
     running: int
     waiting: int
-    """Also jobs that wait for another attempt, and jobs that were interrupted."""
+    """Includes jobs that wait for another attempt and jobs that were interrupted."""
     cost: Cost
     started_at: str | None
     changed_at: str | None
     """The time of the last outcome."""
     pid: int | None
-    """The process that runs it; None if no process does."""
+    """The process that runs the batch; None if no process does."""
 
 
 class _Sessions(msgspec.Struct):
@@ -85,7 +85,7 @@ def _directories(runs: Path) -> list[Path]:
 
 
 async def _overviews(places: Iterable[Path]) -> dict[str, BatchOverview]:
-    """Return the batches in these directories, by their ids."""
+    """Return the batches in these directories by id."""
     found: dict[str, BatchOverview] = {}
     for place in dict.fromkeys(each.absolute() for each in places):
         try:
@@ -107,11 +107,11 @@ async def overview_of(out: Path) -> BatchOverview | None:
     return await trio.to_thread.run_sync(partial(read_batch, out), abandon_on_cancel=True)
 
 
-# --- the store's part ----------------------------------------------------------------------------
+# --- from the store ------------------------------------------------------------------------------
 
 
 async def _stored_batches(store: Store) -> dict[str, _Sessions]:
-    """Return the sessions of all batches, by the batches' ids."""
+    """Return the sessions of all batches by batch id."""
     found: dict[str, _Sessions] = {}
     cursor: int | None = None
     while True:
@@ -138,7 +138,7 @@ async def last_run(store: Store, session_id: str) -> StoredRun | None:
 
 
 async def _of_sessions(store: Store, batch: _Sessions, held: Mapping[str, Lease]) -> BatchRecord:
-    """Return the record of a batch of which only the sessions are left."""
+    """Return the record of a batch whose directory is gone."""
     counts = Counter[str]()
     changed = batch.last
     for session_id in batch.jobs.values():
@@ -168,7 +168,7 @@ def _standing(run: StoredRun | None, *, is_held: bool) -> str:
     return {"completed": "done", "cancelled": "cancelled"}.get(run.status, "failed")
 
 
-# --- the directory's part ------------------------------------------------------------------------
+# --- from the directory --------------------------------------------------------------------------
 
 
 async def _of_directory(

@@ -1,4 +1,4 @@
-"""`--capture DIR`: what goes to the agents' programs and comes from them is kept in files there."""
+"""`--capture DIR`: record the agents' input and output in files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def capturing_launcher(directory: Path | None) -> AsyncGenerator[Launcher | None, None]:
-    """Open the launcher for `open_manager`: one that keeps all in this directory, if there is one.
+    """Open a launcher for `open_manager` that records all traffic; None without a directory.
 
     Raises:
-        OSError: The directory cannot be made.
+        OSError: The directory cannot be created.
     """
     if directory is None:
         yield None

@@ -1,4 +1,4 @@
-"""One thing that `doctor` has looked at."""
+"""The result of one check of `doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ State: TypeAlias = Literal["ok", "skip", "fail"]
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How it is; where it is not well, `next` is what to do."""
+    """Result of one check; after a failure, `next` names the next step."""
 
     name: str
     state: State = "ok"

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: each matter by a function of its own, none of which raises."""
+"""The checks of `doctor`: one function each, and none of them raises."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 LITTLE_SPACE: Final = 200_000_000
 FEW_FILES: Final = 256
 PROVIDER_PATIENCE: Final = 20.0
-"""Seconds in which a provider must have said how it is."""
+"""Seconds in which a provider must report its health."""
 LAUNCH_PATIENCE: Final = 20.0
 _NEEDED: Final = ("trio", "msgspec", "trio-util")
 
 
 async def run_checks(configuration: Configuration, names: Sequence[str]) -> list[CheckResult]:
-    """Look at what is named, or at everything.
+    """Run the named checks, or all of them.
 
     Raises:
-        CommandLineInvalid: There is nothing of such a name to look at.
+        CommandLineInvalid: A name matches no check.
     """
     matters: dict[str, Callable[[], Awaitable[list[CheckResult]]]] = {
         "versions": lambda: _run_concurrently(_versions()),
@@ -98,7 +98,7 @@ def _settings(configuration: Configuration) -> list[CheckResult]:
     start = find_working_directory()
     paths = [user_settings(), None if start is None else nearest_settings(start)]
     read = [str(path) for path in paths if path is not None and path.is_file()]
-    said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
+    said = ", ".join(read) if read else f"no file ({paths[0]} does not exist)"
     changed = sorted(configuration.sources)
     more = f"; set: {', '.join(changed)}" if changed else ""
     check = CheckResult(name="settings", detail=said + more)
@@ -141,17 +141,19 @@ async def _store(configuration: Configuration) -> list[CheckResult]:
 
 
 def _missing_store(path: Path) -> CheckResult | None:
-    """Say that there is no store yet, if there is none, and whether there could be one."""
+    """Report a store that does not exist yet, and whether it could be created."""
     if path.exists():
         return None
     nearest = next(each for each in path.absolute().parents if each.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return CheckResult(name="store", detail=f"{path} is not there yet; the first run makes it")
+        return CheckResult(
+            name="store", detail=f"{path} does not exist yet; the first run creates it"
+        )
     return CheckResult(
         name="store",
         state="fail",
-        detail=f"{path} is not there, and cannot be made: {nearest} may not be written",
-        next="name another file: --store, SESSIONMGR_STORE or store in sessionmgr.toml",
+        detail=f"{path} does not exist and cannot be created: {nearest} is not writable",
+        next="choose another file with --store, SESSIONMGR_STORE or store in sessionmgr.toml",
     )
 
 
@@ -178,10 +180,10 @@ async def _contents(store: SqliteStore) -> str:
         cursor = page.cursor
         if cursor is None:
             break
-    told = f"{pluralize(on, 'run is', 'runs are')} active"
+    detail = f"{pluralize(on, 'run is', 'runs are')} active"
     if orphaned:
-        told += f", {pluralize(orphaned, 'is', 'are')} orphaned (the next run or batch ends them)"
-    return told
+        detail += f", {pluralize(orphaned, 'is', 'are')} orphaned (the next run or batch ends them)"
+    return detail
 
 
 def _privacy(path: Path) -> CheckResult:
@@ -190,7 +192,7 @@ def _privacy(path: Path) -> CheckResult:
         return CheckResult(
             name="store privacy",
             state="fail",
-            detail=f"others may read or write {path} (mode {mode:04o})",
+            detail=f"other users can read or write {path} (mode {mode:04o})",
             next=f"chmod 600 {path}",
         )
     size = path.stat().st_size / 1_000_000
@@ -200,22 +202,22 @@ def _privacy(path: Path) -> CheckResult:
 def _space(path: Path) -> CheckResult:
     nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
     free = shutil.disk_usage(nearest).free
-    told = f"{free / 1_000_000_000:.1f} GB free where the store is"
+    detail = f"{free / 1_000_000_000:.1f} GB free on the disk of the store"
     if free < LITTLE_SPACE:
         return CheckResult(
             name="disk",
             state="fail",
-            detail=told,
+            detail=detail,
             next="free some space, or choose another store (--store)",
         )
-    return CheckResult(name="disk", detail=told)
+    return CheckResult(name="disk", detail=detail)
 
 
 # --- processes -----------------------------------------------------------------------------------
 
 
 async def _processes() -> list[CheckResult]:
-    """Start a child and have it end: nothing else shows that it works."""
+    """Start a child process and stop it: nothing less shows that launching works."""
     name = "processes"
     began = trio.current_time()
     try:
@@ -224,29 +226,32 @@ async def _processes() -> list[CheckResult]:
                 command = Command(argv=(sys.executable, "-c", ""), cwd="/", env={}, stdin=False)
                 async with open_tree(launcher, command) as tree:
                     await tree.wait_exit()
-                kind = "by a warden" if isinstance(launcher, SpawnerLauncher) else "by groups"
+                has_subreaper = isinstance(launcher, SpawnerLauncher)
     except (SessionmgrError, OSError, trio.TooSlowError) as error:
         return [
             CheckResult(
                 name=name,
                 state="fail",
                 detail=f"no child could be started: {str(error) or 'it took too long'}",
-                next="see whether this user may start processes (ulimit -u, a container's limits)",
+                next="check the limits on processes of this user (ulimit -u) and of the container",
             )
         ]
     took = format_duration(trio.current_time() - began)
-    if kind == "by groups":
+    if not has_subreaper:
         return [
             CheckResult(
                 name=name,
                 state="skip",
-                detail="no subreaper here: children are owned by process groups, and what leaves "
-                "its group outlives us",
-                next="use Linux with pidfds (5.4 or newer) where that matters",
+                detail="no subreaper on this system: children are owned by process groups, and a "
+                "process that leaves its group survives",
+                next="use Linux 5.4 or newer (pidfds) if that matters",
             )
         ]
     return [
-        CheckResult(name=name, detail=f"children are owned {kind}; one came and went in {took}")
+        CheckResult(
+            name=name,
+            detail=f"a subreaper owns each child tree; a test child started and ended in {took}",
+        )
     ]
 
 
@@ -254,14 +259,14 @@ def _limits() -> list[CheckResult]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = hard if hard != resource.RLIM_INFINITY else 1 << 20
     room = max(0, (limit - RESERVE) // PER_CHILD)
-    told = f"open files: {soft}, raised to {limit} when needed: room for some {room} children"
+    detail = f"open files: {soft}, can be raised to {limit}: enough for about {room} children"
     if limit < FEW_FILES:
         return [
             CheckResult(
-                name="limits", state="fail", detail=told, next=f"ulimit -Hn {FEW_FILES * 16}"
+                name="limits", state="fail", detail=detail, next=f"ulimit -Hn {FEW_FILES * 16}"
             )
         ]
-    return [CheckResult(name="limits", detail=told)]
+    return [CheckResult(name="limits", detail=detail)]
 
 
 # --- providers -----------------------------------------------------------------------------------
@@ -284,42 +289,38 @@ async def _provider(name: str, configuration: Configuration) -> CheckResult:
         adapter = find_adapter(name)
     except AdapterBroken as error:
         await trio.lowlevel.checkpoint()
-        return CheckResult(
-            name=name, state="fail", detail=str(error), next="install its package anew"
-        )
+        return CheckResult(name=name, state="fail", detail=str(error), next="reinstall its package")
     try:
         health = _readiness(adapter, configuration)
         with trio.fail_after(PROVIDER_PATIENCE):
-            if health == Health():  # the adapter has nothing to say of its program or login
+            if health == Health():  # the adapter reports nothing about its program or login
                 health = await adapter().health()
             else:
                 await trio.lowlevel.checkpoint()
     except trio.TooSlowError:
-        said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
-        return CheckResult(name=name, state="fail", detail=said, next="try its program by hand")
-    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+        said = f"it did not report its health within {PROVIDER_PATIENCE:g} s"
+        return CheckResult(name=name, state="fail", detail=said, next="run its program by hand")
+    except Exception as error:  # an adapter may raise any exception  # noqa: BLE001
         said = f"its check failed: {type(error).__name__}: {error}"
         return CheckResult(
-            name=name, state="fail", detail=said, next="tell who maintains the adapter"
+            name=name,
+            state="fail",
+            detail=said,
+            next="report this to the maintainer of the adapter",
         )
     shown = adapter.display_name or name
     detail, _, remedy = health.detail.partition("; ")
     if health.state == "ok":
-        return CheckResult(name=name, detail=health.detail or f"{shown} can be used")
-    remedy = remedy or f"set it up, then look again: sessionmgr doctor {name}"
+        return CheckResult(name=name, detail=health.detail or f"{shown} is ready")
+    remedy = remedy or f"set it up, then check again: sessionmgr doctor {name}"
     state = health.state
     if state == "skip" and (source := _source_of_name(name, configuration)) is not None:
-        state, detail = "fail", f"{detail}, and {source} names it"
+        state, detail = "fail", f"{detail}; {source} names it"
     return CheckResult(name=name, state=state, detail=detail, next=remedy)
 
 
 def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
-    """Check whether a run with the options of the settings could start.
-
-    Raises:
-        OptionInvalid: The settings have an option that the provider does not accept.
-        VariableRefused: An option sets a variable that no child may get.
-    """
+    """Check whether a run with the configured options could start."""
     options = resolve_options(
         adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {}
     )

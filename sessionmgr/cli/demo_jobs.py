@@ -1,4 +1,4 @@
-"""The jobs of the demo, and what their scripted agents do."""
+"""Jobs of the demo, and scripts of their agents."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 AGENT: Final = "agent"
 INTRODUCTION: Final = """\
 24 jobs for scripted agents and shell commands, eight at a time. Watch four:
-  flaky-network  crashes, and is tried again
-  endless-loop   hangs, and is cut at its deadline
-  tidy-up        is denied a tool, and goes on without
-  wrong-branch   is cancelled half way"""
+  flaky-network  crashes, and is retried
+  endless-loop   hangs, and is stopped at its deadline
+  tidy-up        is denied a tool, and continues without it
+  wrong-branch   is cancelled halfway"""
 
 CONTINUE: Final = "continue"
 CRASHES: Final = "Find out why the network is flaky"
@@ -69,7 +69,7 @@ JOBS: Final = [
 
 
 def script_for(prompt: str, attempt: int) -> Sequence[Step]:
-    """Return what an agent does with a prompt; `attempt` counts from 0."""
+    """Return the script of an agent for a prompt; `attempt` counts from 0."""
     match prompt:
         case _ if prompt == HANGS:
             return [Say(text="One, two, three"), Hang()]
@@ -82,14 +82,14 @@ def script_for(prompt: str, attempt: int) -> Sequence[Step]:
             return [Wait(seconds=0.5), asked, Say(text="Then I leave it as it is."), *_usage(3)]
         case _ if prompt == CANCELLED:
             return [Tool(name="Bash", input={"command": "git rebase feature/old"}, takes=60.0)]
-        case _ if prompt == CONTINUE:  # the one job that crashes is resumed in its session
+        case _ if prompt == CONTINUE:  # only the job that crashes is resumed in its session
             return _work(CRASHES)
         case _:
             return _work(prompt)
 
 
 def _work(prompt: str) -> list[Step]:
-    """Return an honest day's work, different for each prompt."""
+    """Return ordinary work, different for each prompt."""
     files = {each: (path, command) for each, path, command in _WORK.values()}
     path, command = files[prompt]
     pace = 0.2 + len(prompt) % 5 * 0.1

@@ -1,7 +1,7 @@
-"""What is said of whatever ends a command early: a line, and an exit code.
+"""Error messages and exit codes of commands that end with an exception.
 
-A mistake of the user's gets its own words. What nobody has foreseen is a bug of ours: its traceback
-goes into a file, and onto the terminal where `-v` asks for that.
+A mistake of the user becomes one line. Any other exception is a bug in sessionmgr: its traceback is
+stored in a file, and printed only with `-v`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTERRUPTED: Final = 130
 
 
 def report_error(error: BaseException, words: Sequence[str]) -> int:
-    """Say what went wrong, and return the exit code."""
+    """Print an error, and return the exit code."""
     leaves = list(_leaves(error))
     if any(isinstance(each, KeyboardInterrupt) for each in leaves):
         return INTERRUPTED
@@ -40,14 +40,14 @@ def report_error(error: BaseException, words: Sequence[str]) -> int:
 
 
 def print_error(message: str) -> None:
-    """Print a line on stderr, if anybody listens there."""
+    """Print a line on stderr, if it is open."""
     from sessionmgr.cli.terminal.safe_text import one_line
 
     try:
         sys.stderr.write(f"sessionmgr: error: {one_line(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        return  # stderr is closed: the exit code alone tells
+        return  # stderr is closed; the exit code still reports the failure
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -86,7 +86,7 @@ def _report_bug(error: BaseException, leaves: Sequence[BaseException], *, verbos
     try:
         path = _save_traceback(text)
     except OSError as refused:
-        return f"{what}; its traceback could not be kept ({refused}): -v prints it"
+        return f"{what}; its traceback could not be stored ({refused}): -v prints it"
     return f"{what}; its traceback is in {path}, and -v prints it"
 
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class CommandLineError(SessionmgrError):
-    """Something about what a user has typed, or written into a file of settings."""
+    """Base class of errors in command lines and settings."""
 
 
 class CommandLineInvalid(CommandLineError):
-    """This is not how the command is used."""
+    """Invalid arguments of a command."""
 
 
 class ConfigurationInvalid(CommandLineError):
-    """A setting is unknown, or has a value that it cannot have."""
+    """A setting that is unknown or has an invalid value."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
@@ -27,7 +27,7 @@ class ConfigurationInvalid(CommandLineError):
 
 
 class NameAmbiguous(CommandLineError, LookupError):
-    """A name that a user has typed matches several things; `candidates` describes each of them."""
+    """A typed name that matches several things; `candidates` describes each of them."""
 
     def __init__(self, why: str, candidates: Sequence[str], remedy: str) -> None:
         super().__init__("\n".join([f"{why}; {remedy}:", *(f"  {each}" for each in candidates)]))
@@ -35,12 +35,12 @@ class NameAmbiguous(CommandLineError, LookupError):
 
 
 class StoreEmpty(CommandLineError):
-    """Nothing has been run yet, and so nothing is stored."""
+    """The default store does not exist, since nothing has been run yet."""
 
 
 class RunNotManaged(CommandLineError):
-    """An order was for a run that no program looks after now."""
+    """A request for a run that no process owns now."""
 
 
 class RemoteRequestFailed(CommandLineError):
-    """Whoever looks after the run has answered, and could not do it."""
+    """A request that the owning process could not carry out."""

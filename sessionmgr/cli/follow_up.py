@@ -1,4 +1,4 @@
-"""Follow-ups on the command line: the run to follow, and the wishes of its follow-up."""
+"""Follow-ups on the command line: the run to follow up, and the arguments of its follow-up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ASKED: Final = tuple(name for name in ResumeSpec.__struct_fields__ if name not 
 
 
 class FollowUpTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The run to follow up, and the wishes that its own record does not contain."""
+    """The run to follow up, and the arguments that its own record does not contain."""
 
     run: Run
     snapshot_id: str | None = None
@@ -90,7 +90,7 @@ async def _last_run(store: Store, session_id: str) -> StoredRun:
 
 
 async def _require_free(store: Store, stored: StoredRun) -> None:
-    """Refuse a run that another program owns now."""
+    """Raise if another process owns the run."""
     lease = (await live_leases(store, stored.session_id)).get(stored.session_id)
     if lease is not None:
         how = "is on" if stored.status in ALIVE else f"is {stored.status}"
@@ -104,7 +104,7 @@ def _find_job_record(of: JobReference, batch: str | None) -> JobRecord | None:
     """Return the batch's record of the job, if the batch's directory is known.
 
     Raises:
-        CommandLineInvalid: The batch is running and not done with the job.
+        CommandLineInvalid: The batch is running, and the job has not ended in it.
     """
     out = batch or of.out
     record = None if out is None else read_job_record(out, of.job)
@@ -119,10 +119,10 @@ def _find_job_record(of: JobReference, batch: str | None) -> JobRecord | None:
 async def _unrecorded_wishes(
     store: Store, run: Run, of: JobReference | None, record: JobRecord | None
 ) -> RunArguments:
-    """Return the run's wishes that its own record does not contain.
+    """Return the run's arguments that its own record does not contain.
 
     Raises:
-        CommandLineInvalid: They are unknown, and the follow-up might be allowed more.
+        CommandLineInvalid: They are unknown, and the follow-up might be allowed more than the run.
     """
     asked = await recorded_resume_spec(store, run)
     wishes: RunArguments = {}
@@ -148,7 +148,7 @@ async def _unrecorded_wishes(
 async def start_follow_up(
     manager: Manager, followed: FollowUpTarget, message: str | None, wishes: RunArguments
 ) -> RunHandle:
-    """Start a follow-up; `wishes` override those of the followed run.
+    """Start a follow-up; `wishes` override the arguments of the run to follow up.
 
     Raises:
         NotResumable: A precondition does not hold; the error names it.
@@ -157,7 +157,7 @@ async def start_follow_up(
     given = wishes.get("options", {})
     if followed.secret_options and not isinstance(given, msgspec.Struct):
         wishes = {**wishes, "options": {**followed.secret_options, **given}}
-    if followed.snapshot_id is not None:  # it records all wishes except variables
+    if followed.snapshot_id is not None:  # a snapshot records all arguments except variables
         if "env" in followed.wishes:
             wishes = {"env": followed.wishes["env"], **wishes}
         return await manager.submit_resume(followed.snapshot_id, message, **wishes)
@@ -166,7 +166,7 @@ async def start_follow_up(
 
 
 def choose_approver(configuration: Configuration) -> Approve | None:
-    """Return the approver: the terminal, else the rules that are set, else none."""
+    """Return the approver: the terminal, else the configured rules, else None."""
     terminal = open_terminal()
     if terminal is not None:
         return ApprovalPrompt(terminal, configuration.clocks.get("approval", 120.0)).approve
@@ -174,7 +174,7 @@ def choose_approver(configuration: Configuration) -> Approve | None:
 
 
 def wishes_of(configuration: Configuration, provider: str) -> RunArguments:
-    """Return the wishes that flags set; files and variables do not change the recorded ones."""
+    """Return the arguments that flags set; files and variables do not override recorded ones."""
     configuration = configuration.of_provider(provider)
     wishes: RunArguments = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}
@@ -201,5 +201,5 @@ def wishes_of(configuration: Configuration, provider: str) -> RunArguments:
 
 
 def wishes_of_flags(wish: RunRequest, given: set[str]) -> RunArguments:
-    """Return the fields of a wish that further flags set (`given`)."""
+    """Return the fields of a request that further flags set (`given`)."""
     return cast("RunArguments", {name: getattr(wish, name) for name in given})

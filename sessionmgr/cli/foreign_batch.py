@@ -1,4 +1,4 @@
-"""Progress of a batch of another process, from its ledger and its sessions' events."""
+"""Progress of a batch in another process, from its ledger and its sessions' events."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from sessionmgr.store import EventRow, Store, StoredRun
 
 FAILED: Final = 10
-"""The number of failed jobs that are listed."""
+"""Maximum number of failed jobs to list."""
 _TAIL: Final = 50
-"""The number of last events that are all read."""
+"""Number of latest events that are read completely."""
 _FAR: Final = 5000
-"""The number of last events among which open tool calls and questions are looked for."""
+"""Number of latest events that are searched for open tool calls and questions."""
 _OPENING: Final = (
     *("tool_call_started", "tool_call_completed", "tool_call_failed", "tool_approval_requested"),
     *("tool_approval_granted", "tool_approval_denied"),
@@ -58,13 +58,13 @@ class FailedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch as `status` shows it."""
+    """State of a batch as `status` shows it."""
 
     batch: str
     out: str
     pid: int | None
     holder: str | None
-    """The process that runs it, in words; None if no process does."""
+    """A description of the process that runs the batch; None if no process does."""
     started_at: str
     """The start of the latest `batch` command."""
     changed_at: str
@@ -180,7 +180,7 @@ async def _running(
 
 
 async def _see_last(store: Store, run: StoredRun, doing: ActivityTracker) -> None:
-    """Show an activity the last events of a run."""
+    """Feed the last events of a run to its activity tracker."""
     if run.first_seq is None or run.last_seq is None:
         return
     begin = run.first_seq - 1

@@ -1,8 +1,8 @@
-"""The names of one thing on the command line, in jobs, settings, variables, Python and results.
+"""The glossary: names of each concept on the command line, in jobs, settings, Python and results.
 
-One thing has one name. A flag is the name of the setting or of the job's field, with hyphens; a
+One concept has one name. A flag is the name of the setting or of the job's field, with hyphens; a
 flag that may be repeated is its singular (`--image`, `--env`, `--clock`). The table lists every
-thing that has a name in more than one place, and so also the few exceptions.
+concept that has a name in more than one place, and therefore also the few exceptions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Concept(NamedTuple):
-    """One thing, and its names; an empty name means that it has none there."""
+    """A concept and its names; an empty name means that it has none there."""
 
     meaning: str
     flag: str = ""
@@ -26,7 +26,7 @@ class Concept(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment variable, which each setting but `options` has."""
+        """The environment variable; each setting except `options` has one."""
         if self.setting in ("", "options"):
             return ""
         if self.setting == OF_PROVIDER:
@@ -44,7 +44,7 @@ def _same(meaning: str, name: str, owner: str = "submit") -> Concept:
 
 
 CONCEPTS: Final = (
-    # --- what one run is asked -------------------------------------------------------------------
+    # --- arguments of a run ----------------------------------------------------------------------
     _same("provider of the agent", "provider", "open_session"),
     _same("model", "model"),
     _same("reasoning effort", "effort"),
@@ -75,7 +75,7 @@ CONCEPTS: Final = (
         "submit.metadata",
         "RunResult.metadata",
     ),
-    # --- how a batch runs ------------------------------------------------------------------------
+    # --- arguments of a batch --------------------------------------------------------------------
     Concept("file of jobs", "JOBS", "", "", "run_batch.jobs"),
     Concept("directory of the batch", "--out", "", "", "run_batch.out"),
     Concept(
@@ -108,10 +108,10 @@ CONCEPTS: Final = (
     Concept("jobs to run", "--only", "", "", "run_batch.only"),
     Concept("jobs to skip", "--skip", "", "", "run_batch.skip"),
     # --- this machine ----------------------------------------------------------------------------
-    Concept("file that holds the sessions", "--store", "", "store", "open_manager.store"),
+    Concept("file that stores the sessions", "--store", "", "store", "open_manager.store"),
     Concept("file for the log", "--log-file", "", "log_file"),
     Concept("directory for all traffic with the agents", "--capture", "", "capture"),
-    # --- ids and texts of results ----------------------------------------------------------------
+    # --- ids and results -------------------------------------------------------------------------
     Concept("id of a job", "", "id", "", "", "JobResult.job"),
     Concept("id of a run", "", "", "", "", "RunResult.id"),
     Concept("id of a session", "", "", "", "open_session.session_id", "RunResult.session_id"),

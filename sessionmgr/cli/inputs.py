@@ -1,4 +1,4 @@
-"""What is given on a command line, or in a file that it names: prompts, variables, options."""
+"""Arguments and the files that they name: prompts, variables, options."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def read_text_file(flag: str, path: str) -> str:
         CommandLineInvalid: It is unreadable, too large, or not UTF-8.
     """
     try:
-        return read_bounded_text(Path(path), regular=False)  # it may be a pipe: <(command)
+        return read_bounded_text(Path(path), regular=False)  # the path may be a pipe: <(command)
     except FileRefusedError as error:
         raise CommandLineInvalid(f"{flag}: {error}") from None
 
 
 def directory_argument(text: str) -> str:
-    """Check what a flag names as a directory, which is made if it is missing."""
+    """Validate the path of a directory, which may be missing: it is created later."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"expected a directory, got {text!r}")
     return text
 
 
 def read_prompt(given: str | None, path: str | None, stdin: TextIO | None) -> str:
-    """Return the prompt: as given, from stdin (`-`), or from a file.
+    """Return the prompt from the argument, from stdin (`-`) or from a file.
 
     Raises:
-        CommandLineInvalid: There is none, or two.
+        CommandLineInvalid: There is no prompt, or there are two.
     """
     if given is not None and path is not None:
         raise CommandLineInvalid("PROMPT and --prompt-file: give only one of them")
@@ -62,10 +62,10 @@ def read_prompt(given: str | None, path: str | None, stdin: TextIO | None) -> st
 
 
 def require_utf8(where: str, text: str) -> str:
-    """Return a text, if what was typed is one.
+    """Return a text if it is valid UTF-8.
 
     Raises:
-        CommandLineInvalid: It is no UTF-8, and would become something else.
+        CommandLineInvalid: It is not; encoding it would change it.
     """
     try:
         text.encode()
@@ -87,10 +87,10 @@ def _read_all(stdin: TextIO | None) -> str:
 
 
 def read_env(pairs: Iterable[str], path: str | None) -> dict[str, str]:
-    """Return the variables of a file, and over them those of flags.
+    """Return the variables of a file, overridden by those of flags.
 
     Raises:
-        CommandLineInvalid: One of them is no `K=V`; it says where.
+        CommandLineInvalid: One of them is not `K=V`; the error says where.
     """
     found: dict[str, str] = {}
     if path is not None:
@@ -108,7 +108,8 @@ def read_env(pairs: Iterable[str], path: str | None) -> dict[str, str]:
 def _parse_pair(where: str, said: str) -> tuple[str, str]:
     name, equals, value = said.partition("=")
     if not equals or not _NAME.fullmatch(name):
-        # The value may be a secret, and a line without a name may be nothing but that.
+        # The message must not quote the line: the value may be a secret, and a line without `=` may
+        # consist of nothing else.
         raise CommandLineInvalid(f"{where}: expected NAME=VALUE")
     return name, value
 
@@ -119,10 +120,10 @@ def _unquote(value: str) -> str:
 
 
 def read_options(flag: str, pairs: Iterable[str]) -> dict[str, Json]:
-    """Return named values: one that is JSON is that, any other is text.
+    """Return named values; a value that is valid JSON is parsed, any other is text.
 
     Raises:
-        CommandLineInvalid: One of them is no `K=V`.
+        CommandLineInvalid: One of them is not `K=V`.
     """
     found: dict[str, Json] = {}
     for pair in pairs:
@@ -138,7 +139,7 @@ def read_schema(path: str) -> dict[str, Json]:
     """Return a JSON Schema from a file.
 
     Raises:
-        CommandLineInvalid: It holds none.
+        CommandLineInvalid: The file contains no JSON Schema.
     """
     found = parse_json(read_text_file("--schema", path).encode())
     if isinstance(found, UnreadableJson):

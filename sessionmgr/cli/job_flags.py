@@ -1,4 +1,4 @@
-"""The fields of a job as flags: what one run is asked, or a batch's jobs by default."""
+"""Flags for the fields of a job: the arguments of one run, or the defaults of a batch's jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OPTION: Final = (
 
 
 def add_job_flags(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each field of a job, its id and prompt apart."""
+    """Add a flag for each field of a job except its id and prompt."""
     add_setting_flags(parser, *SETTINGS)
     add_set_flag(parser)
     parser.add_argument(
@@ -83,17 +83,17 @@ def add_job_flags(parser: argparse.ArgumentParser) -> None:
 def provider_jobs(configuration: Configuration) -> dict[str, Job]:
     """Return the defaults of each provider as jobs."""
     return {
-        # Each value was checked by the kind of its setting, which is that of the field.
+        # The type of each setting, which is that of the field, has validated its value.
         provider: Job(id=UNNAMED, provider=provider, **cast("dict[str, Any]", defaults))
         for provider, defaults in configuration.defaults.items()
     }
 
 
 def job_from_flags(args: argparse.Namespace, prompt: str | None = None) -> Job:
-    """Return the job that the flags and the settings make, without a name of its own.
+    """Return a job without an id, from the flags and the settings.
 
     Raises:
-        CommandLineInvalid: A flag says what cannot be.
+        CommandLineInvalid: A flag has an invalid value.
     """
     configuration: Configuration = args.configuration
     if args.cwd is not None:
@@ -123,7 +123,7 @@ def job_from_flags(args: argparse.Namespace, prompt: str | None = None) -> Job:
 
 
 def provider_options(args: argparse.Namespace, provider: str | None) -> dict[str, Json]:
-    """Return a provider's own options: what is set for it, and over that what flags say."""
+    """Return the options of a provider: those of the settings, overridden by flags."""
     configuration: Configuration = args.configuration
     known = configuration.options.get(provider, {}) if provider is not None else {}
     return {**known, **read_options("--option", args.option or ())}
@@ -156,7 +156,7 @@ def _images(paths: list[str] | None) -> tuple[str, ...] | None:
 
 @contextmanager
 def naming_budget_source(configuration: Configuration) -> Generator[None]:
-    """Add the setting and its source to a budget's refusal.
+    """Add the setting and its source to the error about a budget.
 
     Raises:
         CommandLineInvalid: The provider cannot enforce the budget.

@@ -1,4 +1,4 @@
-"""Where the log of the library goes while a command runs: stderr, and a file if one is named."""
+"""Logging of a command: to stderr, and to a file if one is set."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LOGGER: Final = "sessionmgr"
 
 
 class ShortFormatter(logging.Formatter):
-    """Writes a record for a terminal: one harmless line, and a traceback only if it is wanted."""
+    """Formatter for a terminal: one line without control characters; a traceback only if wanted."""
 
     def __init__(self, *, with_traceback: bool) -> None:
         super().__init__()
         self._with_traceback: Final = with_traceback
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write it."""
+        """Return the record as text."""
         line = f"sessionmgr: {record.levelname.lower()}: {one_line(record.getMessage())}"
         if self._with_traceback and record.exc_info:
             line += f"\n{strip_controls(self.formatException(record.exc_info))}"
@@ -36,7 +36,7 @@ class ShortFormatter(logging.Formatter):
 
 @contextmanager
 def logging_configured(args: argparse.Namespace) -> Generator[None]:
-    """Have the log told as loudly as was asked: warnings, unless `-v` or `-q` says otherwise."""
+    """Configure logging for the duration of a command: warnings, unless `-v` or `-q` is given."""
     logger = logging.getLogger(LOGGER)
     before = logger.level, logger.propagate
     logger.propagate = False

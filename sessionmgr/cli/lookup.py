@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 WORDS: Final = 40
-"""Characters of a prompt that identify a session."""
+"""Number of characters of a prompt that identify a session."""
 MORE: Final = "…"
 _PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
 class JobReference(msgspec.Struct, frozen=True):
-    """The batch and the job that a session was opened for."""
+    """Reference from a session to the batch and the job that opened it."""
 
     job: str
     batch: str
@@ -47,7 +47,11 @@ class JobReference(msgspec.Struct, frozen=True):
 
 def add_batch_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--batch`, which names the batch to look a job's id up in."""
-    parser.add_argument("--batch", metavar="OUT", help="the directory of the batch, if ID is a job")
+    parser.add_argument(
+        "--batch",
+        metavar="OUT",
+        help="directory of the batch, if ID is a job (default: the only batch with it)",
+    )
 
 
 def job_of_session(session: Session) -> JobReference | None:
@@ -122,7 +126,7 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
         if of is not None and of.job == job and wanted in {None, of.batch}:
             found.setdefault(of.batch, stored)
     if wanted is not None and not found:
-        raise CommandLineInvalid(f"--batch {out}: it has no stored session of a job {job!r}")
+        raise CommandLineInvalid(f"--batch {out}: no stored session of a job {job!r} in this batch")
     return list(found.values())
 
 
@@ -131,12 +135,12 @@ def _batch_in(out: str) -> str:
 
     batch = batch_id(out)
     if batch is None:
-        raise CommandLineInvalid(f"--batch {out}: that directory contains no batch")
+        raise CommandLineInvalid(f"--batch {out}: this directory contains no batch")
     return batch
 
 
 async def _sessions_with_word(store: Store, word: str) -> list[StoredSession]:
-    """Return the sessions whose record holds a word, the newest first."""
+    """Return the sessions whose record contains a word, newest first."""
     sign = msgspec.json.encode(word)
     found: list[StoredSession] = []
     cursor: int | None = None
@@ -154,7 +158,7 @@ async def _has_run_on(store: Store, stored: StoredSession) -> bool:
     return bool(page.rows)
 
 
-# --- which of several ----------------------------------------------------------------------------
+# --- ambiguous ids -------------------------------------------------------------------------------
 
 
 async def _is_session_of_job(store: Store, stored: StoredSession) -> str:

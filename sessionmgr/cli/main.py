@@ -1,6 +1,6 @@
-"""Where the command line is parsed and handed to a verb, and where mistakes become one line.
+"""The entry point: parses the command line, runs a verb, and turns errors into one line.
 
-What only some verbs need is imported when one of them is asked for.
+Modules that only some verbs need are imported by those verbs.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             flush_stdout()
         except ReaderGoneError:
-            drop_stdout()  # how it went is known all the same
-    except BaseException as error:  # the edge of it all  # noqa: ASYNC103, BLE001
+            drop_stdout()  # the exit code is known without the output
+    except BaseException as error:  # the outermost handler  # noqa: ASYNC103, BLE001
         from sessionmgr.cli.error_messages import report_error
 
         code = report_error(error, words)
@@ -74,7 +74,7 @@ def _dispatch(words: list[str]) -> int:
     parser.add_global_flags()
     if "--print-config" in words:
         parser.make_arguments_optional()
-    args = parser.parse_intermixed_args(words)  # flags may stand between, too
+    args = parser.parse_intermixed_args(words)  # flags may stand between arguments
     args.typed = typed
     if _load_configuration(args, is_trust=name == "trust"):
         return COMPLETED
@@ -98,7 +98,7 @@ def _without_verb(words: list[str]) -> int:
 
 
 def _load_configuration(args: argparse.Namespace, *, is_trust: bool = False) -> bool:
-    """Work out the settings, and print them if that is all that was asked."""
+    """Load the settings; with `--print-config`, print them and return True."""
     from sessionmgr.cli.config.configuration import load_configuration
 
     args.configuration = load_configuration(args)

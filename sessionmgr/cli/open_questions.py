@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store, StoredRun
 
 KEPT: Final = 24 * 60 * 60.0
-"""Seconds for which the number of an answered question is not used again."""
+"""Seconds for which the number of an answered question is not reused."""
 _NOTE: Final = "question_numbers"
 
 
 class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that waits for an answer; `wants` is what the tool would be given, on one line."""
+    """A question that waits for an answer; `wants` is the input of the tool, on one line."""
 
     number: int = 0
     id: str
@@ -56,7 +56,7 @@ class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
     waits: float
     """Seconds since it was asked."""
     until: str | None
-    """The time at which it is denied if it has no answer; None: unknown, or no limit is set."""
+    """The time at which it is denied without an answer; None: unknown, or there is no limit."""
 
 
 class _Number(msgspec.Struct, frozen=True, array_like=True):
@@ -101,7 +101,7 @@ async def requests_of(store: Store, run: Run) -> list[ToolApprovalRequested]:
 
 
 def what_it_wants(event: ToolApprovalRequested) -> str:
-    """Return what an agent wants to do, on one line: the tool, and all that it would be given."""
+    """Return what an agent wants to do, on one line: the tool and its whole input."""
     what = event.tool_name or "a tool"
     if event.tool_input is not None:
         what += f": {command_text(event.tool_input)}"
@@ -110,7 +110,7 @@ def what_it_wants(event: ToolApprovalRequested) -> str:
 
 
 def expiry_of(event: ToolApprovalRequested) -> float | None:
-    """Return when a request is denied if it has no answer, in seconds since 1970."""
+    """Return when a request is denied without an answer, in seconds since 1970."""
     return None if event.timeout is None else parse_timestamp(event.at) + event.timeout
 
 
@@ -178,9 +178,11 @@ async def _numbered(store: Store, questions: list[OpenQuestion]) -> list[OpenQue
         numbers[id] = _lowest_free(numbers.values())
     listed = {each.id for each in questions}
     if new or any(now - each.at > KEPT / 2 for each in given if each.question in listed):
-        kept = [each for each in given if each.question not in listed and now - each.at < KEPT]
-        kept += [_Number(numbers[id], id, now) for id in sorted(listed)]
-        await store.put_meta(_NOTE, msgspec.json.encode(kept))
+        numbers_in_use = [
+            each for each in given if each.question not in listed and now - each.at < KEPT
+        ]
+        numbers_in_use += [_Number(numbers[id], id, now) for id in sorted(listed)]
+        await store.put_meta(_NOTE, msgspec.json.encode(numbers_in_use))
     return [msgspec.structs.replace(each, number=numbers[each.id]) for each in questions]
 
 

@@ -1,4 +1,4 @@
-"""How arguments are read: mistakes in one line, the same flags before and after the verb."""
+"""Parsing of arguments: one-line errors, and flags that may stand before and after the verb."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ exit codes:
   130  interrupted
 """
 
-STORE: Final = "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
+STORE: Final = "file that stores the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
 CAPTURE: Final = "record all traffic with the agents in this directory (default: none)"
 
-# Those of the flags that all verbs have which are followed by a value.
+# Flags of all verbs that take a value.
 _WITH_VALUE: Final = {"--store", "--log-file", "--capture"}
 
 
-# What argparse says, and what we say.
+# Messages of argparse, and their replacements.
 _PLAIN: Final = {
     "ignored explicit argument": "takes no value, got",
     ": expected one argument": " needs a value",
@@ -38,7 +38,7 @@ _PLAIN: Final = {
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Sets the help of flags beside them, and wraps paragraphs unless they are indented."""
+    """Help formatter that puts help beside flags, and wraps paragraphs unless they are indented."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
@@ -53,7 +53,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises what is wrong, in one line."""
+    """Argument parser that raises errors as one line."""
 
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and where to find what is right.
+        """Raise an error that says what is wrong and where the help is.
 
         Raises:
             CommandLineInvalid: Always.
@@ -75,18 +75,18 @@ class Parser(argparse.ArgumentParser):
         raise CommandLineInvalid(f"{what}{self._suggest_flag(message)} (see {self.prog} --help)")
 
     def add_global_flags(self) -> None:
-        """Add the flags that may stand before and after each verb; its usage is told without."""
+        """Add the flags that may stand before and after each verb; its usage leaves them out."""
         self.usage = self.usage or self.format_usage().removeprefix("usage: ").rstrip()
         self.usage = self.usage.replace("%", "%%")
         add_global_flags(self)
 
     def make_arguments_optional(self) -> None:
-        """Take a line without its required arguments too, for whoever only looks at settings."""
+        """Accept a command line without its required arguments, for `--print-config`."""
         for action in self._actions:
             action.required = False
 
     def _suggest_flag(self, message: str) -> str:
-        """Name the flag that was meant, where one looks like it."""
+        """Replace the message about an unknown flag by one that suggests a similar flag."""
         unknown = re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL)
         if unknown is None:
             for theirs, ours in _PLAIN.items():
@@ -100,7 +100,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean …?" where a known word looks like this one."""
+    """Return "; did you mean …?" if a known word is similar, else an empty text."""
     from difflib import get_close_matches
 
     nearest = get_close_matches(word, list(known), n=1)
@@ -108,7 +108,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def one_of(what: str, names: Sequence[str]) -> Callable[[str], str]:
-    """Make the type of an argument that is one of `names`; `what` is what they are."""
+    """Return the type of an argument that is one of `names`; `what` describes them in errors."""
 
     def checked(text: str) -> str:
         if text in names:
@@ -120,10 +120,10 @@ def one_of(what: str, names: Sequence[str]) -> Callable[[str], str]:
 
 
 class VersionAction(argparse.Action):
-    """Print the installed version and exit; it is looked up only when asked for."""
+    """Action that prints the installed version and exits; the version is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print it on stdout."""
+        """Print the version on stdout and exit."""
         from importlib.metadata import version
 
         print_line(f"sessionmgr {version('sessionmgr')}")
@@ -132,7 +132,7 @@ class VersionAction(argparse.Action):
 
 def add_global_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that may stand before and after each verb."""
-    flags = parser.add_argument_group("everywhere")
+    flags = parser.add_argument_group("global options")
     flags.add_argument("--json", action="store_true", help="print JSON, one object per line")
     flags.add_argument("--store", metavar="PATH", help=STORE)
     flags.add_argument(
@@ -158,7 +158,7 @@ def add_global_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def find_verb(argv: Sequence[str]) -> int | None:
-    """Return where the verb stands: the first word that is neither a flag nor its value."""
+    """Return the index of the verb: the first word that is neither a flag nor its value."""
     value = False
     for place, word in enumerate(argv):
         if value:

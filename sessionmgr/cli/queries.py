@@ -1,4 +1,4 @@
-"""What verbs find in the store, from whichever terminal they are typed."""
+"""Queries of verbs to the store."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ PATIENCE: Final = 5.0
 
 @asynccontextmanager
 async def open_existing_store(configuration: Configuration) -> AsyncGenerator[Store, None]:
-    """Open the store that the settings name; none is made.
+    """Open the store of the settings; a missing one is not created.
 
     Raises:
-        NothingStored: There is no such file, and nobody has named one.
-        CommandLineInvalid: Somebody has named a file that is not there.
-        StoreUnusable: It cannot be used; it says why.
+        StoreEmpty: The default store does not exist.
+        CommandLineInvalid: The store that the settings name does not exist.
+        StoreUnusable: The store cannot be used; the error says why.
     """
     path = configuration.store
     if not path.exists():
         source = configuration.sources.get("store")
         if source is None:
-            raise StoreEmpty(f"nothing is stored yet: there is no {path}")
-        raise CommandLineInvalid(f"there is no store at {path} (named by {source})")
+            raise StoreEmpty(f"nothing is stored yet: {path} does not exist")
+        raise CommandLineInvalid(f"no store at {path} (set by {source})")
     async with open_sqlite_store(path, patience=PATIENCE) as store:
         yield store
 
@@ -52,7 +52,7 @@ async def open_existing_store(configuration: Configuration) -> AsyncGenerator[St
 def with_store(
     args: argparse.Namespace, work: Callable[[argparse.Namespace, Store], Awaitable[int]]
 ) -> int:
-    """Do some work on the store that the settings name, and return the exit code."""
+    """Run a function on the store of the settings, and return its exit code."""
 
     async def main() -> int:
         async with open_existing_store(args.configuration) as store:
@@ -62,7 +62,7 @@ def with_store(
 
 
 async def first_prompt(store: Store, session_id: str, *, run_id: str | None = None) -> str | None:
-    """Return what the session, or one run of it, was asked first."""
+    """Return the first prompt of a session, or of one of its runs."""
     page = await store.events(session_id, run_id=run_id, types=["message_sent"], limit=1)
     for row in page.rows:
         event = decode_event(row.body)
@@ -72,12 +72,12 @@ async def first_prompt(store: Store, session_id: str, *, run_id: str | None = No
 
 
 def decode_session(body: bytes) -> Session:
-    """Read a session's record; what a later version has added is left out."""
+    """Decode a session's record, ignoring fields that a later version has added."""
     return msgspec.convert(without_unknown(msgspec.json.decode(body), Session), Session)
 
 
 async def live_leases(store: Store, session_id: str = "ses_") -> Mapping[str, Lease]:
-    """Return the sessions that a living program looks after, with its lease."""
+    """Return the leases of the sessions that a living process owns."""
     now = int(time.time() * 1000)
     return {
         lease.name: lease for lease in await store.leases(session_id) if is_lease_valid(lease, now)
@@ -85,7 +85,7 @@ async def live_leases(store: Store, session_id: str = "ses_") -> Mapping[str, Le
 
 
 def owner_name(lease: Lease) -> str:
-    """Name the program that has a session; a number of another PID namespace is none of ours."""
+    """Name the process that owns a session; a pid of another PID namespace is not shown."""
     named = f"process {lease.owner.pid}"
     if is_owner_alive(lease.owner):
         return named
@@ -98,7 +98,7 @@ def owner_name(lease: Lease) -> str:
 
 ALIVE: Final = frozenset({"pending", "running"})
 ORPHANED: Final = "orphaned"
-"""How a run is told that should be on, and whose program is gone."""
+"""The status of an active run whose process is gone."""
 
 
 ASKS: Final = "asks"
@@ -106,7 +106,7 @@ ASKS: Final = "asks"
 
 
 def observed_status(status: str, *, held: bool, asks: bool = False) -> str:
-    """Return how a run stands, as far as can be known from here."""
+    """Return the status of a run as other processes can observe it."""
     if status in ALIVE:
         if not held:
             return ORPHANED

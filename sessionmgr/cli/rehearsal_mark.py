@@ -29,10 +29,10 @@ def mark_rehearsal(out: Path) -> None:
 
 
 def refuse_rehearsal(out: Path) -> None:
-    """Refuse a directory that holds a rehearsal.
+    """Refuse a directory that contains a rehearsal.
 
     Raises:
-        CommandLineInvalid: It holds one.
+        CommandLineInvalid: It contains one.
     """
     if (out / MARK).exists():
         why = "it contains a rehearsal, with results from a scripted model"

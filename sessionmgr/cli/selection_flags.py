@@ -1,4 +1,4 @@
-"""Which jobs of a batch are meant this time, as flags."""
+"""Flags that select jobs of a batch."""
 
 from __future__ import annotations
 

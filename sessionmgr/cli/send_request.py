@@ -1,8 +1,8 @@
-"""An order for a run that another process looks after: it goes by way of the store.
+"""Requests to the process that owns a run, sent through the store.
 
-The program that holds the run takes the order out of the store, carries it out and writes down
-what came of it. Where there is no such program, or it does not answer, that is said within a few
-seconds, and the order is withdrawn: nobody carries it out later.
+The owner takes the request out of the store, carries it out and stores the answer. If there is no
+owner, or it does not answer within a few seconds, the request is withdrawn, so that it cannot be
+carried out later, and the command fails.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease, Store, StoredRun
 
 PATIENCE: Final = 5.0
-"""Seconds in which an order must have been taken."""
+"""Seconds within which the owner must take a request."""
 LONGEST: Final = 120.0
-"""Seconds in which one that was taken must have been carried out."""
+"""Seconds within which the owner must carry out a request that it has taken."""
 
 
 async def find_active_run(store: Store, text: str, batch: str | None = None) -> StoredRun:
-    """Return the run that an order is for; a session or a batch job stands for its active run.
+    """Return the run to send a request to; a session or a batch job stands for its active run.
 
     Raises:
-        NobodyThere: It has ended, or nothing of the session is on.
+        RunNotManaged: The run has ended, or the session has no active run.
     """
     kind, id = await resolve_id(store, text, "session", "run", batch=batch, is_on=True)
     if kind == "run":
@@ -45,7 +45,7 @@ async def find_active_run(store: Store, text: str, batch: str | None = None) -> 
         return run
     page = await store.runs(session_id=id, statuses=ALIVE)
     if not page.rows:
-        raise RunNotManaged(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
+        raise RunNotManaged(f"{id} has no active run; sessionmgr show {id} shows how it ended")
     oldest = page.rows[-1]
     return next((run for run in reversed(page.rows) if run.status == "running"), oldest)
 
@@ -53,11 +53,11 @@ async def find_active_run(store: Store, text: str, batch: str | None = None) -> 
 async def send_request(
     store: Store, kind: str, session_id: str, target: str, body: dict[str, Json]
 ) -> dict[str, Json]:
-    """Give an order, and return what came of it.
+    """Send a request, and return the answer.
 
     Raises:
-        NobodyThere: No program takes it.
-        OrderRefused: It could not be carried out; the text says why.
+        RunNotManaged: No process takes it.
+        RemoteRequestFailed: The owner could not carry it out; the message says why.
     """
     lease = (await live_leases(store, session_id)).get(session_id)
     if lease is None:
@@ -92,18 +92,19 @@ async def _wait_for_answer(store: Store, request: Request, number: int, lease: L
         print_note(f"{owner_name(lease)} is working on it")
         with trio.move_on_after(LONGEST):
             return await store.wait_result(request.request_id)
-    except BaseException:  # Ctrl-C above all: what nobody waits for is not to happen later
+    except BaseException:
+        # Above all on Ctrl-C: a request without a waiting sender must not be carried out later.
         with trio.move_on_after(1, shield=True):
             await _withdraw_request(store, request)
         raise
     raise RunNotManaged(
-        f"{owner_name(lease)} has taken the order for {request.target} and has not carried "
-        f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
+        f"{owner_name(lease)} took the request for {request.target} but did not carry "
+        f"it out within {LONGEST:g} s; sessionmgr events {request.target} shows its progress"
     )
 
 
 async def _withdraw_request(store: Store, request: Request) -> bool:
-    """Take the order back; False if somebody has it already."""
+    """Withdraw a request; return False if the owner has already taken it."""
     owner = ManagerOwner(new_id(IdKind.BATCH)).owner
     if not await store.claim_request(request.request_id, owner):
         return False
@@ -112,7 +113,7 @@ async def _withdraw_request(store: Store, request: Request) -> bool:
 
 
 def print_answer(id: str, answer: dict[str, Json], what: str, *, as_json: bool) -> None:
-    """Print what came of an order."""
+    """Print the answer to a request."""
     if as_json:
         print_json({"id": id, **answer})
     else:

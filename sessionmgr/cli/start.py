@@ -1,4 +1,4 @@
-"""Where the command begins: what a Ctrl-C leaves while the rest is still being imported."""
+"""Entry point of the program: handles a Ctrl-C that arrives while modules are being imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to type next, so that it can be typed as it stands."""
+"""Commands that messages suggest, ready to be typed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def suggested_command(configuration: Configuration, *words: str) -> str:
-    """Return a command of ours as it is typed, for the store that this one was given."""
+    """Return a command line of sessionmgr for the store of this command."""
     given = configuration.sources.get("store") == "--store"
     store = ["--store", str(configuration.store)] if given else []
     return shlex.join(["sessionmgr", *words, *store])

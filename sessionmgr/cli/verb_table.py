@@ -1,8 +1,8 @@
-"""The verbs of the command line, by name; each is a module that is imported when it is asked for.
+"""The verbs of the command line by name; the module of a verb is imported on use.
 
-Such a module has `HELP` (what `--help` says above the arguments), `add_arguments(parser)` and
-`run(args) -> int`, whose value is the exit code. `args.configuration` is what the flags, the
-environment and the files come to (`sessionmgr.cli.config.configuration`).
+Such a module has `HELP` (the text of `--help` above the arguments), `add_arguments(parser)` and
+`run(args) -> int`, which returns the exit code. `args.configuration` contains the settings from
+flags, environment and files (`sessionmgr.cli.config.configuration`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Verb(NamedTuple):
-    """One line of the table."""
+    """A verb: its name, its module and its line in `--help`."""
 
     name: str
     module: str
@@ -22,16 +22,16 @@ class Verb(NamedTuple):
 
 
 class VerbModule(Protocol):
-    """What the module of a verb holds."""
+    """Contents of a verb's module."""
 
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say which arguments the verb takes, beside the flags that all have."""
+        """Add the arguments of the verb to those that all verbs have."""
         ...
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it, and return the exit code."""
+        """Run the verb, and return the exit code."""
         ...
 
 
@@ -44,7 +44,7 @@ VERBS: Final = {
         Verb("sessions", "sessions", "list the stored sessions"),
         Verb("batches", "batches", "list batches, and which of them are running"),
         Verb("status", "status", "show the progress of a batch, also live (--follow)"),
-        Verb("watch", "watch", "show another terminal's run as run shows it"),
+        Verb("watch", "watch", "show a run of another terminal live"),
         Verb("show", "show", "show a session, or a run with its result"),
         Verb("events", "events", "print the events of a run, also live (--follow)"),
         Verb("export", "export", "print a session with its runs and events as JSON lines"),

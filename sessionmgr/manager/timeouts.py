@@ -147,7 +147,7 @@ class TimeoutScheduler:
             return inf
         if acts and now >= begun + limit:
             shutdown.note_stall(run, "deadline", limit)
-            detail = f"it was to be done in {limit:g} s"
+            detail = f"the deadline of {limit:g} s has passed"
             run.end(StopReason(cause=EndCause.DEADLINE, detail=detail))
             return None  # its shutdown schedules it
         if not run.warned_of_deadline:

@@ -128,7 +128,7 @@ def variables() -> str:
 
 
 def names() -> str:
-    """Return the table of what the same thing is called in each place."""
+    """Return the table of the names of each concept."""
     flags = _flags()
     wanted = [
         *Job.__struct_fields__,

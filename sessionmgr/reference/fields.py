@@ -30,10 +30,13 @@ def field_table(of: type[msgspec.Struct], leave_out: Collection[str] = ()) -> st
     return table(HEADS, rows)
 
 
-def argument_table(of: type) -> str:
-    """Return the table of the keyword arguments that a `TypedDict` names."""
+def argument_table(of: type, *bases: type) -> str:
+    """Return the table of the keyword arguments that a `TypedDict` names.
+
+    A `TypedDict` does not know its bases at run time, so they are given here.
+    """
     names = cast("Mapping[str, object]", of.__annotations__)
-    texts = field_docs(of)
+    texts = {name: text for each in (*bases, of) for name, text in field_docs(each).items()}
     return table(("argument", "meaning"), [(code(each), texts.get(each, "")) for each in names])
 
 

@@ -11,7 +11,7 @@ import msgspec
 from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Deny
 from sessionmgr.batch import BatchOptions, BatchProgress, Job, JobResult, Rule, Summary
 from sessionmgr.field_docs import field_docs, structs_in, summary
-from sessionmgr.manager import DEFAULT_CLOCKS, Clocks, RunArguments
+from sessionmgr.manager import DEFAULT_CLOCKS, Clocks, CommonWishes, RunArguments
 from sessionmgr.model import EVENT_TYPES, OUTCOMES, Event, RunResult
 from sessionmgr.reference.fields import argument_table, field_table, member_table
 from sessionmgr.reference.markdown import code, section, table
@@ -32,7 +32,7 @@ def events() -> str:
 
 
 def _own_fields(of: type[Event]) -> tuple[type, tuple[str, ...]]:
-    """Return what events have in common that share one entry."""
+    """Return the common base and the fields of an event's type, by which events share an entry."""
     shared = of if of.__base__ is Event else cast("type", of.__base__)
     return shared, of.__struct_fields__
 
@@ -136,7 +136,7 @@ def arguments() -> str:
         "## Arguments",
         "### Arguments of start",
         "Keyword arguments of `session.start`, `submit`, `manager.resume` and follow-ups.",
-        argument_table(RunArguments),
+        argument_table(RunArguments, CommonWishes),
         "### Arguments of run_batch",
         argument_table(BatchOptions),
         "### Clocks",

@@ -1,4 +1,4 @@
-"""The installed command, in a child process of its own."""
+"""The installed command, run in a child process."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ COMMAND = [sys.executable, "-X", "utf8", "-m", "sessionmgr"]
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """Return ours, with a home of its own and nothing set for the command."""
+    """Return our environment with another home and without settings of the command."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SESSIONMGR_")}
     places = {
         "HOME": str(home),

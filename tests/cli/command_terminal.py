@@ -1,4 +1,4 @@
-"""A terminal in which commands are typed, on the store `runs.db` in a home of its own."""
+"""A stand-in for a terminal: runs commands on the store `runs.db` in a temporary home."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ Said = tuple[int, str, str]
 
 
 class CommandTerminal:
-    """Runs commands in this process; what they print comes back, without the last newline."""
+    """Runs commands in this process, and returns their output without the last newline."""
 
     def __init__(self, capture: pytest.CaptureFixture[str], home: Path) -> None:
         self._capture = capture

@@ -1,4 +1,4 @@
-"""What tests of the command line are handed."""
+"""Fixtures for tests of the command line."""
 
 import os
 import sys
@@ -18,16 +18,16 @@ from tests.cli.scripted_agent import install_scripted_agent
 def terminal(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> CommandTerminal:
-    """A terminal in an empty directory, with nothing set and no store yet."""
+    """A terminal in an empty directory, without settings and without a store."""
     for name in list(os.environ):
         if name.startswith("SESSIONMGR_"):
             monkeypatch.delenv(name)
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    for module in (send_request, queries):  # this machine may do much else
+    for module in (send_request, queries):  # this machine may be busy
         monkeypatch.setattr(module, "PATIENCE", 60.0)
-    # Nor does a command tell here that it takes long: that would stand between its own lines.
+    # The notes about waiting for the store would appear between the expected lines.
     monkeypatch.setattr(store_wait, "FIRST", 600.0)
     monkeypatch.setattr(progress_display, "FIRST_GAP", 600.0)
     monkeypatch.setattr(batch, "PATIENCE", 600.0)

@@ -1,4 +1,4 @@
-"""The scripted provider as an installed one: `install` makes a package that brings it."""
+"""The scripted provider as an installed one: `install` makes a package that contains it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pipes and terminals to print into, with a reader and without."""
+"""Pipes and terminals to print into, with and without a reader."""
 
 import os
 from collections.abc import Generator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 END = b"\x05"
-"""What none of ours says."""
+"""A byte that no command prints."""
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def pipe() -> Generator[tuple[int, TextIO]]:
 
 @contextmanager
 def unread_pipe() -> Generator[TextIO]:
-    """Make a stream that nobody reads."""
+    """Make a stream without a reader."""
     ours, theirs = os.pipe()
     os.close(ours)
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
@@ -35,7 +35,7 @@ def pseudo_terminal(encoding: str = "utf-8") -> Generator[tuple[int, TextIO]]:
 
 
 def read_terminal(ours: int, theirs: int) -> bytes:
-    """Return all that was written to a terminal: the kernel hands it on when it has time."""
+    """Return all that was written to a terminal; the kernel passes it on with a delay."""
     os.write(theirs, END)
     said = b""
     while not said.endswith(END):

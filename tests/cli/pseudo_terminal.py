@@ -1,4 +1,4 @@
-"""The installed command at a terminal: typed at, resized, looked at, proved to leave nothing."""
+"""The installed command at a pseudo-terminal: typing, resizing, reading the screen."""
 
 import codecs
 import fcntl
@@ -22,7 +22,7 @@ MARK = "TEST_MARK"
 
 
 class PseudoTerminal:
-    """A command at a terminal of so many columns and rows."""
+    """A command at a terminal of a given size."""
 
     def __init__(
         self, argv: list[str], columns: int, rows: int, cwd: Path, env: Mapping[str, str]
@@ -48,24 +48,24 @@ class PseudoTerminal:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
 
     def resize(self, columns: int, rows: int) -> None:
-        """Make it another size; the kernel tells the command."""
+        """Resize the terminal; the kernel notifies the command."""
         self.columns, self.rows = columns, rows
         self.screen.resize(columns, rows)
         self._set_size(self._fd)
 
     def type(self, text: str) -> None:
-        """Type something; a 3 is Ctrl-C, a 4 Ctrl-D."""
+        """Type a text; a 3 is Ctrl-C, a 4 Ctrl-D."""
         os.write(self._fd, text.encode())
 
     def wait_for(self, text: str, *, count: int = 1) -> None:
-        """Read until that has been said, so many times."""
+        """Read until the text has appeared `count` times."""
         deadline = time.monotonic() + PATIENCE
         while self.said.count(text) < count:
             if not self._read(deadline):
                 raise AssertionError(f"{text!r} was not said:\n{self.said}")
 
     def wait_for_screen(self, text: str) -> None:
-        """Read until that is to be seen."""
+        """Read until the screen shows the text."""
         deadline = time.monotonic() + PATIENCE
         while not any(text in line for line in self.screen.lines()):
             if not self._read(deadline):
@@ -85,7 +85,7 @@ class PseudoTerminal:
             raise AssertionError(f"nothing more is said:\n{self.said}")
         try:
             data = os.read(self._fd, 65536)
-        except OSError:  # EIO: nobody is at the other end any more
+        except OSError:  # EIO: the other end is closed
             return False
         text = self._decoder.decode(data)  # a character may come in pieces
         self.said += text
@@ -93,12 +93,12 @@ class PseudoTerminal:
         return bool(data)
 
     def hang_up(self) -> None:
-        """Close the terminal: the command hears of that, and can say nothing more."""
+        """Close the terminal: the command gets a SIGHUP and can print nothing more."""
         os.close(self._fd)
         self._fd = -1
 
     def close(self) -> None:
-        """End it, if it is not over."""
+        """Kill the command if it still runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(PATIENCE)
@@ -114,7 +114,7 @@ def at_terminal(
     rows: int = 24,
     env: Mapping[str, str] | None = None,
 ) -> Generator[PseudoTerminal]:
-    """Run the command at a terminal, in a home of its own, with some more variables set."""
+    """Run the command at a terminal, in a temporary home, with additional variables."""
     made = environment(home, **{"TERM": "xterm-256color", **(env or {})})
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         made.pop(name, None)
@@ -126,7 +126,7 @@ def at_terminal(
 
 
 def stop(pid: int) -> None:
-    """Have a process stand still, and wait until it does."""
+    """Stop a process with SIGSTOP, and wait until it has stopped."""
     os.kill(pid, signal.SIGSTOP)
     deadline = time.monotonic() + PATIENCE
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
@@ -135,12 +135,12 @@ def stop(pid: int) -> None:
 
 
 def unique_seconds() -> str:
-    """Return a number that no other process was started with, as seconds to sleep for."""
+    """Return a number of seconds that identifies a `sleep` process."""
     return f"9{uuid.uuid4().int % 10**12:012}"
 
 
 def processes_with(mark: str) -> list[str]:
-    """Return the command lines of all processes that have the mark as a word of theirs."""
+    """Return the command lines of all processes with the mark among their words."""
     found: list[str] = []
     for directory in Path("/proc").iterdir():
         if directory.name.isdecimal() and directory.name != str(os.getpid()):
@@ -154,7 +154,7 @@ def processes_with(mark: str) -> list[str]:
 
 
 def assert_no_process_left(mark: str) -> None:
-    """Wait until nothing with the mark is left."""
+    """Wait until no process with the mark is left."""
     deadline = time.monotonic() + PATIENCE
     while left := processes_with(mark):
         assert time.monotonic() < deadline, left

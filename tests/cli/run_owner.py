@@ -1,7 +1,8 @@
-"""A program that looks after a run: `python -m tests.cli.run_owner STORE`, the script on stdin.
+"""A program that owns a run: `python -m tests.cli.run_owner STORE`, with the script on stdin.
 
-When the run is on it says which session and run it has, then how the run ended, and leaves. With
-`ask` as second argument it has somebody to ask, who says that he was asked, and never answers.
+When the run has started, it prints the ids of the session and the run; when the run has ended, it
+prints the outcome and exits. With `ask` as second argument it has an approver, which prints
+`asked` and never answers.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Stores with something in them, and programs that look after runs in them."""
+"""Stores with runs in them, and programs that own runs in them."""
 
 import signal
 import sqlite3
@@ -19,7 +19,7 @@ from tests.manager.harness import run_scripted
 
 
 def store_runs(store: Path, *scripts: str, provider: str = "actor") -> list[RunResult]:
-    """Play scripts, each in a session of its own, and return what became of them."""
+    """Run scripts, each in its own session, and return the results."""
 
     async def main() -> list[RunResult]:
         async with open_manager(store=store, adapters={provider: scripted(provider)}) as manager:
@@ -34,7 +34,7 @@ def store_runs(store: Path, *scripts: str, provider: str = "actor") -> list[RunR
 
 @contextmanager
 def block_store_writes(store: Path, patience: float = 60) -> Generator[None]:
-    """Let nobody write into a store, as a disk that hangs would; nobody is at it before that."""
+    """Block all writes to a store, as a hanging disk would; no other process may use it before."""
     with closing(sqlite3.connect(store, timeout=patience, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         try:
@@ -45,7 +45,7 @@ def block_store_writes(store: Path, patience: float = 60) -> Generator[None]:
 
 @dataclass
 class RunOwner:
-    """A program that looks after one run."""
+    """A program that owns one run."""
 
     process: "subprocess.Popen[str]"
     store: Path
@@ -53,12 +53,12 @@ class RunOwner:
     run_id: str
 
     def wait_for_question(self) -> None:
-        """Wait until the run has asked somebody something."""
+        """Wait until the run has an open question."""
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "asked\n"
 
     def suspend(self) -> None:
-        """Stop the program, while it does not write into the store: it would lock us out."""
+        """Stop the program while it does not write to the store: it would hold the lock."""
         while True:
             stop(self.process.pid)
             try:
@@ -68,14 +68,14 @@ class RunOwner:
                 self.process.send_signal(signal.SIGCONT)
 
     def wait_for_end(self) -> str:
-        """Wait for the run's end; return what the program says of it."""
+        """Wait for the run's end; return the outcome that the program prints."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
 
 @contextmanager
 def open_run_owner(home: Path, *steps: Step, asks: bool = False) -> Generator[RunOwner]:
-    """Have a child process look after a run, in a store in `home`."""
+    """Start a child process that owns a run, in a store in `home`."""
     store = home / "runs.db"
     words = [sys.executable, "-m", "tests.cli.run_owner", str(store), *(["ask"] if asks else [])]
     env: Mapping[str, str] = environment(home)

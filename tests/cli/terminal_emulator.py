@@ -1,7 +1,7 @@
-"""What a terminal shows: as much of one as our own output needs, resizing included.
+"""A terminal emulator with what our own output needs, resizing included.
 
-Like most of today's terminals it lays lines out anew when it is resized. What it does not know is
-an error, so that nothing gets to a terminal that was not meant to.
+Like most terminals, it wraps lines anew when it is resized. An unknown sequence is an error, so
+that no unintended sequence passes the tests.
 """
 
 import re
@@ -17,14 +17,14 @@ _PIECE = re.compile(
 
 @dataclass
 class ScreenLine:
-    """One line; those that go on in the next row do so because they were too long."""
+    """A line; it continues in the next row if it was too long."""
 
     text: str = ""
     wraps: bool = False
 
 
 class EmulatedScreen:
-    """Rows of text, and where the cursor is."""
+    """Rows of text, and the position of the cursor."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
@@ -35,11 +35,11 @@ class EmulatedScreen:
         self._held = ""
 
     def lines(self) -> list[str]:
-        """Return what is to be seen."""
+        """Return the visible lines."""
         return [line.text.rstrip() for line in self._lines]
 
     def feed(self, text: str) -> None:
-        """Show more of what a program has written."""
+        """Process more output of a program."""
         text = self._held + text
         at = 0
         while at < len(text):
@@ -61,7 +61,7 @@ class EmulatedScreen:
         self._held = text[at:]
 
     def resize(self, columns: int, rows: int) -> None:
-        """Lay all lines out anew, the cursor staying with its text."""
+        """Wrap all lines anew; the cursor stays with its text."""
         whole: list[str] = [""]
         cursor = (0, 0)
         for n, line in enumerate(self._lines):

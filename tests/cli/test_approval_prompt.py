@@ -1,4 +1,4 @@
-"""Whoever is asked sees all of it, and nothing that could deceive; who is not there says no."""
+"""The approval prompt shows the whole input without deception; no answer is a denial."""
 
 import os
 import tty
@@ -41,7 +41,7 @@ def test_all_of_the_input_is_shown(tool_input: Json, shown: list[str]) -> None:
 
 def test_of_a_very_long_input_it_is_said_how_much_is_left_out() -> None:
     lines = asked("\n".join(map(str, range(100)))).splitlines()
-    assert lines[-2] == "    … and 60 lines more"
+    assert lines[-2] == "    … and 60 more lines"
 
 
 def test_what_would_be_run_is_shown_whole() -> None:
@@ -49,7 +49,7 @@ def test_what_would_be_run_is_shown_whole() -> None:
     lines = asked({"content": script, "command": script, "cwd": "/w"}).splitlines()
     assert "      echo 99" in lines
     assert "    cwd: /w" in lines
-    assert lines[-2] == "    … and 60 lines more"
+    assert lines[-2] == "    … and 60 more lines"
     assert sum(line.endswith("echo 70") for line in lines) == 1
 
 

@@ -1,4 +1,4 @@
-"""The verb `batch`: results, going on, exit codes; as it is installed: progress, Ctrl-C."""
+"""The verb `batch`: results, continuing, exit codes; the installed command: progress, Ctrl-C."""
 
 import json
 import signal
@@ -41,8 +41,8 @@ def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
     ran = run_command("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "2 of 2 jobs completed (in " in ran.stderr
-    assert "results:      runs/jobs/results.jsonl" in ran.stderr
-    assert "go on:" not in ran.stderr
+    assert "results:   runs/jobs/results.jsonl" in ran.stderr
+    assert "continue:" not in ran.stderr
     assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
 
 
@@ -54,14 +54,14 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
     assert code == 3
     assert "✗ job-2 failed: process_exited: it ended with exit code 2" in err
     assert "1 of 2 jobs completed, 1 failed" in err
-    assert "look closer (job-2):  sessionmgr show run_" in err
-    assert "go on:        sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
+    assert "details (job-2):  sessionmgr show run_" in err
+    assert "continue:  sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
 
 
 def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
-    # The first job waits until the second one's result is there.
+    # The first job waits until the result of the second one exists.
     first = "while ! grep -q job-2 runs/jobs/results.jsonl; do sleep 0.02; done"
     write_jobs(tmp_path, first, "test -e ready", options={"shell": True})
     _, out, _ = terminal.bare("batch", "jobs.jsonl", "--json")
@@ -87,7 +87,7 @@ def test_jobs_from_stdin_become_a_batch_that_can_go_on(
     (out,) = (tmp_path / "runs").iterdir()
     assert out.name.startswith("stdin-")
     place = f"runs/{out.name}"
-    assert f"go on:        sessionmgr batch -p shell {place}/jobs.jsonl -o {place}" in ran.stderr
+    assert f"continue:  sessionmgr batch -p shell {place}/jobs.jsonl -o {place}" in ran.stderr
     (tmp_path / "nope").touch()
     again = ["batch", "-p", "shell", f"{place}/jobs.jsonl", "-o", place]
     assert terminal.bare(*again)[0] == 0
@@ -152,7 +152,7 @@ def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None
         assert process.wait(60) == 130
 
 
-def test_what_an_agent_would_refuse_is_told_before_anything_runs(
+def test_what_an_agent_would_refuse_is_reported_before_anything_runs(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     write_jobs(tmp_path, "hello", provider="claude", effort="bogus")
@@ -194,7 +194,7 @@ def test_flags_say_what_holds_where_a_job_says_nothing(
     assert found["a"]["metadata"] == {"n": 1}
 
 
-def test_every_wrong_line_is_told_and_nothing_is_started(
+def test_every_wrong_line_is_reported_and_nothing_is_started(
     tmp_path: Path, terminal: CommandTerminal
 ) -> None:
     lines = [
@@ -314,13 +314,14 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     write_jobs(tmp_path, "echo one", "./wait", "./wait", "echo four")
     with at_terminal("batch", "jobs.jsonl", "-n", "3", home=tmp_path) as installed:
         installed.wait_for_screen("2 done  2 running")
-        while len(processes_with(number)) < 2:  # a command that has not begun starts over by itself
+        # A command that has not started yet would start over without a decision.
+        while len(processes_with(number)) < 2:
             time.sleep(0.01)
         installed.type("\x03")
         assert installed.wait() == 130
     assert "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them" in installed.said
     assert "2 of 4 jobs completed" in installed.said
-    assert "go on:" not in installed.said  # of itself neither command would be run again
+    assert "continue:" not in installed.said  # neither command would run again without a decision
     again = "-n 3 --only job-2 --only job-3 --retry-from fresh"
     assert f"start over (job-2, job-3):  sessionmgr batch jobs.jsonl {again}" in installed.said
     assert_no_process_left(number)
@@ -339,7 +340,7 @@ def test_it_is_not_advised_to_start_over_once_more(
     write_jobs(tmp_path, "false")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "--retry-from", "fresh", "-n", "2")
     assert code == 3
-    assert "go on:        sessionmgr batch jobs.jsonl -n 2\n" in err
+    assert "continue:  sessionmgr batch jobs.jsonl -n 2\n" in err
 
 
 def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decision(
@@ -353,13 +354,13 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
     with at_terminal("batch", "jobs.jsonl", "-n", "2", home=tmp_path) as installed:
         while len(processes_with(number)) < 2:
             time.sleep(0.01)
-        # No run can end before the second one comes.
+        # No run can end before the second Ctrl-C.
         with block_store_writes(tmp_path / "state/sessionmgr/sessionmgr.db"):
             installed.type("\x03")
             installed.wait_for("press Ctrl-C again")
             installed.type("\x03")
             assert installed.wait() == 130
-    assert "stopped at once; to go on: sessionmgr batch jobs.jsonl -n 2" in installed.said
+    assert "stopped at once; to continue: sessionmgr batch jobs.jsonl -n 2" in installed.said
     assert "jobs completed" not in installed.said
     assert_no_process_left(number)
     (tmp_path / "done").touch()

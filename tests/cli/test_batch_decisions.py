@@ -29,7 +29,7 @@ def pushed(tmp_path: Path) -> int:
 
 
 def kill_within(tmp_path: Path, *flags: str) -> None:
-    """Kill a batch while its one command is on."""
+    """Kill a batch while its one command runs."""
     (tmp_path / "began").unlink(missing_ok=True)
     command = [*COMMAND, "batch", "jobs.jsonl", *flags]
     with subprocess.Popen(
@@ -70,7 +70,7 @@ def test_a_command_that_was_killed_is_not_run_again_with_another_store(tmp_path:
     write_jobs(tmp_path, command, options={"shell": True})
     kill_within(tmp_path, "--store", "night.db")
     planned = batch(tmp_path, "--dry-run")  # it opens no store
-    assert (planned.returncode, planned.stdout[:21]) == (0, "job-1: would go on wi"), planned.stderr
+    assert (planned.returncode, planned.stdout[:21]) == (0, "job-1: would resume w"), planned.stderr
     for flags in ([], ["--store", "other.db"]):
         ran = batch(tmp_path, *flags)
         assert ran.returncode == 1, ran.stderr

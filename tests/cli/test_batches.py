@@ -1,4 +1,4 @@
-"""Batches, their jobs and their questions are seen from any terminal."""
+"""Batches, their jobs and their questions are visible from any terminal."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ ASKS = run_scripted(Use(output=7, usd=0.25), Ask(tool="Bash", input={"command": 
 
 
 class Running:
-    """A batch that runs in this process, and the commands that are typed meanwhile."""
+    """A batch that runs in this process, and commands that run meanwhile."""
 
     def __init__(self, terminal: CommandTerminal, batch: Batch) -> None:
         self._terminal = terminal
@@ -213,7 +213,7 @@ def test_sessions_in_several_directories_show_their_directory(
 
     running(terminal, tmp_path / "out", nothing)
     lines = terminal("sessions")[1].splitlines()
-    assert lines[0].split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST DIRECTORY".split()
+    assert lines[0].split() == "SESSION JOB PROVIDER STATUS STARTED TOOK COST DIRECTORY".split()
     assert {line.split()[-1] for line in lines[1:]} == {"api", "web"}
 
 

@@ -1,4 +1,4 @@
-"""`--capture` keeps what goes to an agent's program and comes from it."""
+"""`--capture` records the input and output of an agent's program."""
 
 import json
 
@@ -18,7 +18,7 @@ def test_a_run_is_captured_for_its_user_alone(terminal: CommandTerminal) -> None
     assert [each["line"] for each in told if each["dir"] == "<"] == ["captured"]
 
 
-def test_a_directory_that_cannot_be_made_is_told(terminal: CommandTerminal) -> None:
+def test_a_directory_that_cannot_be_made_is_reported(terminal: CommandTerminal) -> None:
     (terminal.home / "file").touch()
     path = terminal.home / "file" / "wire"
     code, out, err = terminal("run", "-p", "shell", "echo x", "--capture", str(path))

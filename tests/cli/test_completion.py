@@ -57,7 +57,7 @@ def test_bash_completes_files_where_nothing_else_would_do(terminal: CommandTermi
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_told_all_commands_and_all_flags(
+def test_each_shell_is_reported_all_commands_and_all_flags(
     terminal: CommandTerminal, shell: str
 ) -> None:
     code, out, err = terminal.bare("completion", shell)

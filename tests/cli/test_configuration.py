@@ -1,4 +1,4 @@
-"""Settings come from files, variables and flags, in rising order, and say where they are from."""
+"""Settings come from files, variables and flags; later ones take precedence; each has a source."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_every_setting_has_a_field_and_a_line(terminal: CommandTerminal) -> None
     assert settings(terminal).keys() == fields
 
 
-def test_what_nobody_has_set_is_the_default(terminal: CommandTerminal) -> None:
+def test_a_setting_without_a_source_has_its_default(terminal: CommandTerminal) -> None:
     told = settings(terminal)
     assert told["store"] == (str(terminal.home / "state/sessionmgr/sessionmgr.db"), "default")
     assert told["concurrency"] == (4, "default")
@@ -188,7 +188,7 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize("text", WRONG_FILES, ids=range(len(WRONG_FILES)))
-def test_a_wrong_file_is_told_with_its_line(terminal: CommandTerminal, text: str) -> None:
+def test_a_wrong_file_is_reported_with_its_line(terminal: CommandTerminal, text: str) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_text(text)
     expected = WRONG_FILES[text].format(file=path)
@@ -196,7 +196,7 @@ def test_a_wrong_file_is_told_with_its_line(terminal: CommandTerminal, text: str
         assert terminal.bare(*words) == (1, "", f"sessionmgr: error: {expected}")
 
 
-def test_a_file_that_is_no_text_is_told_with_its_line(terminal: CommandTerminal) -> None:
+def test_a_file_that_is_no_text_is_reported_with_its_line(terminal: CommandTerminal) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_bytes(b"# one\n# \xff two\n")
     expected = f"sessionmgr: error: {path}:2: invalid TOML: not UTF-8 text"
@@ -218,7 +218,7 @@ WRONG_VARIABLES = {
 
 
 @pytest.mark.parametrize(("variable", "value"), WRONG_VARIABLES)
-def test_a_wrong_variable_is_told_by_its_name(
+def test_a_wrong_variable_is_reported_by_its_name(
     terminal: CommandTerminal, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -249,7 +249,7 @@ def test_settings_of_strangers_above_are_passed_over(
     code, out, err = terminal.bare("--print-config")
     assert (code, err) == (0, f"sessionmgr: {path} is ignored: it belongs to another user")
     assert "theirs" not in out
-    os.chown(below, 12345, 12345)  # they have all of it: it is their work that is done here
+    os.chown(below, 12345, 12345)  # the owner of the directory counts: the agents work for them
     code, out, err = terminal.bare("--print-config")
     assert (code, err) == (0, "")
     assert "theirs" in out

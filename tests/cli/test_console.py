@@ -1,4 +1,4 @@
-"""Text goes to stdout and notes to stderr, in order where both are one place."""
+"""Text goes to stdout and notes to stderr, in order if both are the same file."""
 
 import os
 from collections.abc import Generator
@@ -88,7 +88,7 @@ async def test_who_reads_no_notes_gets_the_text_all_the_same() -> None:
         assert os.read(ours, 100) == b"two\n"
 
 
-async def test_without_a_reader_of_the_text_that_is_told() -> None:
+async def test_without_a_reader_of_the_text_that_is_reported() -> None:
     with unread_pipe() as out, pytest.raises(ReaderGoneError):
         await Console(out, None).write([RunText("one")])
     with pytest.raises(ReaderGoneError):

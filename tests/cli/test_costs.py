@@ -58,13 +58,13 @@ def test_a_run_that_was_cut_off_after_a_report_has_a_partial_cost_everywhere(
 ) -> None:
     with open_run_owner(
         terminal.home, Use(output=5, usd=0.25), Ask(tool="Bash"), asks=True
-    ) as keeper:
-        keeper.wait_for_question()
-        keeper.process.kill()
-    terminal("run", "-p", "shell", "echo hi")  # the next program ends what was killed
-    for verb in (["show", keeper.run_id], ["show", keeper.session_id], ["costs", keeper.run_id]):
+    ) as owner:
+        owner.wait_for_question()
+        owner.process.kill()
+    terminal("run", "-p", "shell", "echo hi")  # the next command records the end of the killed run
+    for verb in (["show", owner.run_id], ["show", owner.session_id], ["costs", owner.run_id]):
         assert "$0.2500+ (partial)" in terminal(*verb)[1]
     lines = terminal("costs", "--by", "session")[1].splitlines()
-    assert any(keeper.session_id in line and line.endswith("+ (partial)") for line in lines)
+    assert any(owner.session_id in line and line.endswith("+ (partial)") for line in lines)
     lines = terminal("sessions")[1].splitlines()
-    assert any(keeper.session_id[:12] in line and "+ (partial)" in line for line in lines)
+    assert any(owner.session_id[:12] in line and "+ (partial)" in line for line in lines)

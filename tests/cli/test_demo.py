@@ -1,4 +1,4 @@
-"""The demo needs nothing, goes as it is written, and leaves something to look at."""
+"""The demo needs no agent, ends as described, and leaves a store for inspection."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from tests.cli.pseudo_terminal import assert_no_process_left, at_terminal
 
 
 def bare(home: Path) -> dict[str, str]:
-    """Return an environment without programs but those of the system, and no key."""
+    """Return an environment with the system's programs only, and without keys."""
     return environment(home, TMPDIR=str(home), PATH="/usr/bin:/bin", ANTHROPIC_API_KEY="")
 
 
@@ -19,8 +19,8 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
     assert ran.returncode == 0, ran.stderr
     assert len([json.loads(line) for line in ran.stdout.splitlines()]) == 24
     for line in (
-        "✓ flaky-network completed at try 2",
-        "✗ endless-loop timed out: it was to be done in 3 s",
+        "✓ flaky-network completed on attempt 2",
+        "✗ endless-loop timed out: the deadline of 3 s has passed",
         "! tidy-up was denied Bash: rm -rf build (nothing is deleted here)",
         "✗ wrong-branch cancelled: user, sessionmgr cancel, by the demo",
     ):
@@ -29,13 +29,13 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
     assert "Traceback" not in ran.stderr
     (place,) = tmp_path.glob("sessionmgr-demo-*")
     assert json.loads((place / "summary.json").read_text())["duration"] > 3
-    # What was named is the store, and there is no other.
+    # The named store is the only one.
     assert set(tmp_path.rglob("*.db")) == {tmp_path / "my.db", place / "ledger.db"}
 
-    typed = re.search(r"look closer \(.*\): +sessionmgr (.*)", ran.stderr)
+    typed = re.search(r"details \(.*\): +sessionmgr (.*)", ran.stderr)
     assert typed is not None
     looked = run_command(*typed[1].split(), env=bare(tmp_path))
-    # It is at the last that did not go well, and which that is nobody promises.
+    # The hint names the last job that failed, and the order of the failures varies.
     told = {"timed": "✗ endless-loop timed out", "cancelled": "✗ wrong-branch cancelled"}
     last = max(told, key=lambda word: ran.stderr.index(told[word]))
     assert (looked.returncode, last in looked.stdout) == (0, True)

@@ -1,4 +1,4 @@
-"""What is installed is told, and whether all is well."""
+"""`adapters` lists the installed providers, and `doctor` checks them."""
 
 import json
 import resource
@@ -33,7 +33,7 @@ def test_all_is_well_with_a_store_of_ones_own(terminal: CommandTerminal) -> None
     assert "schema 1" in told["store"]["detail"]
 
 
-def test_settings_of_a_project_that_are_not_taken_are_told(terminal: CommandTerminal) -> None:
+def test_settings_of_a_project_that_are_not_taken_are_reported(terminal: CommandTerminal) -> None:
     (terminal.home / "sessionmgr.toml").write_text('approve = "x"\noptions.shell.shell = true\n')
     code, told = looked(terminal, "settings")
     assert (code, told["settings"]["state"]) == (0, "skip")
@@ -64,7 +64,7 @@ def test_a_store_that_is_none_fails(terminal: CommandTerminal) -> None:
 def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: CommandTerminal) -> None:
     code, told = looked(terminal, "store")
     assert code == 0
-    assert "the first run makes it" in told["store"]["detail"]
+    assert "the first run creates it" in told["store"]["detail"]
     assert not terminal.store.exists()
 
 
@@ -76,11 +76,11 @@ def test_a_place_where_no_store_can_be_fails(terminal: CommandTerminal) -> None:
 
 
 def test_runs_whose_program_is_gone_are_counted(terminal: CommandTerminal, tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Hang()) as keeper:
+    with open_run_owner(tmp_path, Hang()) as owner:
         _, told = looked(terminal, "store")
         assert "1 run is active" in told["store"]["detail"]
-        keeper.process.kill()
-        keeper.process.wait()
+        owner.process.kill()
+        owner.process.wait()
         _, told = looked(terminal, "store")
         assert "0 runs are active, 1 is orphaned" in told["store"]["detail"]
 
@@ -113,9 +113,9 @@ class Ill(ProviderAdapter):
         (
             Health(state="skip", detail="not installed"),
             "skip",
-            "set it up, then look again: sessionmgr doctor shell",
+            "set it up, then check again: sessionmgr doctor shell",
         ),
-        (Health(detail="raise"), "fail", "tell who maintains the adapter"),
+        (Health(detail="raise"), "fail", "report this to the maintainer of the adapter"),
         (Health(), "ok", ""),
     ],
 )
@@ -168,11 +168,11 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
     assert "broken 1.0" in out
     assert "No module named 'nowhere_at_all'" in " ".join(out.split())
     code, told = looked(terminal, "broken")
-    assert (code, told["broken"]["next"]) == (3, "install its package anew")
+    assert (code, told["broken"]["next"]) == (3, "reinstall its package")
 
 
 def agent(terminal: CommandTerminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install one agent's program, which no test may start, and no other."""
+    """Install the program of one agent, and of no other; no test may start it."""
     program = terminal.home / "bin" / name
     program.parent.mkdir(exist_ok=True)
     program.write_text("#!/bin/sh\ntouch started\n")

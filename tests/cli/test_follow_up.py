@@ -98,7 +98,7 @@ def test_a_job_that_is_over_is_followed_up_in_its_session(
     assert len(runs_of(terminal, "core-11")) == 3
 
 
-def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
+def test_an_agent_that_was_cut_inside_a_tool_call_is_reported_so(
     terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     make = run_scripted(Tool(name="Bash", input={"command": "make"}, takes=1000))
@@ -148,7 +148,7 @@ def test_a_job_of_several_batches_is_named_with_its_batch(
     assert (code, of["two"].session_id in out) == (0, True), err
     code, _, err = terminal("resume", "b", MORE, "--batch", str(tmp_path / "one"))
     assert code == 1
-    assert err.endswith(f"--batch {tmp_path / 'one'}: it has no stored session of a job 'b'")
+    assert err.endswith(f"--batch {tmp_path / 'one'}: no stored session of a job 'b' in this batch")
 
 
 async def test_a_job_that_is_on_is_not_followed_up(

@@ -1,4 +1,4 @@
-"""Amounts are short, and round to what a person wants to know."""
+"""Amounts are short, and rounded to the precision that a reader needs."""
 
 import pytest
 

@@ -42,7 +42,7 @@ def test_every_flag_of_a_batch_is_in_the_table() -> None:
     others = {
         *("-h", "--help", "-p", "-n", "-o", "-v", "-q", "--json", "--verbose", "--quiet"),
         *("--print-config", "--version", "--dry-run"),
-        *("--permission", "--prompt", "--system-prompt-file", "--env-file"),  # other ways to say it
+        *("--permission", "--prompt", "--system-prompt-file", "--env-file"),  # alternative forms
     }
     assert names_of("batch") - others == {each.flag for each in CONCEPTS if each.flag} - {"PROMPT"}
 

@@ -1,4 +1,4 @@
-"""What is given on a command line is read, or refused in words that say what was expected."""
+"""Inputs are read, or refused with a message that says what was expected."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pictures stay at the bottom of a terminal, through resizing and with lines that go by above."""
+"""The live area stays at the bottom of a terminal, through resizing and with lines above."""
 
 import fcntl
 import struct
@@ -15,7 +15,7 @@ from tests.cli.terminal_emulator import EmulatedScreen
 
 
 class LiveAreaSetup:
-    """A terminal, a painter at it, and what is to be seen."""
+    """A terminal with a live area, and its screen."""
 
     def __init__(self, ours: int, theirs: TextIO) -> None:
         self._ours = ours

@@ -1,4 +1,4 @@
-"""The command line answers at once, and says in one line what is wrong."""
+"""The command line starts fast, and reports an error in one line."""
 
 import importlib.metadata
 import os
@@ -77,7 +77,7 @@ for argv in ["--version"], ["--help"], ["nonsense"]:
 heavy = {"msgspec", "sqlite3", "tomllib"} & sys.modules.keys()
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
-    # Who measures coverage imports things of its own in each child.
+    # Coverage imports modules of its own in each child.
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     words = [sys.executable, "-c", program]
     subprocess.run(words, check=True, capture_output=True, timeout=60, env=env)

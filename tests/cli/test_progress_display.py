@@ -47,7 +47,7 @@ async def test_lines_come_at_growing_distances_up_to_ten_minutes() -> None:
     ]
 
 
-async def test_a_change_is_told_within_five_seconds_of_the_last_line() -> None:
+async def test_a_change_is_reported_within_five_seconds_of_the_last_line() -> None:
     ends = {100.0, 101.0, 1000.0}
     done, told = 0, list[BatchProgress]()
     for elapsed in range(1200):
@@ -62,7 +62,7 @@ async def test_a_change_is_told_within_five_seconds_of_the_last_line() -> None:
     ]
 
 
-async def test_what_holds_up_the_jobs_is_told_at_once() -> None:
+async def test_what_holds_up_the_jobs_is_reported_at_once() -> None:
     waits = (WaitStatus(what="store", seconds=2.0, why="it is full"),)
     lines = await lines_of(
         BatchProgress(total=9, elapsed=5.0),
@@ -122,7 +122,7 @@ async def test_a_reader_that_is_gone_does_not_end_the_batch() -> None:
 
 async def test_no_line_is_lost_that_is_said_while_others_are_shown() -> None:
     class Slow(str):
-        """While it is looked at, another thread shows what there is."""
+        """A text that lets another thread draw while it is being formatted."""
 
         __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""A number of a question never comes to stand for another question."""
+"""The number of a question never refers to another question later."""
 
 from pathlib import Path
 
@@ -28,11 +28,11 @@ def test_a_number_is_not_used_again_for_a_day(
 ) -> None:
     def ask(tool: str) -> list[dict[str, str]]:
         seen: list[dict[str, str]] = []
-        with open_run_owner(tmp_path, Ask(tool=tool), Say(text="done"), asks=True) as keeper:
-            keeper.wait_for_question()
+        with open_run_owner(tmp_path, Ask(tool=tool), Say(text="done"), asks=True) as owner:
+            owner.wait_for_question()
             seen += [numbers(terminal), numbers(terminal)]
-            assert terminal("approve", keeper.run_id, "allow")[0] == 0
-            keeper.wait_for_end()
+            assert terminal("approve", owner.run_id, "allow")[0] == 0
+            owner.wait_for_end()
         return seen
 
     assert ask("rm") == [{"1": "rm"}] * 2

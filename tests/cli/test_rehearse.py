@@ -1,4 +1,4 @@
-"""The verb `rehearse`, as far as it goes without an agent; tests/real has the rest."""
+"""The verb `rehearse` without an agent; tests/real covers the rest."""
 
 import json
 from collections.abc import Mapping

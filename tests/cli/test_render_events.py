@@ -1,4 +1,4 @@
-"""What is said of each event, in one harmless line, and of a run's end."""
+"""Each event is rendered on one line without control characters, and so is a run's end."""
 
 import pytest
 
@@ -154,7 +154,7 @@ def text(*events: AnyEvent) -> str:
             RateLimitUpdated(bucket="week", state="rejected", resets_at="2030-01-01"),
             "rate limit week: rejected, resets at 2030-01-01",
         ),
-        (StallSuspected(state="model", silent_for=900.0), "silent for 15 min 00 s (model)"),
+        (StallSuspected(state="model", silent_for=900.0), "no output for 15 min 00 s (model)"),
         (
             StallSuspected(state="approval", silent_for=60.0),
             "an approval request has waited for 1 min 00 s (approval)",
@@ -167,7 +167,7 @@ def text(*events: AnyEvent) -> str:
         ),
         (PolicyViolation(rule="plan"), "rule broken: plan"),
         (PolicyViolation(rule="plan", detail="it wrote"), "rule broken: plan: it wrote"),
-        (CompactionStarted(), "the context is full and is being shortened"),
+        (CompactionStarted(), "the context is full and is being compacted"),
         (ProcessExited(killed_by_os=True), "the system killed the agent (out of memory?)"),
         (
             ProcessExited(left_running=("sshd", "make")),
@@ -175,11 +175,11 @@ def text(*events: AnyEvent) -> str:
         ),
     ],
 )
-def test_an_event_is_told_in_one_line(event: AnyEvent, said: str) -> None:
+def test_an_event_is_reported_in_one_line(event: AnyEvent, said: str) -> None:
     assert lines(event) == [said]
 
 
-def test_what_a_run_goes_without_is_told_at_its_start() -> None:
+def test_what_a_run_goes_without_is_reported_at_its_start() -> None:
     less = negotiate(Capabilities(), prefer=["cost"])
     said = lines(RunStarted(run_id="run_1", provider="codex", negotiation=less))
     assert said == ["run_1: codex", "warning: cost: the provider lacks cost"]
@@ -201,20 +201,20 @@ def test_of_some_events_nothing_is_said(event: AnyEvent) -> None:
     assert tell(event) == []
 
 
-def test_that_a_denied_call_has_failed_is_not_told_as_well() -> None:
+def test_the_failure_of_a_denied_call_is_not_reported() -> None:
     denied = ToolApprovalDenied(approval_id="1", tool_call_id="7", tool_name="Bash")
     failed = ToolCallFailed(tool_call_id="7", tool_name="Bash", tool_output="denied")
     assert lines(denied, failed) == ["✗ denied: Bash"]
 
 
-def test_of_a_streamed_message_the_rest_is_told_when_it_is_whole() -> None:
+def test_of_a_streamed_message_the_rest_is_reported_when_it_is_whole() -> None:
     streamed = [MessageStreamed(delta=delta, message_id="m") for delta in ("Hel", "lo")]
     assert text(*streamed, MessageReceived(content="Hello, you", message_id="m")) == "Hello, you|"
     assert text(*streamed, MessageReceived(content="Hello")) == "Hello|"
     assert text(MessageReceived(content="one"), MessageReceived(content="two")) == "one|two|"
 
 
-def test_a_message_that_is_not_what_was_streamed_is_told_whole() -> None:
+def test_a_message_that_is_not_what_was_streamed_is_reported_whole() -> None:
     streamed = MessageStreamed(delta="Hel", message_id="m")
     assert text(streamed, MessageReceived(content="Good bye", message_id="m")) == "Hel|Good bye|"
 
@@ -234,7 +234,7 @@ def result(status: RunStatus, **more: object) -> RunResult:
     return RunResult(**{**said, **more})  # type: ignore[arg-type]
 
 
-def test_the_end_is_told_with_what_it_took() -> None:
+def test_the_end_is_reported_with_what_it_took() -> None:
     ended = result(
         RunStatus.COMPLETED,
         duration=83.0,
@@ -267,5 +267,5 @@ def test_the_end_is_told_with_what_it_took() -> None:
         (result(RunStatus.COMPLETED), ""),
     ],
 )
-def test_why_a_run_ended_so_is_told_once(ended: RunResult, why: str) -> None:
+def test_why_a_run_ended_so_is_reported_once(ended: RunResult, why: str) -> None:
     assert end_reason(ended) == why

@@ -1,4 +1,4 @@
-"""A picture of a batch fits its terminal, whatever is in it, and shows the oldest jobs."""
+"""The progress of a batch fits any terminal, and shows the oldest jobs."""
 
 from hypothesis import given, strategies as st
 
@@ -74,7 +74,7 @@ def test_a_picture_at_eighty_columns() -> None:
     ]
 
 
-def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None:
+def test_a_provider_that_is_left_alone_is_reported_with_until_when_and_why() -> None:
     until = "2026-11-19T03:12:00.000Z"
     pause = PauseStatus(seconds=870.0, until=until, why="429: too many requests")
     paused = progress(0, paused={"claude": 870.0}, pauses={"claude": pause}, eta=None)
@@ -84,7 +84,7 @@ def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None
     assert progress_line(paused).endswith(f"; {said}")
 
 
-def test_what_holds_up_all_jobs_is_told_while_it_lasts() -> None:
+def test_what_holds_up_all_jobs_is_reported_while_it_lasts() -> None:
     full = WaitStatus(what="store", seconds=41, why="runs.db has no room to grow")
     said = "waiting for the store: runs.db has no room to grow (41 s so far)"
     assert text_of(render_progress(progress(3, waits=(full,)), 80, 24))[1] == said

@@ -1,4 +1,4 @@
-"""What was paused, or ended half way, goes on in another process."""
+"""A run that was paused or interrupted continues in another process."""
 
 import json
 from pathlib import Path
@@ -19,31 +19,31 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
 
 
-def pause(terminal: CommandTerminal, keeper: RunOwner) -> str:
-    """Pause the run, have its program end, and return the snapshot."""
-    code, out, err = terminal("pause", keeper.run_id, "--message", MORE, "--json")
+def pause(terminal: CommandTerminal, owner: RunOwner) -> str:
+    """Pause the run, wait for its program to exit, and return the snapshot."""
+    code, out, err = terminal("pause", owner.run_id, "--message", MORE, "--json")
     assert (code, err) == (0, "")
-    keeper.process.wait(timeout=60)
+    owner.process.wait(timeout=60)
     return str(json.loads(out)["snapshot"])
 
 
 @pytest.mark.parametrize("by", ["snapshot", "run", "session"])
 def test_a_paused_run_goes_on(terminal: CommandTerminal, tmp_path: Path, by: str) -> None:
-    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
-        snapshot = pause(terminal, keeper)
-        id = {"snapshot": snapshot, "run": keeper.run_id, "session": keeper.session_id}[by]
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as owner:
+        snapshot = pause(terminal, owner)
+        id = {"snapshot": snapshot, "run": owner.run_id, "session": owner.session_id}[by]
         code, out, _ = terminal("resume", id[:14])
         assert (code, out) == (0, "and so on")
-        _, out, _ = terminal("show", keeper.session_id, "--json")
+        _, out, _ = terminal("show", owner.session_id, "--json")
         first, second = json.loads(out)["runs"]
         assert (first["status"], second["status"]) == ("paused", "completed")
-        assert second["resumed_from"] == keeper.run_id
+        assert second["resumed_from"] == owner.run_id
         assert second["provider_session_id"] == first["provider_session_id"]
 
 
-def test_a_paused_run_may_be_told_something_else(terminal: CommandTerminal, tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
-        snapshot = pause(terminal, keeper)
+def test_a_paused_run_may_get_another_message(terminal: CommandTerminal, tmp_path: Path) -> None:
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as owner:
+        snapshot = pause(terminal, owner)
         code, out, _ = terminal("resume", snapshot, run_scripted(Say(text="otherwise")), "--json")
         assert code == 0
         told = [json.loads(line) for line in out.splitlines()]
@@ -57,23 +57,23 @@ def test_a_paused_run_may_be_told_something_else(terminal: CommandTerminal, tmp_
 def test_a_run_that_its_program_left_behind_goes_on(
     terminal: CommandTerminal, tmp_path: Path
 ) -> None:
-    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
-        while "ready" not in terminal("events", keeper.run_id)[1]:
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as owner:
+        while "ready" not in terminal("events", owner.run_id)[1]:
             pass
-        code, _, err = terminal("resume", keeper.run_id, MORE)
+        code, _, err = terminal("resume", owner.run_id, MORE)
         assert code == 1
-        assert f"process {keeper.process.pid} owns its session" in err
-        keeper.process.kill()
-        keeper.process.wait()
-        code, out, _ = terminal("resume", keeper.run_id, MORE, "--clock", "idle=60")
+        assert f"process {owner.process.pid} owns its session" in err
+        owner.process.kill()
+        owner.process.wait()
+        code, out, _ = terminal("resume", owner.run_id, MORE, "--clock", "idle=60")
         assert (code, out) == (0, "and so on")
-        _, out, _ = terminal("show", keeper.session_id, "--json")
+        _, out, _ = terminal("show", owner.session_id, "--json")
         first, second = json.loads(out)["runs"]
         assert first["failure"]["kind"] == "manager_crashed"
-        assert second["resumed_from"] == keeper.run_id
+        assert second["resumed_from"] == owner.run_id
 
 
-def test_what_has_completed_is_told_what_more_there_is(terminal: CommandTerminal) -> None:
+def test_what_has_completed_is_reported_what_more_there_is(terminal: CommandTerminal) -> None:
     (done,) = store_runs(terminal.store, run_scripted(Say(text="x")))
     code, out, err = terminal("resume", done.id)
     assert (code, out) == (1, "")

@@ -1,4 +1,4 @@
-"""The verb `run`: what is said where, exit codes; as it is installed: questions."""
+"""The verb `run`: stdout, stderr and exit codes; the installed command: questions."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_quiet_says_nothing_beside_the_text(prompt: CommandTerminal) -> None:
     assert prompt.bare("run", "-q", "-p", "shell", "echo hi") == (0, "hi", "")
 
 
-def test_messages_follow_each_other_line_by_line_and_are_told_once(prompt: CommandTerminal) -> None:
+def test_messages_follow_each_other_line_by_line_and_appear_once(prompt: CommandTerminal) -> None:
     script = json.dumps(
         [
             {"do": "say", "text": "Let me look.", "deltas": 4},
@@ -101,7 +101,7 @@ def test_options_and_variables_reach_the_agent(prompt: CommandTerminal, tmp_path
     assert out == "a flag, in a file, x=y"
 
 
-def test_a_question_without_a_terminal_is_denied_and_that_is_told(prompt: CommandTerminal) -> None:
+def test_a_question_without_a_terminal_is_denied_and_reported(prompt: CommandTerminal) -> None:
     script = json.dumps([ask("Bash", input={"command": "rm -rf build"})])
     _, _, err = prompt.bare("run", "-p", "scripted", script)
     assert "✗ denied: Bash: rm -rf build (no approver is configured)" in err
@@ -133,7 +133,7 @@ def test_a_question_is_asked_on_the_terminal(
     answers: list[str], allowed: int, code: int, env: dict[str, str], tmp_path: Path
 ) -> None:
     first = ask("Bash", input={"command": "npm install"}, output="one", reason="to build")
-    # A stopped agent could ask once more before it hears of the stop; this one does not.
+    # A stopped agent could ask once more before it reacts to the stop; this one does not.
     then = {"do": "hang"} if answers == ["s"] else ask("Bash", input={"command": "npm test"})
     script = json.dumps([first, then])
     with at_terminal("run", "-p", "scripted", script, home=tmp_path, env=env) as terminal:
@@ -147,12 +147,12 @@ def test_a_question_is_asked_on_the_terminal(
     assert "scripted asks to use Bash" in terminal.said
     assert "command: npm install" in terminal.said
     assert "because: to build" in terminal.said
-    assert "no answer within 2 min 00 s (until " in terminal.said
+    assert "denied without an answer within 2 min 00 s (at " in terminal.said
     asked = 2 - (answers == ["s"])
     assert terminal.said.count("✗ denied: Bash: npm") == asked - allowed
 
 
-def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
+def test_a_question_without_an_answer_is_denied_at_its_deadline(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     script = json.dumps([ask("Bash", input="x")])
@@ -163,7 +163,7 @@ def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
     ) as terminal:
         assert terminal.wait() == 0
     assert "asks to use Bash" in terminal.said
-    assert "(no longer asked)" in terminal.said
+    assert "(the request has ended)" in terminal.said
     assert "✗ denied: Bash: x (no answer within 6 s)" in terminal.said
 
 
@@ -185,7 +185,7 @@ def test_nothing_of_what_an_agent_says_moves_the_terminal(
         ]
     )
     with at_terminal("run", "-p", "scripted", script, home=tmp_path, env=env) as terminal:
-        assert terminal.wait() == 3  # and the screen has accepted all of it
+        assert terminal.wait() == 3  # the terminal emulator has accepted all of the output
     assert "owned" not in terminal.said
     assert "red" in terminal.said
 
@@ -231,7 +231,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: CommandTerminal) -> Non
         (["-p", "shell", "--clock", "idel=3", "y"], "idel"),
         (["-p", "shell", "--deadline", "-1", "y"], "--deadline"),
         (["-p", "shell", "--system-prompt", "x", "y"], "system_prompt"),
-        (["--resume", "run_nothing", "y"], "there is no store at"),
+        (["--resume", "run_nothing", "y"], "no store at"),
         (["--resume", "x", "--cwd", ".", "y"], "--cwd: a continued session stays"),
     ],
 )

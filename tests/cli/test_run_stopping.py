@@ -1,4 +1,4 @@
-"""The verb `run` as it is installed: Ctrl-C, signals, what it is told, readers that go away."""
+"""The installed verb `run`: Ctrl-C, signals, messages from elsewhere, readers that go away."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
         terminal.wait_for(": scripted")
         terminal.type("\x03")
         assert terminal.wait() == 130
-    typed = re.search(r"to go on: sessionmgr (resume run_\w+)", terminal.said)
+    typed = re.search(r"to continue: sessionmgr (resume run_\w+)", terminal.said)
     assert typed is not None, terminal.said
     code, out, err = prompt.bare(*typed[1].split(), "Hello again")
     assert (code, out) == (0, "Hello again"), err
@@ -56,7 +56,7 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
         terminal.wait_for("· bash:")
         while not processes_with(number):
             time.sleep(0.01)
-        with block_store_writes(store):  # the run cannot end before the second one comes
+        with block_store_writes(store):  # the run cannot end before the second Ctrl-C
             terminal.type("\x03")
             terminal.wait_for("press Ctrl-C again")
             terminal.type("\x03")
@@ -76,7 +76,7 @@ def running(
     *flags: str,
     stderr: int | None = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """Start a run of a shell's command whose output is read here."""
+    """Start a run of a shell command whose output this process reads."""
     return subprocess.Popen(
         [*COMMAND, "run", *flags, "-p", "shell", "--option", "shell=true", command],
         env=env,
@@ -88,7 +88,7 @@ def running(
     )
 
 
-def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
+def test_what_it_is_reported_meanwhile_is_done_before_it_leaves(
     env: dict[str, str], prompt: CommandTerminal, tmp_path: Path
 ) -> None:
     with running(env, tmp_path, WAITS) as process:
@@ -96,21 +96,21 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
         assert process.stdout.readline() == "first\n"
         assert process.stderr is not None
         while not (found := re.match(r"(run_\w+): shell", process.stderr.readline())):
-            assert process.poll() is None  # it may say first that it waits for the store
+            assert process.poll() is None  # it may first report that it waits for the store
         run = found[1]
         for text in ("echo second", "echo third; exit 4"):
             _, said, err = prompt.bare("append", run, text)
-            assert "will hear it afterwards" in said, err
+            assert "will be followed by" in said, err
         (tmp_path / "go").touch()
         out, err = process.communicate(timeout=60)
     assert out == "second\nthird\n"
     assert process.returncode == 3, err
 
 
-def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
+def test_what_it_is_reported_is_shown_though_it_is_over_before_it_can_be(
     env: dict[str, str], prompt: CommandTerminal, tmp_path: Path
 ) -> None:
-    # More than a pipe takes: nothing more can be shown until somebody reads.
+    # More than a pipe holds: the output stops until the reader continues.
     flood = "echo first; yes flood | head -n 60000; until [ -e go ]; do sleep 0.02; done"
     with running(env, tmp_path, flood, "-q", stderr=None) as process:
         assert process.stdout is not None
@@ -121,13 +121,13 @@ def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
         (second,) = re.findall(r"as (run_\w+)", said) or [err]
         (tmp_path / "go").touch()
         prompt.bare("events", second, "--follow")
-        out = process.stdout.read()  # which knows of what came with the first line, too
+        out = process.stdout.read()  # includes what arrived with the first line
     assert out == "flood\n" * 60000 + "second\n"
     assert process.returncode == 3
 
 
 def struck(env: dict[str, str], seconds: str, *numbers: signal.Signals) -> str:
-    """Run what sleeps, have signals strike it all at once, and return what it says to that."""
+    """Run `sleep`, send it several signals at the same moment, and return its messages."""
     with subprocess.Popen(
         [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
         env=env,
@@ -154,7 +154,7 @@ def test_signals_that_come_at_once_are_one(
 ) -> None:
     said = struck(env, unique_seconds(), *numbers)
     assert "cancelled: user" in said
-    assert "to look closer" in said
+    assert "details: " in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -1,4 +1,4 @@
-"""Nothing that others wrote gets at the terminal, and a line is as wide as it is said to be."""
+"""Untrusted text cannot control the terminal, and a line has the computed width."""
 
 from itertools import pairwise
 

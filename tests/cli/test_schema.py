@@ -1,4 +1,4 @@
-"""What is printed is described."""
+"""The printed schemas describe what the commands print."""
 
 import json
 import subprocess

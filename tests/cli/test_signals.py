@@ -1,4 +1,4 @@
-"""The first signal asks to stop, and the same one again is no second one."""
+"""The first signal asks to stop, and a repetition within a moment does not count."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ async def test_a_signal_that_comes_twice_at_once_is_one(
         await wait_all_tasks_blocked()
         assert asked == [number.name] == [stopping.asked_by]
         nursery.cancel_scope.cancel()
-    # None is kept back, to strike when nobody watches any more.
+    # No signal remains pending until the watcher has stopped.
     assert signal.getsignal(number) is before
 
 
@@ -56,25 +56,25 @@ async def test_a_signal_that_strikes_while_the_machine_stands_still_is_the_same_
 
 PAINTING = """
 import os, select, signal, threading, trio
-from sessionmgr.cli import stopping
+from sessionmgr.cli.terminal import signals
 
-stopping.BUSY_FOR = 60.0
+signals.BUSY_FOR = 60.0
 
 async def main():
-    watching = stopping.Stopping(lambda name: None, lambda: "last words")
+    watching = signals.SignalWatcher(lambda name: None, lambda: "last words")
     async with trio.open_nursery() as nursery:
         await nursery.start(watching.watch)
         threading.Thread(target=os.write, args=(2, b"." * 100_000), daemon=True).start()
         while select.select([], [2], [], 0)[1]:
             pass
         signal.raise_signal(signal.SIGTERM)
-        await trio.sleep(2 * stopping.ONCE)
+        await trio.sleep(2 * signals.ONCE)
         os.close(1)
         signal.raise_signal(signal.SIGTERM)
 
 trio.run(main)
 """
-"""Is struck twice while a thread writes on stderr; closes stdout before the second time."""
+"""Gets two signals while a thread writes to stderr; closes stdout before the second one."""
 
 
 def test_the_last_words_are_said_though_a_thread_is_writing(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_last_words_are_said_though_a_thread_is_writing(tmp_path: Path) -> N
             stderr=theirs,
         ) as process,
     ):
-        theirs.close()  # its end is the end of what can be read
+        theirs.close()  # reading then ends with the program
         assert process.stdout is not None
         assert process.stdout.read() == b""
         said = b""

@@ -1,4 +1,4 @@
-"""The first moments of the command."""
+"""Interrupts during the start of the command."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MAIN = "sessionmgr.cli.main"
 
 
 class Interrupting(MetaPathFinder):
-    """Is interrupted when it looks for the command line."""
+    """A finder that raises KeyboardInterrupt when the command line is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -66,7 +66,7 @@ def test_run_says_that_the_store_is_locked_and_goes_on_when_it_is_free(tmp_path:
 def test_the_progress_of_a_batch_says_that_the_store_is_locked(tmp_path: Path) -> None:
     (tmp_path / "jobs.jsonl").write_text(json.dumps({"id": "a", "prompt": "echo"}) + "\n")
     words = ("batch", "jobs.jsonl", "-p", "shell", "--store", "runs.db")
-    store_runs(tmp_path / "runs.db")  # nothing is left in it that a start would have to write about
+    store_runs(tmp_path / "runs.db")  # the next start has no leftover run to record
     with (
         locked(tmp_path / "runs.db") as other,
         subprocess.Popen(
@@ -79,7 +79,7 @@ def test_the_progress_of_a_batch_says_that_the_store_is_locked(tmp_path: Path) -
     ):
         assert process.stderr is not None
         said = process.stderr.readline()
-        while WAITS not in said:  # of a slow start, the progress tells that nothing has happened
+        while WAITS not in said:  # after a slow start, progress reports that nothing has changed
             assert said
             said = process.stderr.readline()
         other.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Details of what is told of events, runs, snapshots and logs."""
+"""Details in the output about events, runs, snapshots and logs."""
 
 import argparse
 import json
@@ -114,13 +114,13 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
 
 
 def test_a_snapshot_is_shown_with_the_way_on(terminal: CommandTerminal, tmp_path: Path) -> None:
-    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper:
-        _, out, _ = terminal("pause", keeper.run_id, "--node", "draft", "--json")
+    with open_run_owner(tmp_path, Say(text="ready"), Hang()) as owner:
+        _, out, _ = terminal("pause", owner.run_id, "--node", "draft", "--json")
         snapshot = json.loads(out)["snapshot"]
     _, out, _ = terminal("show", snapshot)
-    assert f"to go on      sessionmgr resume {snapshot}" in out
+    assert f"to continue   sessionmgr resume {snapshot}" in out
     assert "node          draft" in out
-    _, out, _ = terminal("show", keeper.session_id)
+    _, out, _ = terminal("show", owner.session_id)
     assert f"snapshot      sessionmgr resume {snapshot}" in out
 
 

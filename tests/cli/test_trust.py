@@ -337,7 +337,7 @@ WRONG: dict[tuple[str, ...], str] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_cannot_be_trusted_is_told(terminal: CommandTerminal, words: tuple[str, ...]) -> None:
+def test_what_cannot_be_trusted_is_named(terminal: CommandTerminal, words: tuple[str, ...]) -> None:
     own(terminal, "")
     expected = f"sessionmgr: error: {WRONG[words]}".format(home=terminal.home)
     assert terminal.bare("trust", *words) == (1, "", expected)

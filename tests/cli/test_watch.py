@@ -1,4 +1,4 @@
-"""A run of another process is watched to its end, or as long as its watcher likes."""
+"""`watch` shows a run of another process until the run or the watcher ends."""
 
 import json
 import signal
@@ -15,9 +15,9 @@ from tests.manager.harness import run_scripted
 
 
 @contextmanager
-def watching(keeper: RunOwner, home: Path) -> Generator["subprocess.Popen[str]"]:
+def watching(owner: RunOwner, home: Path) -> Generator["subprocess.Popen[str]"]:
     """Watch a run in a process of its own, with both streams in one pipe."""
-    words = [*COMMAND, "watch", keeper.session_id, "--store", str(keeper.store)]
+    words = [*COMMAND, "watch", owner.session_id, "--store", str(owner.store)]
     with subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -70,11 +70,11 @@ def test_the_events_of_a_run_are_printed_as_json(terminal: CommandTerminal) -> N
 
 def test_a_running_run_is_watched_to_its_end(terminal: CommandTerminal, tmp_path: Path) -> None:
     with (
-        open_run_owner(tmp_path, Say(text="ready"), Hear()) as keeper,
-        watching(keeper, tmp_path) as watcher,
+        open_run_owner(tmp_path, Say(text="ready"), Hear()) as owner,
+        watching(owner, tmp_path) as watcher,
     ):
         until(watcher, "ready")
-        assert terminal("append", keeper.run_id, "hello from afar")[0] == 0
+        assert terminal("append", owner.run_id, "hello from afar")[0] == 0
         until(watcher, "hello from afar")
         until(watcher, "completed (")
         assert watcher.wait() == 0
@@ -85,8 +85,8 @@ def test_a_question_is_shown_with_the_way_to_answer_it(
 ) -> None:
     question = Ask(tool="Bash", input={"command": "rm -rf build"})
     with (
-        open_run_owner(tmp_path, question, Say(text="done"), asks=True) as keeper,
-        watching(keeper, tmp_path) as watcher,
+        open_run_owner(tmp_path, question, Say(text="done"), asks=True) as owner,
+        watching(owner, tmp_path) as watcher,
     ):
         until(watcher, "? asks for Bash: rm -rf build")
         (line,) = until(watcher, "to answer: ")
@@ -100,24 +100,24 @@ def test_a_signal_ends_the_watching_and_not_the_run(
     terminal: CommandTerminal, tmp_path: Path
 ) -> None:
     with (
-        open_run_owner(tmp_path, Say(text="ready"), Hang()) as keeper,
-        watching(keeper, tmp_path) as watcher,
+        open_run_owner(tmp_path, Say(text="ready"), Hang()) as owner,
+        watching(owner, tmp_path) as watcher,
     ):
         until(watcher, "ready")
         watcher.send_signal(signal.SIGINT)
-        until(watcher, f"stopped watching; {keeper.run_id} continues")
-        until(watcher, f"to end it: sessionmgr cancel {keeper.run_id}")
+        until(watcher, f"stopped watching; {owner.run_id} continues")
+        until(watcher, f"to end it: sessionmgr cancel {owner.run_id}")
         assert watcher.wait() == 130
-        code, out, _ = terminal("cancel", keeper.run_id)
-        assert (code, out) == (0, f"{keeper.run_id}: is being cancelled")
+        code, out, _ = terminal("cancel", owner.run_id)
+        assert (code, out) == (0, f"{owner.run_id}: is being cancelled")
 
 
 def test_a_run_whose_process_is_gone_is_watched_no_longer(
     terminal: CommandTerminal, tmp_path: Path
 ) -> None:
-    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as keeper:
-        keeper.process.kill()
-        keeper.process.wait()
-        code, _, err = terminal("watch", keeper.run_id)
+    with open_run_owner(tmp_path, Say(text="so far"), Hang()) as owner:
+        owner.process.kill()
+        owner.process.wait()
+        code, _, err = terminal("watch", owner.run_id)
         assert code == 3
-        assert f"the process that owned {keeper.run_id} has ended" in err
+        assert f"the process that owned {owner.run_id} has ended" in err

@@ -1,4 +1,4 @@
-"""Whatever is typed wrongly is answered by one line that says what is right, and exit code 1."""
+"""Each wrong input leads to one line that says what is expected, and to exit code 1."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ from tests.manager.harness import run_scripted
 
 PREFIX = "sessionmgr: error: "
 
-# What is typed, on a store that is there and empty of sessions, and what is said.
+# Arguments, on an existing store without sessions, and the message.
 WRONG = {
     # the command
     "sesions": "unknown command 'sesions'; did you mean sessions? (see sessionmgr --help)",
@@ -57,13 +57,13 @@ WRONG = {
     "watch": "watch: missing argument: ID (see sessionmgr watch --help)",
     "watch run_1": "no session or run 'run_1' is stored",
     "watch core-1": "no session, run or job 'core-1' is stored",
-    "watch core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
+    "watch core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
     "batches extra": "batches: unexpected argument 'extra' (see sessionmgr batches --help)",
     "batches --limit 0": (
         "batches: --limit: expected a whole number, 1 or more, got '0' "
         "(see sessionmgr batches --help)"
     ),
-    "status": "status: no batch is known here; name its directory: status OUT",
+    "status": "status: no batch found; name its directory: status OUT",
     "status nowhere": (
         "status: nowhere contains no batch; sessionmgr batches lists the known ones"
     ),
@@ -96,10 +96,10 @@ WRONG = {
     "costs ses_1": "no session or run 'ses_1' is stored",
     "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
-        "costs: --by: unknown way to sum 'week'; known: session, run, job, batch, "
+        "costs: --by: unknown grouping 'week'; known: session, run, job, batch, "
         "provider, model, day (see sessionmgr costs --help)"
     ),
-    # orders
+    # requests
     "cancel": "cancel: missing argument: ID (see sessionmgr cancel --help)",
     "cancel run_1": "no session or run 'run_1' is stored",
     "cancel run_1 --reson x": (
@@ -129,7 +129,7 @@ WRONG = {
         "approve: no question has the number 7; sessionmgr questions lists the open ones"
     ),
     "approve apr_1 allow": "no open question 'apr_1' is stored",
-    # what is installed
+    # installation
     "adapters shel": "unknown provider 'shel'; did you mean 'shell'? known: {providers}",
     "doctor shel": "doctor: unknown check 'shel'; did you mean shell?",
     "schema": "schema: missing argument: WHAT (see sessionmgr schema --help)",
@@ -174,7 +174,7 @@ WRONG = {
     "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
     "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
     "cancel core-1": "no session, run or job 'core-1' is stored",
-    "show core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
+    "show core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
     # batch
     "batch": "batch: missing argument: JOBS (see sessionmgr batch --help)",
     "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
@@ -245,7 +245,7 @@ def _jobs(terminal: CommandTerminal) -> None:
 
 
 def typed(terminal: CommandTerminal, words: list[str]) -> tuple[int, str, str]:
-    """Type it; where the store itself is not what it is about, on the one that is there."""
+    """Run the command, on the existing store unless the case is about the store."""
     return terminal(*words) if "--store" not in words else terminal.bare(*words)
 
 
@@ -264,7 +264,7 @@ def test_there_are_many_of_them_and_of_every_command() -> None:
 
 
 STORES = {
-    "not there": "there is no store at {store} (named by --store)",
+    "not there": "no store at {store} (set by --store)",
     "a directory": "{store} cannot hold a store (it is a directory): name a file in a "
     "directory that exists",
     "a text": "{store} is not a store of sessions (file is not a database): it was not changed; "
@@ -276,7 +276,7 @@ STORES = {
 
 @pytest.mark.parametrize("what", STORES)
 @pytest.mark.parametrize("verb", ["sessions", "show x", "cancel x", "resume x", "prune"])
-def test_a_store_that_is_none_is_told(terminal: CommandTerminal, what: str, verb: str) -> None:
+def test_a_store_that_is_none_is_reported(terminal: CommandTerminal, what: str, verb: str) -> None:
     match what:
         case "a directory":
             terminal.store.mkdir()
@@ -308,7 +308,7 @@ def test_an_ambiguous_id_names_them(terminal: CommandTerminal) -> None:
         assert [line.removeprefix(PREFIX).split(":")[0] for line in candidates] == [one, other]
 
 
-def test_a_log_file_that_cannot_be_is_told(terminal: CommandTerminal) -> None:
+def test_a_log_file_that_cannot_be_is_reported(terminal: CommandTerminal) -> None:
     path = terminal.home / "nowhere" / "log"
     expected = f"{PREFIX}{path}: No such file or directory"
     handlers = list(logging.getLogger("sessionmgr").handlers)
@@ -344,7 +344,7 @@ def test_a_bug_of_ours_is_one_line_and_its_traceback_is_kept(
     assert "Traceback" in err
 
 
-def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
+def test_a_bug_with_nowhere_to_keep_its_traceback_is_reported_too(
     terminal: CommandTerminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(args: object) -> int:
@@ -354,13 +354,13 @@ def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
     (terminal.home / "state").write_text("in the way")
     code, _, err = terminal("sessions")
     assert code == 1
-    assert "could not be kept" in err
+    assert "could not be stored" in err
     assert json.dumps(err).count("Traceback") == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("line", ["--help", "--version", "batch --help", "schema event"])
-def test_what_cannot_be_printed_is_told_in_one_line(tmp_path: Path, line: str) -> None:
+def test_what_cannot_be_printed_is_reported_in_one_line(tmp_path: Path, line: str) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*COMMAND, *line.split()],

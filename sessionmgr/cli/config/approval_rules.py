@@ -1,4 +1,4 @@
-"""The approval rules that the settings name."""
+"""Approval rules from the settings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def load_approver(configuration: Configuration) -> Approve | None:
-    """Return the approver, if a file of rules is set.
+    """Return the approver for the configured file of rules, if any.
 
     A file of a trusted project is read once: the hashed bytes are the bytes in use.
 
     Raises:
-        CommandLineInvalid: The file is invalid; the error says who names it, where and why.
+        CommandLineInvalid: The file is invalid; the error names its source, place and reason.
     """
     path = configuration.approve
     if path is None:

@@ -1,10 +1,10 @@
-"""What is set, and where: files, environment variables and flags, the later ones winning.
+"""The effective settings, from files, environment variables and flags; later ones take precedence.
 
 The user's own file comes first, then the nearest `sessionmgr.toml` in the working directory or
-above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are joined key by key.
-Defaults of one provider (`sessionmgr.cli.config.provider_defaults`) override the general value of the
-same source and of earlier ones.
-Of a project's file that the user has not trusted, it takes only settings that narrow.
+above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are merged key by key.
+Defaults of one provider (`sessionmgr.cli.config.provider_defaults`) override the general value of
+the same source and of earlier ones.
+Of a project's file that the user has not trusted, only settings that narrow are used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SUFFIXES: Final = [name.upper() for name in SETTINGS if name != "options"]
 
 
 class RefusedSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused setting of a project's file: it does not only narrow."""
+    """Refused setting of a project's file: it does more than narrow the user's settings."""
 
     path: Path
     line: int
@@ -73,7 +73,7 @@ class RefusedSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings; `sources` says of those that somebody has set where that was."""
+    """All settings; `sources` names the source of each one that is set."""
 
     store: Path
     log_file: Path | None = None
@@ -101,7 +101,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=dict[str, "dict[str, Json]"]
     )
     defaults: dict[str, dict[str, object]] = {}
-    """The defaults of each provider, without its options, which are in `options`."""
+    """Defaults of each provider, without its options, which are in `options`."""
     sources: dict[str, str] = {}
     refused: tuple[RefusedSetting, ...] = ()
     """The refused settings of a project's file."""
@@ -109,23 +109,23 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """The files that a trusted project's file names, with their hashes."""
 
     def is_set(self, name: str) -> bool:
-        """Say whether somebody has set it, rather than nobody."""
+        """Return whether a source has set it."""
         return name in self.sources
 
     def of_provider(self, provider: str | None) -> Configuration:
         """Return these settings with the defaults of one provider in place of the general ones."""
         defaults = self.defaults.get(provider or "", {})
         sources = {name: self.sources[source_key(provider or "", name)] for name in defaults}
-        # Each value was checked by the kind of its setting.
+        # The type of each setting has validated its value.
         values = cast("dict[str, Any]", {**defaults, "sources": {**self.sources, **sources}})
         return msgspec.structs.replace(self, **values)
 
 
 def load_configuration(args: argparse.Namespace) -> Configuration:
-    """Work out the settings from the files, the environment and these flags.
+    """Load the settings from the files, the environment and these flags.
 
     Raises:
-        ConfigurationInvalid: One is unknown, or has a value that it cannot have.
+        ConfigurationInvalid: A setting is unknown or has an invalid value.
     """
     gathered = _load_user_file()
     start = find_working_directory()
@@ -181,26 +181,37 @@ def _load_user_file() -> _ConfigurationBuilder:
     return gathered
 
 
-def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add the flags of these settings; what is given lands in `args.configuration`."""
+def add_setting_flags(
+    parser: argparse.ArgumentParser, *names: str, default: str | None = None
+) -> None:
+    """Add the flags of these settings; their values are in `args.configuration`.
+
+    Args:
+        parser: The parser of a verb.
+        names: Names of settings.
+        default: The default that the help names instead of that of the setting.
+    """
     for name in names:
         setting = SETTINGS[name]
+        text = setting.help
+        if default is not None:
+            text = f"{text.partition(' (default')[0]} (default: {default})"
         if setting.kind.shape:
             parser.add_argument(
                 *setting.flags,
                 dest=name,
                 action="append",
                 metavar=setting.word or setting.kind.shape,
-                help=setting.help,
+                help=text,
             )
         else:
             parser.add_argument(
-                *setting.flags, dest=name, action="append_const", const="true", help=setting.help
+                *setting.flags, dest=name, action="append_const", const="true", help=text
             )
 
 
 def add_concurrency_flag(parser: argparse.ArgumentParser) -> None:
-    """Add `-n 4`, which may also be given by provider: `-n claude=8`."""
+    """Add `-n 4`, which also takes a limit per provider: `-n claude=8`."""
     parser.add_argument(
         "-n",
         "--concurrency",
@@ -211,7 +222,7 @@ def add_concurrency_flag(parser: argparse.ArgumentParser) -> None:
 
 
 class _ConfigurationBuilder:
-    """The settings so far, and where they are from."""
+    """Builder of the settings: the values so far, and their sources."""
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
@@ -221,12 +232,12 @@ class _ConfigurationBuilder:
         self.trusted: dict[str, str] = {}
 
     def add_file(self, file: SettingsFile) -> None:
-        """Take all settings of the user's own file, or of one that the user trusts."""
+        """Add all settings of the user's own file, or of a file that the user trusts."""
         for found in checked_settings(file):
             self._set_from_file(file, found, found.value)
 
     def add_project_file(self, file: SettingsFile) -> None:
-        """Take a project's file: all of it if trusted, else only the settings that narrow."""
+        """Add a project's file: all of it if trusted, else only the settings that narrow."""
         trusted = find_trust_record(file.path)
         if trusted is None:
             self.add_narrowed_file(file)
@@ -239,7 +250,7 @@ class _ConfigurationBuilder:
             self.add_narrowed_file(file, changed)
 
     def add_trusted_file(self, file: SettingsFile) -> None:
-        """Take all settings of a project's file; its options name the files that were hashed."""
+        """Add all settings of a project's file; its options name the files that were hashed."""
         for found in checked_settings(file):
             value = found.value
             if found.setting.name == "options":
@@ -247,7 +258,7 @@ class _ConfigurationBuilder:
             self._set_from_file(file, found, value)
 
     def add_narrowed_file(self, file: SettingsFile, changed: str | None = None) -> None:
-        """Take the settings that narrow those so far, and record the others as refused."""
+        """Add the settings that narrow those so far, and record the others as refused."""
         own = dict(self.values)
         own_defaults = {name: dict(table) for name, table in self.defaults.items()}
         for found in checked_settings(file):
@@ -270,7 +281,7 @@ class _ConfigurationBuilder:
     def _keep_denied(
         self, file: SettingsFile, found: FoundSetting, own: Mapping[str, Mapping[str, object]]
     ) -> None:
-        """Deny the tools that a project denies beside those that the user denies one provider."""
+        """Deny a project's denied tools in addition to those that the user denies one provider."""
         for provider, table in own.items():
             if "tools_denied" in table:
                 taken, _ = narrow_setting("tools_denied", found.value, table)
@@ -293,7 +304,7 @@ class _ConfigurationBuilder:
                 continue
             setting = by_variable.get(variable)
             if setting is None or setting.name == "options":
-                # Others may use the prefix, too, but nobody would call it nearly like ours.
+                # Other programs may use the prefix too; only a similar name is an error.
                 rest = variable.removeprefix(PREFIX)
                 if near := get_close_matches(rest, _SUFFIXES, n=1, cutoff=0.75):
                     hint = f"did you mean {PREFIX}{near[0]}?"
@@ -354,7 +365,7 @@ class _ConfigurationBuilder:
             where = f"{self.sources[name]}, {where}"
         self.values[name] = value
         self.sources[name] = where
-        for provider, table in self.defaults.items():  # they are of earlier sources
+        for provider, table in self.defaults.items():  # the values are from earlier sources
             if table.pop(name, None) is not None:
                 del self.sources[source_key(provider, name)]
 

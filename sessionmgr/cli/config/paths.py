@@ -1,6 +1,6 @@
-"""Where things are kept on this machine: the store, and the user's own settings.
+"""Paths of the store and of the user's own settings on this machine.
 
-All of it is the user's alone: directories of ours are made 0700, files 0600.
+Only the user can read them: directories are created with mode 0700, files with 0600.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SETTINGS: Final = "sessionmgr.toml"
 
 
 def state_directory() -> Path:
-    """Return the directory of the store that is used when nobody names one."""
+    """Return the directory of the default store."""
     return _home("XDG_STATE_HOME", ".local", "state") / DIRECTORY
 
 
 def default_store() -> Path:
-    """Return the store that is used when nobody names one."""
+    """Return the path of the default store."""
     return state_directory() / STORE
 
 
 def user_settings() -> Path:
-    """Return where the user's own settings may stand."""
+    """Return the path of the user's own settings."""
     return _home("XDG_CONFIG_HOME", ".config") / DIRECTORY / SETTINGS
 
 
@@ -51,8 +51,8 @@ def nearest_settings(start: Path) -> Path | None:
 def settings_above(start: Path) -> Iterator[Path]:
     """Yield the settings files in `start` and above it, nearest first.
 
-    Those of strangers are passed over: whoever may write in a directory above (`/tmp`) is not to
-    say what agents may do below. A stranger is neither us, nor root, nor who has `start`.
+    Files of other users are skipped: a user who may write in a directory above (`/tmp`) must not
+    control what agents do below it. Files of the user, of root and of the owner of `start` count.
     """
     trusted = {os.getuid(), 0, start.stat().st_uid}
     found = False
@@ -67,7 +67,7 @@ def settings_above(start: Path) -> Iterator[Path]:
 
 
 def make_private(path: Path) -> None:
-    """Make the file, and the directory if it is our own, so that nobody else can read them."""
+    """Create the file, and our own directory, so that only the user can read them."""
     from sessionmgr.process import make_private_file
 
     if path.parent == state_directory():
@@ -77,7 +77,7 @@ def make_private(path: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory that nobody else can read; one that is there stays as it is."""
+    """Create a directory that only the user can read; an existing one is left unchanged."""
     from sessionmgr.process import make_private_directory as make
 
     make(path)
@@ -85,7 +85,7 @@ def make_private_directory(path: Path) -> None:
 
 def _home(variable: str, *below: str) -> Path:
     named = os.environ.get(variable, "")
-    if Path(named).is_absolute():  # what is not is to be ignored, says the XDG specification
+    if Path(named).is_absolute():  # the XDG specification requires that a relative path is ignored
         return Path(named)
     try:
         return Path.home().joinpath(*below)

@@ -1,4 +1,4 @@
-"""`--print-config`: each setting, its value, and where that is from."""
+"""`--print-config`: each setting with its value and its source."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LONGEST: Final = 200
 
 
 def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
-    """Print all settings, as TOML with remarks or as JSON."""
+    """Print all settings, as TOML with comments or as JSON."""
     for name in SETTINGS:
         value = _plain(getattr(configuration, name))
         source = configuration.sources.get(name, DEFAULT)
-        # TOML has one value for a key: beside defaults of providers, `provider` is a table.
+        # TOML allows one value per key: with defaults of providers, `provider` is a table.
         in_file = "provider.default" if name == "provider" and configuration.defaults else name
         if as_json:
             print_json({"key": name, "value": value, "source": source})
@@ -45,8 +45,8 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
     for refused in configuration.refused:
         where = f"{refused.path}:{refused.line}"
         if as_json:
-            told = {"refused": ".".join(refused.key), "value": _plain(refused.value)}
-            print_json({**told, "source": where, "why": refused.why})
+            line = {"refused": ".".join(refused.key), "value": _plain(refused.value)}
+            print_json({**line, "source": where, "why": refused.why})
         else:
             print_line(f"# refused: {refused_setting_line(refused)}: {refused.why}")
 
@@ -72,7 +72,7 @@ def print_refused_settings(refused: Sequence[RefusedSetting]) -> None:
 
 
 def format_toml(value: Json) -> str:
-    """Write a value as TOML has it, on one line."""
+    """Return a value as TOML on one line."""
     from sessionmgr.model import encode_json
 
     match value:

@@ -134,7 +134,7 @@ def _clocks(name: str, value: object, own: Own) -> Taken:
     limits = cast("Mapping[str, float]", own.get(name, {}))
 
     def limit(clock: str) -> float:
-        return limits.get(clock, CLOCKS.of(clock)) or float("inf")  # 0 is no limit
+        return limits.get(clock, CLOCKS.of(clock)) or float("inf")  # 0 means no limit
 
     seconds = {
         clock: each or float("inf") for clock, each in cast("Mapping[str, float]", value).items()
@@ -185,4 +185,4 @@ _NARROWING: Final[dict[str, Callable[[str, object, Own], Taken]]] = {
     "options": _options,
 }
 _LIMITS: Final = frozenset({"permission_mode", "max_turns", "deadline", "budget_usd"})
-"""Settings that have one value for each provider, of which the narrower one is to stay."""
+"""Settings with one value for each provider, of which the narrower one takes effect."""

@@ -1,8 +1,9 @@
 """Defaults for the jobs of one provider: `[provider.claude]` in a file, `--set claude.model=haiku`.
 
-A value of a job itself comes first, then the default of its provider, then the general default.
-A later source overrides an earlier one (files, then environment variables, then flags): the flag
-`--model` overrides `provider.claude.model` of a file, and `--set claude.model=…` overrides both.
+The value of a job itself takes precedence over the default of its provider, and that over the
+general default. A later source overrides an earlier one (files, then environment variables, then
+flags): the flag `--model` overrides `provider.claude.model` of a file, and
+`--set claude.model=…` overrides both.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ FIELDS: Final = (
     *("model", "effort", "permission_mode", "tools_allowed", "tools_denied"),
     *("max_turns", "deadline", "budget_usd"),
 )
-"""The settings that a provider may have a default of its own for, beside its options."""
+"""The settings that can have a default for one provider, beside its options."""
 _OPTIONS: Final = "options"
 _NAMES: Final = (*FIELDS, _OPTIONS)
 FLAG: Final = "--set"
 
 
 class ProviderDefault(NamedTuple):
-    """One default of one provider."""
+    """A default of one provider."""
 
     provider: str
     setting: Setting
@@ -73,7 +74,7 @@ def of_table(table: Mapping[str, object]) -> Iterator[ProviderDefault]:
     """Yield the defaults in the table `provider` of a file.
 
     Raises:
-        NotThis: A provider or a key is unknown, or a value is invalid.
+        SettingValueError: A provider or a key is unknown, or a value is invalid.
     """
     for provider, defaults in table.items():
         if provider == DEFAULT:
@@ -95,7 +96,7 @@ def of_text(text: str) -> ProviderDefault:
     """Read `PROVIDER.KEY=VALUE`, the value of `--set`.
 
     Raises:
-        NotThis: The text has another form, or names something unknown.
+        SettingValueError: The text has another form, or names something unknown.
     """
     path, equals, value = text.partition("=")
     provider, dot, name = path.partition(".")
@@ -112,7 +113,7 @@ def of_variable(variable: str, value: str) -> ProviderDefault:
     """Read an environment variable such as `SESSIONMGR_PROVIDER_CLAUDE_MODEL`.
 
     Raises:
-        NotThis: The variable names something unknown, or its value is invalid.
+        SettingValueError: The variable names something unknown, or its value is invalid.
     """
     rest = variable.removeprefix(PREFIX)
     for name in sorted(FIELDS, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""The settings there are: what each is called, and which values it can have."""
+"""All settings: their names, types, flags and help."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ Read: TypeAlias = Callable[[str], object]
 
 
 class SettingType(NamedTuple):
-    """What values a setting can have: as they stand in TOML, and as they are typed."""
+    """Type of a setting: its values in TOML, and their form on the command line."""
 
     check: Check
-    """Return the value that was meant. Raises `NotThis`, with what was expected."""
+    """Returns the parsed value. Raises `SettingValueError`, with the expected type."""
     read: Read
-    """Return what a text means, for `check`."""
+    """Converts a text for `check`."""
     shape: str
-    """How it is typed, for the help."""
+    """The placeholder of the value in the help."""
 
 
 class Setting(NamedTuple):
-    """One setting: a key in files, a variable, a flag."""
+    """Setting: a key in files, a variable, a flag."""
 
     name: str
     kind: SettingType
     help: str
     flags: tuple[str, ...] = ()
     word: str = ""
-    """How its value is called in the help, where the kind does not say it well."""
+    """The placeholder of its value in the help, if that of the type is too general."""
 
     @property
     def variable(self) -> str:
-        """Its name among the environment's variables."""
+        """The name of its environment variable."""
         return f"SESSIONMGR_{self.name.upper()}"
 
 
 class SettingValueError(Exception):
-    """A value that a setting cannot have; `within` leads to it through tables."""
+    """Invalid value of a setting; `within` is the path to it through tables."""
 
     def __init__(self, why: str, within: tuple[str, ...] = ()) -> None:
         super().__init__(why)
@@ -50,12 +50,12 @@ class SettingValueError(Exception):
 
 
 def setting_value_error(expected: str, value: object) -> SettingValueError:
-    """Make the error for a value that is not what was expected."""
+    """Return the error for a value of another type than expected."""
     return SettingValueError(f"expected {expected}, got {format_value(value)}")
 
 
 def format_value(value: object) -> str:
-    """Write a value so that its type can be told."""
+    """Return a value as text that shows its type."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -269,7 +269,7 @@ SETTINGS: Final = {
         Setting(
             "store",
             PATH,
-            "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)",
+            "file that stores the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)",
         ),
         Setting("log_file", PATH, "also write the log to this file (default: none)", word="FILE"),
         Setting(

@@ -97,7 +97,7 @@ def _check_options(
     text: str,
     key: tuple[str, ...] | None = None,
 ) -> None:
-    """Make sure that each provider could be given the options that a file sets for it."""
+    """Check that each provider accepts the options that a file sets for it."""
     from sessionmgr.adapter import OptionInvalid, ProviderUnknown, find_adapter, resolve_options
 
     for provider, options in tables.items():

@@ -1,4 +1,4 @@
-"""A TOML file, and in which of its lines what is said."""
+"""TOML files, and the line numbers of their keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
 
 
 def line_of(text: str, key: tuple[str, ...]) -> int:
-    """Return the number of the line where `key` is set, or else what holds it."""
+    """Return the line number where `key` is set, or else of its nearest parent table."""
     table: tuple[str, ...] = ()
     nearest, found = 0, 1
     for number, line in enumerate(text.splitlines(), 1):

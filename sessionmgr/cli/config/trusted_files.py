@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DIRECTORY: Final = "trusted"
 _LONGEST_PATH: Final = 4096
 _WRITTEN: Final = frozenset({"store", "log_file", "capture"})
-"""Settings that name what is written: each run changes it."""
+"""Settings that name files to write: each run changes those."""
 _WORD: Final = re.compile(r"""[^\s;|&<>()\[\]{}=,:'"`]+""")
 _QUOTED: Final = re.compile(r"""(?<=['"])[^'"]+(?=['"])""")
 
@@ -53,10 +53,10 @@ def make_trust_record(path: Path, data: bytes, settings: Mapping[str, object]) -
 
 
 def resolve_option_paths(options: Mapping[str, object], directory: Path) -> dict[str, object]:
-    """Return providers' options in which relative paths are those of the settings' directory.
+    """Return providers' options with relative paths resolved against the settings' directory.
 
-    So the files that run are those that were hashed, whatever directory a run works in. A program
-    that is named by a relative path is one; any other text is, if it leads to a file.
+    The files that run are then those that were hashed, whatever directory a run works in. A program
+    with a relative path is resolved; any other text is, if it leads to a file.
     """
     return {provider: _of_provider(table, directory) for provider, table in options.items()}
 
@@ -81,7 +81,7 @@ def _resolve_path(value: object, directory: Path) -> object:
     if isinstance(value, list | tuple):
         return [_resolve_path(each, directory) for each in cast("Sequence[object]", value)]
     if not isinstance(value, str) or not {"/", "."} & set(value) or len(value) > _LONGEST_PATH:
-        return value  # a name of a program on PATH or of a model, say
+        return value  # the name of a program on PATH or of a model, for example
     if value.startswith(("/", "~")) or "\0" in value:
         return value
     try:
@@ -154,10 +154,10 @@ def _record_path(path: Path) -> Path:
 
 
 def _files_named(settings: Mapping[str, object], directory: Path) -> Iterator[Path]:
-    """Yield the files that the settings read or run, and that others than the user may change.
+    """Yield the files that the settings read or run, and that other users may change.
 
-    These are the files in the project, whatever a relative path leads to, and the approval rules;
-    each may be named by a text or by a word in it.
+    These are the files in the project, all files named by relative paths, and the approval rules.
+    A file may be named by a text or by a word in it.
     """
     project = directory.resolve()
     for name, value in settings.items():
@@ -190,7 +190,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _with_words(texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts, and the words of each: a command line, say, may name a script of the project.
+    """Yield texts and the words of each: a command line, for example, may name a project's script.
 
     Quotes and the other characters that end a word are those of shells, TOML and JSON.
     """
@@ -200,7 +200,7 @@ def _with_words(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _hash(path: Path) -> str:
-    """Return the hash of a file; an unreadable one has none, until it can be read."""
+    """Return the hash of a file; an unreadable one has the empty hash until it can be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

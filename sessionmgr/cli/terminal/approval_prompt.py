@@ -1,7 +1,7 @@
-"""Questions of agents, put to whoever sits at the terminal.
+"""Approval requests on the terminal.
 
-A line is read as the terminal gives it, its settings are left alone: there is nothing to restore
-if we are killed. One question is asked at a time; its time runs from when it was asked of us.
+A line is read with the terminal's settings unchanged, so that nothing has to be restored if the
+process is killed. One question is asked at a time; its time limit runs from the agent's request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE: Final = 4096
 
 
 class ApprovalPrompt:
-    """Somebody at a terminal, who can be asked; `patience` is how long an answer may take."""
+    """Approver that asks at the terminal; `patience` is the time limit of an answer in seconds."""
 
     def __init__(self, fd: int, patience: float) -> None:
         self._fd: Final = fd
@@ -40,7 +40,7 @@ class ApprovalPrompt:
         self._always: Final = set[str]()
 
     async def approve(self, request: ApprovalRequest) -> Decision:
-        """Ask, and return the answer; who is not there to answer says no."""
+        """Ask the user and return the answer; no answer is a denial."""
         asked_at = trio.current_time()
         async with self._one_at_a_time:
             if request.tool_name in self._always:
@@ -49,12 +49,14 @@ class ApprovalPrompt:
             try:
                 return await self._ask(request, left)
             except trio.Cancelled:
-                # Not in a thread: it is a line, and the answer no longer counts.
-                self._print("(no longer asked)\n")
+                # This is not written in a thread: it is one line, and the question is over.
+                self._print("(the request has ended)\n")
                 raise
 
     async def _ask(self, request: ApprovalRequest, left: float | None) -> Decision:
-        termios.tcflush(self._fd, termios.TCIFLUSH)  # what was typed before is no answer
+        termios.tcflush(
+            self._fd, termios.TCIFLUSH
+        )  # discard input that was typed before the question
         await self._print_lines(question_text(request, left, time.time()))
         while True:
             line = await self._read_line()
@@ -64,21 +66,21 @@ class ApprovalPrompt:
                 case "y" | "yes":
                     return Allow()
                 case "n" | "no":
-                    return Deny(reason="the user said no")
+                    return Deny(reason="denied by the user")
                 case "a" | "always":
                     self._always.add(request.tool_name)
                     return Allow(reason="always")
                 case "s" | "stop":
-                    return Deny(reason="the user said no, and to stop", stop=True)
+                    return Deny(reason="denied by the user, who also stopped the run", stop=True)
                 case _:
                     await self._print_lines(f"  {CHOICES}? ")
 
     async def _read_line(self) -> str | None:
-        """Return what was typed; None if nobody can type here any more."""
+        """Return a typed line; None if the terminal cannot be read any more."""
         await trio.lowlevel.wait_readable(self._fd)
         try:
             if os.tcgetpgrp(self._fd) != os.getpgrp():
-                return None  # sent to the background: to read would stop us
+                return None  # reading in the background would stop this process
             read = os.read(self._fd, _LINE)
         except OSError:
             return None
@@ -91,13 +93,13 @@ class ApprovalPrompt:
         try:
             os.write(self._fd, text.encode(errors="replace"))
         except OSError:
-            return  # the terminal is gone: reading from it will tell
+            return  # the terminal is gone; reading it reports that
 
 
 def open_terminal() -> int | None:
-    """Return a descriptor of the terminal at which somebody may be asked, if there is one.
+    """Return a descriptor of the terminal at which a user can be asked, if there is one.
 
-    Where neither stdin nor stderr is a terminal, this is a program's doing, and it is not asked.
+    If neither stdin nor stderr is a terminal, another program started this one: no user is asked.
     """
     if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         return None
@@ -112,14 +114,14 @@ def open_terminal() -> int | None:
 
 
 def question_text(request: ApprovalRequest, left: float | None, now: float) -> str:
-    """Return what is asked: all that the tool would be given, and until when there is time."""
+    """Return the question: the tool's whole input, and the time limit."""
     lines = [f"? {one_line(request.provider)} asks to use {_on_one_line(request.tool_name)}"]
     lines += [f"    {line}" for line in _input_lines(request.tool_input)]
     if request.reason:
         lines.append(f"  because: {_on_one_line(request.reason)}")
     if left is not None:
         until = time.strftime("%H:%M:%S", time.localtime(now + left))
-        lines.append(f"  no answer within {format_duration(left)} (until {until}) is a no")
+        lines.append(f"  denied without an answer within {format_duration(left)} (at {until})")
     return "\n".join(["", *lines, f"  {CHOICES}? "])
 
 
@@ -148,7 +150,7 @@ def _input_lines(tool_input: Json) -> list[str]:
             lines = [encode_json(tool_input).decode()]
     if len(lines) > _MOST_LINES:
         left_out = len(lines) - _MOST_LINES
-        lines = [*lines[:_MOST_LINES], f"… and {left_out} lines more"]
+        lines = [*lines[:_MOST_LINES], f"… and {left_out} more lines"]
     return [escape_controls(line).replace("\n", " ") for line in (*whole, *lines)]
 
 

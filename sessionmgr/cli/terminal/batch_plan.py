@@ -1,4 +1,4 @@
-"""A batch that is only thought of: each job with what would become of it, and nothing is done."""
+"""Output of a dry run: what a batch would do with each job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {
     "run": "would run",
-    "resume": "would go on",
+    "resume": "would resume",
     "done": "is done",
     "left": "is left out",
     "undecided": "waits for a decision (--retry-from)",
@@ -28,10 +28,10 @@ _COUNTED: Final = {
 
 
 async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
-    """Print what would become of each job.
+    """Print what the batch would do with each job.
 
     Raises:
-        JobsInvalid: Some jobs cannot be done.
+        JobsInvalid: Some jobs are invalid.
     """
     counts = Counter[str]()
     async with planned:
@@ -51,7 +51,7 @@ async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
 
 
 def describe_plan(planned: PlannedJob) -> str:
-    """Say in one line what would become of a job."""
+    """Describe on one line what the batch would do with a job."""
     line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}"
     permission = planned.permission
     if permission is not None:

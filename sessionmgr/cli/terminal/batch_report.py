@@ -1,4 +1,4 @@
-"""What is said when a batch is over: how many went well, what did not and why, and what to type."""
+"""The report at the end of a batch: counts, failed jobs and reasons, and the next commands."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
     from sessionmgr.batch import JobDenial, JobResult, Summary
 
-GO_ON: Final = "go on"
-"""The hint that is given only where something is left to do."""
-LOOK_CLOSER: Final = "look closer"
-_HINT: Final = len(LOOK_CLOSER) + 1
+CONTINUE_HINT: Final = "continue"
+"""The name of the hint that is shown only while jobs are left."""
+DETAILS_HINT: Final = "details"
+_HINT: Final = len(CONTINUE_HINT) + 1
 RUN_ID: Final = 12
-"""Characters of a run's id in the table: enough for `show`."""
+"""Number of characters of a run's id in the table: enough for `show`."""
 SHOWN: Final = 20
-"""So many of those that failed, the last ones."""
+"""Maximum number of failed jobs that are shown, the last ones."""
 NAMED: Final = 3
-"""So many jobs that wait for a decision are named."""
+"""Maximum number of jobs waiting for a decision that are named."""
 _DECISIONS: Final = {"session": "resume", "fresh": "start over"}
-"""What each answer to `--retry-from` does."""
+"""Labels of the answers to `--retry-from`."""
 _GIVEN_ANEW: Final = ("--only", "--limit", "--retry-from")
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
-    "billing": "look at its account",
+    "billing": "check its account",
     "cli_not_found": "install it, or set command in [options.{provider}]",
-    "quota_exhausted": "wait until there is more, or raise the limit",
+    "quota_exhausted": "wait until the quota resets, or raise the limit",
 }
 
 
 class FailureTable:
-    """The jobs of this time that did not complete: the last of them, and how many there were."""
+    """The jobs of this command that did not complete: the last ones, and their number."""
 
     def __init__(self) -> None:
         self.count = 0
         self.stopped = 0
-        """Cancelled with the batch, which is said once for all of them."""
+        """The number of jobs cancelled with the batch, which are reported on one line."""
         self._last: Final[deque[JobResult]] = deque(maxlen=SHOWN)
 
     def add(self, result: JobResult, *, stopped: bool) -> None:
-        """Note a result that is none of the good ones."""
+        """Add a result that is not a success."""
         if stopped:
             self.stopped += 1
         else:
@@ -58,11 +58,11 @@ class FailureTable:
 
     @property
     def last_run(self) -> tuple[str, str] | None:
-        """The last run of them that started, and its job."""
+        """The last run that started, and its job."""
         return next(((each.id, each.job) for each in reversed(self._last) if each.id), None)
 
     def lines(self, width: int | None) -> list[str]:
-        """Return a table of them."""
+        """Return the table as lines."""
         if not self._last:
             return []
         rows = [
@@ -75,10 +75,10 @@ class FailureTable:
             )
             for each in self._last
         ]
-        titles = ("job", "status", "tries", "took", "cost", "run", "why")
-        lines = format_table(titles, rows, width=width, right="tries took cost")
+        titles = ("job", "status", "attempts", "took", "cost", "run", "why")
+        lines = format_table(titles, rows, width=width, right="attempts took cost")
         more = self.count - len(rows)
-        return [*lines, f"… and {more} more, before these"] if more else lines
+        return [*lines, f"… and {more} earlier ones"] if more else lines
 
 
 def report_lines(
@@ -88,7 +88,7 @@ def report_lines(
     width: int | None,
     hints: Mapping[str, str],
 ) -> list[tuple[str, str]]:
-    """Return all that is said, line by line, each with its tone."""
+    """Return the lines of the report, each with its tone."""
     tone = "good" if summary.all_completed else "bad"
     if summary.all_completed and summary.denied_jobs:
         tone = "warning"
@@ -100,19 +100,19 @@ def report_lines(
     if summary.stopped is not None:
         lines.append((f"stopped early: {one_line(summary.stopped)}", "warning"))
     for provider, kind in summary.providers_stopped.items():
-        todo = _STOPS.get(kind, "see what it says").format(provider=provider)
-        lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
+        todo = _STOPS.get(kind, "see its message").format(provider=provider)
+        lines.append((f"no more jobs were started with {provider} ({kind}): {todo}", "warning"))
     steps = dict(hints)
-    again = steps.get(GO_ON)
+    again = steps.get(CONTINUE_HINT)
     if not summary.left:
-        steps.pop(GO_ON, None)
+        steps.pop(CONTINUE_HINT, None)
     if again is not None:
         steps |= _decisions(again, summary.undecided)
     return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
 
 
 def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
-    """Return what to type for jobs that wait for a decision; `again` goes on with the batch."""
+    """Return the commands for jobs that wait for a decision; `again` continues the batch."""
     steps: dict[str, str] = {}
     for retry_from, label in _DECISIONS.items():
         jobs = sorted(job for job, needed in undecided.items() if needed == retry_from)
@@ -122,8 +122,8 @@ def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
         words = without_flags(shlex.split(again), *_GIVEN_ANEW)
         for job in named:
             words += ["--only", escape(job)]
-        told = ", ".join([*map(one_line, named), *(["…"] if len(jobs) > NAMED else [])])
-        steps[f"{label} ({told})"] = shlex.join([*words, "--retry-from", retry_from])
+        names = ", ".join([*map(one_line, named), *(["…"] if len(jobs) > NAMED else [])])
+        steps[f"{label} ({names})"] = shlex.join([*words, "--retry-from", retry_from])
     return steps
 
 
@@ -139,8 +139,8 @@ def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]
     more = len(summary.denials) - len(rows)
     if more:
         lines.append(f"… and {more} more: see summary.json")
-    were, them = ("was", "it") if summary.denied_jobs == 1 else ("were", "them")
-    what = f"{pluralize(summary.denied_jobs, 'job')} {were} denied something"
+    them = "it" if summary.denied_jobs == 1 else "them"
+    what = f"{pluralize(summary.denied_jobs, 'job')} had denials"
     again = f"--approve FILE --on-denied fail runs {them} again with your rules"
     heading = [f"{what}; {again}"]
     if width is not None and display_width(heading[0]) > width:
@@ -182,10 +182,10 @@ def _heading(summary: Summary, width: int | None) -> list[str]:
 
 
 def _attempts(summary: Summary) -> list[str]:
-    """Report the number of attempts in this run of the batch, and in all if that is more."""
+    """Report the attempts of this command, and those of the whole batch if there are more."""
     now, in_all = summary.attempts_now, summary.attempts
     if now != in_all:
-        return [f"{pluralize(now, 'attempt')} of {in_all} in all"]
+        return [f"{pluralize(now, 'attempt')}, {in_all} in total"]
     return [pluralize(now, "attempt")] if now != summary.jobs else []
 
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Ink: TypeAlias = Callable[[str, str], str]
-"""Returns a text, which is safe already, in a tone: faint, good, warning, bad, plain."""
+"""Returns safe text in the colour of a tone: faint, good, warning, bad, plain."""
 
-# Attributes that every terminal has: dim, green, yellow, bold red.
+# Attributes that all terminals support: dim, green, yellow, bold red.
 STYLES: Final = {"faint": "2", "good": "32", "warning": "33", "bad": "1;31"}
 
 
@@ -29,7 +29,7 @@ def coloured(text: str, tone: str) -> str:
 
 
 def colour_for(stream: TextIO, environ: Mapping[str, str] = os.environ) -> Ink:
-    """Return the colouring of lines for this stream: none if it is not a terminal with colours."""
+    """Return the colouring for this stream: none unless it is a terminal with colours."""
     if not stream.isatty() or environ.get("NO_COLOR") or environ.get("TERM", "dumb") == "dumb":
         return uncoloured
     return coloured

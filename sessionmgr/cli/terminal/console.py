@@ -1,6 +1,6 @@
-"""Where what is said goes: text to stdout, notes to stderr, in order where both are one place.
+"""The console of a run: text on stdout and notes on stderr, in order if both are the same file.
 
-Writing is done in a thread: a reader that takes nothing holds up who waits for it, and nobody else.
+A thread writes, so that a slow reader blocks only the task that writes, not the event loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ERR: Final = 2
 
 
 class Console:
-    """Prints what is told. `loudness`: 0 says only what is bad, 1 the usual, 2 every detail."""
+    """Console of a command. `loudness`: 0 prints errors only, 1 the usual notes, 2 every detail."""
 
     def __init__(
         self, out: TextIO | None, err: TextIO | None, *, loudness: int = 1, text: bool = True
@@ -39,13 +39,13 @@ class Console:
         self._together: Final = _is_same_file(out, err)
         self._ink: Final = colour_for(err) if err is not None else uncoloured
         self._open_line = False
-        """Whether the text stopped in mid-line."""
+        """Whether the text stopped within a line."""
 
     async def write(self, pieces: Iterable[RunText | RunNoteLine]) -> None:
-        """Print some pieces.
+        """Print text and notes.
 
         Raises:
-            ReaderGoneError: Nobody reads stdout any more.
+            ReaderGoneError: The reader of stdout is gone.
         """
         written: list[tuple[int, str]] = []
         for piece in pieces:
@@ -60,12 +60,12 @@ class Console:
         """Print a line of JSON on stdout.
 
         Raises:
-            ReaderGoneError: Nobody reads stdout any more.
+            ReaderGoneError: The reader of stdout is gone.
         """
         await self._write([(_OUT, escaped_json(line.decode()) + "\n")])
 
     async def end_line(self) -> None:
-        """End the text's line, if it stopped in mid-line."""
+        """End the text's line if it stopped within one."""
         await self.write([RunText("", ends=True)])
 
     def _format_text(self, piece: RunText) -> list[tuple[int, str]]:
@@ -126,7 +126,7 @@ def _write_all(stream: TextIO, text: str) -> None:
 
 
 def _is_same_file(out: TextIO | None, err: TextIO | None) -> bool:
-    """Say whether both end up in one terminal, pipe or file."""
+    """Return whether both streams lead to the same terminal, pipe or file."""
     if out is None or err is None:
         return False
     try:
@@ -137,5 +137,5 @@ def _is_same_file(out: TextIO | None, err: TextIO | None) -> bool:
 
 
 def make_console(*, loudness: int, text: bool = True) -> Console:
-    """Make the outlet of this process."""
+    """Return the console of this process."""
     return Console(sys.stdout, sys.stderr, loudness=loudness, text=text)

@@ -1,4 +1,4 @@
-"""An event in one line, for people."""
+"""Events as single lines of text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 LONGEST: Final = 400
 TYPE_WIDTH: Final = 23
 _BEFORE_TEXT: Final = 7 + 14 + 2 + TYPE_WIDTH + 2
-"""Columns of an event's number, time and type."""
+"""Width of an event's number, time and type."""
 _NARROWEST: Final = 20
 _ENVELOPE: Final = frozenset(Event.__struct_fields__)
-# What a reader of lines knows already, or has no use for.
+# Fields that the line shows elsewhere, or that are of no use to a reader.
 _PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call_id"})
 
 
 def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
-    """Tell an event: its number, when it was, its type, and what it says."""
+    """Format an event: its number, time, type and contents."""
     try:
         when = format_clock(parse_timestamp(event.at), now)
     except ValueError:
@@ -44,7 +44,7 @@ def text_width(width: int | None) -> int:
 
 
 def event_text(event: AnyEvent) -> str:
-    """Return what an event says beside its type."""
+    """Return the contents of an event, without its type."""
     if not isinstance(event, Event):
         return ""
     fields: dict[str, object] = {
@@ -79,8 +79,8 @@ def event_text(event: AnyEvent) -> str:
 
 
 def _in_order(fields: dict[str, object], *names: str) -> str:
-    told = {name: _text(fields[name]) for name in names}
-    return ", ".join(f"{name} {text}" for name, text in told.items() if text)
+    texts = {name: _text(fields[name]) for name in names}
+    return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
 
 
 def _text(value: object) -> str:
@@ -104,7 +104,7 @@ def _text(value: object) -> str:
 
 
 def command_text(value: Json) -> str:
-    """Return a command alone, where a tool was given nothing else, and all as JSON elsewhere."""
+    """Return the command alone if it is the tool's only input, else the input as JSON."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("command"), str):
         return str(value["command"])
     return msgspec.json.encode(value).decode()

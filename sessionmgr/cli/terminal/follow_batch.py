@@ -1,4 +1,4 @@
-"""A batch, shown as it goes on, to its end: progress, failures as they come, Ctrl-C, the table."""
+"""A batch in the terminal that runs it: progress, failures, Ctrl-C and the final report."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sessionmgr.batch import job_denials
 from sessionmgr.cli.log_setup import LOGGER
 from sessionmgr.cli.suggested_command import suggested_command
 from sessionmgr.cli.terminal.batch_report import (
-    GO_ON,
-    LOOK_CLOSER,
+    CONTINUE_HINT,
+    DETAILS_HINT,
     FailureTable,
     denial_lines,
     describe_denial,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class BatchFollower:
     """Shows one batch.
 
-    `hints` are what can be typed or looked at afterwards, `GO_ON` among them; `partial` says that
-    not all jobs are asked for, `stored` that runs can be looked at later.
+    `hints` are commands and files to look at afterwards, with `CONTINUE_HINT` among them; `partial`
+    says that some jobs are not selected, `stored` that the runs can be shown later.
     """
 
     def __init__(
@@ -65,19 +65,19 @@ class BatchFollower:
         self._scope: Final = trio.CancelScope()
         self._printing: Final = trio.CancelScope()
         self._batch: Batch | None = None
-        self._is_stopped = self._told_of_denials = False
+        self._is_stopped = self._denials_shown = False
         self._stopping: Final = SignalWatcher(self._ask_to_stop, self._final_hints)
 
     def print_above(self, text: str) -> None:
-        """Have some lines shown above the progress."""
+        """Print lines above the progress."""
         for line in text.splitlines():
             self._scoreboard.print_line(line)
 
     async def follow(self, batch: Batch) -> int:
-        """Enter the batch, show it to its end, and return the exit code.
+        """Enter the batch, show it until it ends, and return the exit code.
 
         Raises:
-            JobsInvalid: Some jobs cannot be done.
+            JobsInvalid: Some jobs are invalid.
         """
         error: SessionmgrError | None = None
         async with trio.open_nursery() as nursery:
@@ -90,7 +90,9 @@ class BatchFollower:
                 try:
                     with self._scope:
                         await self._read_results(batch)
-                except SessionmgrError as found:  # raised bare, not as the nursery's
+                except (
+                    SessionmgrError
+                ) as found:  # raised bare, without the nursery's exception group
                     error = found
             nursery.cancel_scope.cancel()
         await self._clear()
@@ -125,7 +127,9 @@ class BatchFollower:
         job, status = one_line(result.job), result.status.replace("_", " ")
         if result.status is RunStatus.COMPLETED:
             if result.attempt > 1 and not self._quiet:
-                self._scoreboard.print_line(f"✓ {job} completed at try {result.attempt}", "good")
+                self._scoreboard.print_line(
+                    f"✓ {job} completed on attempt {result.attempt}", "good"
+                )
         else:
             stopped = result.status is RunStatus.CANCELLED and self._is_stopped
             self._failures.add(result, stopped=stopped)
@@ -135,7 +139,7 @@ class BatchFollower:
                     f"✗ {job} {status}" + (f": {why}" if why else ""), "bad"
                 )
         for denial in job_denials(result):
-            self._told_of_denials = True
+            self._denials_shown = True
             self._scoreboard.print_line(f"! {job} was denied {describe_denial(denial)}", "warning")
         if self._as_json:
             await self._print(encode_json(result))
@@ -144,18 +148,18 @@ class BatchFollower:
         if self._scoreboard.is_live and sys.stdout is not None and sys.stdout.isatty():
             self._scoreboard.print_line(
                 escaped_json(line.decode())
-            )  # with a live display, it scrolls by above it
+            )  # a live display lets it scroll by above
         else:
             await self._screen.write_line(line)
 
     async def _print_summary(self, batch: Batch) -> int:
-        """Say what came of it all."""
+        """Print the result of the batch."""
         if self._batch is None:
-            return INTERRUPTED  # before anything was started
+            return INTERRUPTED  # before any job was started
         summary = batch.summary()
         well = self._has_succeeded(batch)
         if self._quiet and well:
-            if not self._told_of_denials:  # an earlier run of the batch made them
+            if not self._denials_shown:  # the denials are those of an earlier command
                 for text, tone in denial_lines(summary, width=_width()):
                     self._scoreboard.print_line(text, tone)
         else:
@@ -163,7 +167,7 @@ class BatchFollower:
             if self._stored and self._failures.last_run is not None:
                 run, job = self._failures.last_run
                 typed = suggested_command(self._configuration, "show", run)
-                hints[f"{LOOK_CLOSER} ({one_line(job)})"] = typed
+                hints[f"{DETAILS_HINT} ({one_line(job)})"] = typed
             lines = report_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
                 self._scoreboard.print_line(text, tone)
@@ -173,7 +177,7 @@ class BatchFollower:
         return COMPLETED if well else NOT_COMPLETED
 
     def _has_succeeded(self, batch: Batch) -> bool:
-        """Say whether all has completed that was to be done this time."""
+        """Return whether all selected jobs have completed."""
         summary = batch.summary()
         if summary.all_completed:
             return True
@@ -193,12 +197,14 @@ class BatchFollower:
         )
 
     def _final_hints(self) -> str:
-        again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""
+        again = (
+            f"; to continue: {self._hints[CONTINUE_HINT]}" if CONTINUE_HINT in self._hints else ""
+        )
         return f"\nsessionmgr: stopped at once{again}\n"
 
 
 def stopping_message(name: str, running: int) -> str:
-    """Return what is said when a signal asks a batch to stop."""
+    """Return the message for a signal that asks a batch to stop."""
     if not running:
         return f"{name}: stopping"
     which = "it" if running == 1 else "them"

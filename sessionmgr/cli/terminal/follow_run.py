@@ -1,4 +1,4 @@
-"""One run, shown while it goes on, to its end: its text, notes, questions, Ctrl-C."""
+"""One run in the terminal that started it: text, notes, questions and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ NOBODY_READS: Final = "the reader of its output is gone"
 
 @dataclass
 class _FollowedRun:
-    """A run that is to be shown; `is_followed` says that those which come of it stand behind it."""
+    """A run to show; with `is_followed`, its follow-up runs are shown after it."""
 
     run: RunHandle
     is_followed: trio.Event = field(default_factory=trio.Event)
 
 
 async def follow_runs(run: RunHandle, args: argparse.Namespace) -> int:
-    """Show a run, and whatever it was told from elsewhere that became runs of their own."""
+    """Show a run, and the follow-up runs that other terminals cause."""
     code = COMPLETED
     waiting = [run]
     while waiting and code != INTERRUPTED:
@@ -57,7 +57,7 @@ async def follow_runs(run: RunHandle, args: argparse.Namespace) -> int:
 
 
 async def _follow_queue(line: list[_FollowedRun], args: argparse.Namespace) -> int:
-    """Show runs, and those that come of them meanwhile."""
+    """Show the runs of a queue, and those that are added meanwhile."""
     code = COMPLETED
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_queue_follow_ups, line)
@@ -71,7 +71,7 @@ async def _follow_queue(line: list[_FollowedRun], args: argparse.Namespace) -> i
 
 
 async def _queue_follow_ups(line: list[_FollowedRun]) -> None:
-    """Have runs stand in line as they come: by the time that one is shown, it may be over."""
+    """Add follow-up runs to the queue as they start: a run may be over before its turn."""
     for each in line:
         await each.run.result()
         known = {other.run.id for other in line}
@@ -80,13 +80,14 @@ async def _queue_follow_ups(line: list[_FollowedRun]) -> None:
 
 
 async def follow_run(run: RunHandle, args: argparse.Namespace) -> int:
-    """Show a run to its end, and return the exit code; the first Ctrl-C cancels it, politely."""
+    """Show a run until it ends, and return the exit code; the first Ctrl-C cancels it."""
     loudness = 0 if args.quiet or args.json else 1 + args.verbose
     screen = make_console(loudness=loudness, text=not args.json)
     stopping = SignalWatcher(
         lambda signal_name: _ask_to_stop(run, signal_name, quiet=args.quiet),
         lambda: (
-            f"\nsessionmgr: stopped at once; see: {suggested_command(args.configuration, 'show', run.id)}\n"
+            "\nsessionmgr: stopped at once; see: "
+            f"{suggested_command(args.configuration, 'show', run.id)}\n"
         ),
     )
     async with trio.open_nursery() as nursery:
@@ -109,7 +110,7 @@ async def follow_run(run: RunHandle, args: argparse.Namespace) -> int:
 
 
 def exit_code(result: RunResult) -> int:
-    """Return what the shell is told of a run."""
+    """Return the exit code for the result of a run."""
     if result.status is RunStatus.CANCELLED and result.reason is EndReason.SHUTDOWN:
         return INTERRUPTED
     if result.failure is not None and result.failure.kind is FailureKind.START_FAILED:
@@ -126,7 +127,7 @@ async def _render_run(run: RunHandle, screen: Console) -> None:
 
 
 async def _print_events(run: RunHandle, screen: Console) -> None:
-    """Print events from `run_started` on; if it never started, its end and what led to that."""
+    """Print events from `run_started` on; if it never started, its end and the events before."""
     before: list[AnyEvent] | None = []
     async for event in run:
         if before is not None:
@@ -151,26 +152,22 @@ def _ask_to_stop(run: RunHandle, signal_name: str, *, quiet: bool) -> None:
 
 
 def next_steps(result: RunResult, configuration: Configuration) -> list[RunNoteLine]:
-    """Return what to type next, where there is something to do about how it ended."""
+    """Return suggestions for the next command, depending on how the run ended."""
     if result.status is RunStatus.COMPLETED:
         return []
     if _is_resumable(result):
         return [
             RunNoteLine(
-                f"to go on: {suggested_command(configuration, 'resume', result.id)}", "plain"
+                f"to continue: {suggested_command(configuration, 'resume', result.id)}", "plain"
             )
         ]
     if result.failure is not None and result.failure.kind is FailureKind.SESSION_NOT_FOUND:
         return [*_lost_session_notes(result)]
-    return [
-        RunNoteLine(
-            f"to look closer: {suggested_command(configuration, 'show', result.id)}", "plain"
-        )
-    ]
+    return [RunNoteLine(f"details: {suggested_command(configuration, 'show', result.id)}", "plain")]
 
 
 def _lost_session_notes(result: RunResult) -> Iterator[RunNoteLine]:
-    """Yield notes on a provider session that was not found, and how its program finds it."""
+    """Yield notes on a provider session that was not found, and on finding it in its program."""
     adapter, id = find_adapter(result.provider), result.provider_session_id
     known_as = adapter.display_name or adapter.name
     yield RunNoteLine(

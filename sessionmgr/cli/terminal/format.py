@@ -1,4 +1,4 @@
-"""Amounts, as people read them: how long, how many, how much."""
+"""Amounts for display: durations, counts, costs and rates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _STEPS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
-_SMALL: Final = 9.95  # from here on a digit behind the point says nothing
+_SMALL: Final = 9.95  # from here on a decimal digit carries no information
 
 
 def format_duration(seconds: float) -> str:
-    """Say how long: `0.4 s`, `41 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    """Format a duration: `0.4 s`, `41 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
     if seconds < _SMALL:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -28,7 +28,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """Say how old in at most six characters: `41s`, `3m20s`, `2h05m`, `3d04h`."""
+    """Format an age in at most six characters: `41s`, `3m20s`, `2h05m`, `3d04h`."""
     whole = max(int(seconds), 0)
     if whole < _MINUTE:
         return f"{whole}s"
@@ -40,7 +40,7 @@ def format_age(seconds: float) -> str:
 
 
 def format_count(number: int) -> str:
-    """Say how many in short: `512`, `8.1 k`, `1.2 M`."""
+    """Format a count: `512`, `8.1 k`, `1.2 M`."""
     for step, name in _STEPS:
         if number >= step:
             return f"{number / step:.1f} {name}"
@@ -48,7 +48,7 @@ def format_count(number: int) -> str:
 
 
 def pluralize(number: int, one: str, many: str | None = None) -> str:
-    """Say how many of what: `1 job`, `2 jobs`."""
+    """Format a number of things: `1 job`, `2 jobs`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
@@ -63,7 +63,7 @@ def format_cost(usd: float | None, provenance: Provenance = Provenance.REPORTED)
 
 
 def format_tokens(usage: Usage) -> str:
-    """Say which tokens were used: `1,200 in, 80 out`."""
+    """Format the numbers of tokens: `1,200 in, 80 out`."""
     parts = (
         (usage.input, "in"),
         (usage.cached_input, "cached"),
@@ -75,7 +75,7 @@ def format_tokens(usage: Usage) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """Say how fast: `2.1/s`, `14/min`, `3.0/h`."""
+    """Format a rate: `2.1/s`, `14/min`, `3.0/h`."""
     for seconds, name in ((1, "s"), (_MINUTE, "min"), (_HOUR, "h")):
         each = per_second * seconds
         if each >= 1:

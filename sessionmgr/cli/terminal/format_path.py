@@ -1,4 +1,4 @@
-"""Paths as tables and messages show them."""
+"""Paths for display in tables and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def last_part(path: str) -> str:
 
 
 def fit_path(path: str, width: int) -> str:
-    """Return a path cut to `width` columns at its beginning: its end tells the most."""
+    """Return a path truncated to `width` columns at its beginning, since its end tells more."""
     if display_width(path) <= width:
         return path
     tail = path[-max(width - 1, 0) :] if width > 1 else ""

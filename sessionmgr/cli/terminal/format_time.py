@@ -1,4 +1,4 @@
-"""Moments, as people type and read them."""
+"""Times for display, and times that users type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sessionmgr.model import parse_duration, parse_timestamp
 
 
 def format_clock(at: float, now: float) -> str:
-    """Say when something was, in local time, as short as it can be."""
+    """Format a time as local time, as short as possible."""
     then, today = time.localtime(at), time.localtime(now)
     if then[:3] == today[:3]:
         return time.strftime("%H:%M:%S", then)
@@ -19,12 +19,12 @@ def format_clock(at: float, now: float) -> str:
 
 
 def format_ago(written: str, now: float) -> str:
-    """Say how long ago a written moment was."""
+    """Format how long ago a timestamp was."""
     return f"{format_age(now - parse_timestamp(written))} ago"
 
 
 def parse_since(flag: str, text: str, now: float) -> float:
-    """Read a moment that a person has typed: an age (`90m`, `2d`) or a date, with or without time.
+    """Parse a time: an age (`90m`, `2d`) or a date, with or without a time of day.
 
     Raises:
         CommandLineInvalid: It is neither.

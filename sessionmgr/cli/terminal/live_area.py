@@ -1,8 +1,8 @@
-"""How lines are kept at the bottom of a terminal, painted over each time, without a flicker.
+"""Lines at the bottom of a terminal that are redrawn in place, without flicker.
 
-A picture is one write, over the last one and never through a blank screen. Nothing is switched on
-that would have to be switched off again, so that we may be killed at any moment. When the terminal
-has become narrower, it has broken the lines of the last picture in two: they are counted as that.
+A redraw is one write over the previous lines, without clearing the screen. No terminal mode is
+left switched on between writes, so that the process may be killed at any moment. A terminal that
+has become narrower has wrapped the previous lines: `_rows` counts them accordingly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.cli.terminal.render_progress import Line
 
-# All at once, where the terminal can; and what is too long is cut, not broken.
+# A synchronized update, where the terminal supports it; long lines are cut, not wrapped.
 _BEGIN: Final = "\x1b[?2026h\x1b[?7l\r"
 _END: Final = "\x1b[J\x1b[?7h\x1b[?2026l"
 _CLEAR_LINE: Final = "\x1b[K\r\n"
@@ -28,14 +28,14 @@ _USUAL: Final = (80, 24)
 
 
 class TerminalSize(NamedTuple):
-    """How large a terminal is."""
+    """Size of a terminal."""
 
     width: int
     height: int
 
 
 class LiveArea:
-    """Paints pictures on a terminal, and lets lines go by above them."""
+    """Draws lines in place on a terminal, and prints permanent lines above them."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._fd: Final = terminal.fileno()
@@ -45,7 +45,7 @@ class LiveArea:
         self._painted = ""
 
     def size(self) -> TerminalSize:
-        """Return how large the terminal is now."""
+        """Return the present size of the terminal."""
         try:
             width, height = os.get_terminal_size(self._fd)
         except OSError:
@@ -53,7 +53,7 @@ class LiveArea:
         return TerminalSize(max(width or _USUAL[0], _SMALLEST), height or _USUAL[1])
 
     def draw(self, lines: Sequence[Line], above: Sequence[tuple[str, str]] = ()) -> None:
-        """Paint lines in place of the last ones, below lines (text, tone) that stay."""
+        """Draw lines in place of the previous ones, below permanent lines (text, tone)."""
         up = self._rows()
         painted = "".join(
             "".join(self._ink(text, tone) for text, tone in line) + _CLEAR_LINE for line in lines
@@ -62,7 +62,7 @@ class LiveArea:
             return
         if above or painted != self._painted or up != len(self._widths):
             climb = f"\x1b[{up}A" if up else ""
-            # These may be longer than a line: they are broken, as they would be without us.
+            # These may be longer than the terminal is wide; they wrap, as in any other program.
             stays = "".join(
                 f"{self._ink(strip_controls(text), tone)}{_CLEAR_LINE}" for text, tone in above
             )
@@ -73,7 +73,7 @@ class LiveArea:
         self._widths = [line_width(line) for line in lines]
 
     def _rows(self) -> int:
-        """Return in how many rows the last picture stands now."""
+        """Return the number of rows that the previous lines occupy now."""
         width, height = self.size()
         rows = sum(max(1, -(-cells // width)) for cells in self._widths)
         return min(rows, height - 1)

@@ -1,4 +1,4 @@
-"""Where a batch's progress is shown as it goes on: painted on a terminal, else told at times."""
+"""Progress of a running batch: a live display on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from sessionmgr.batch import BatchProgress
 
 REFRESH: Final = 0.2
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 FIRST_GAP: Final = 5.0
 LAST_GAP: Final = 600.0
-"""Seconds between two plain lines; doubled each time that nothing has changed."""
+"""Maximum seconds between two plain lines; the gap doubles while nothing changes."""
 
 
 class ProgressDisplay:
-    """Shows progress on stderr, and lines that stay. Quiet, it shows no progress."""
+    """Shows progress and permanent lines on stderr. Quiet, it shows no progress."""
 
     def __init__(self, stream: TextIO | None, *, quiet: bool) -> None:
         self._stream = stream
@@ -44,25 +44,25 @@ class ProgressDisplay:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is kept at the bottom of a terminal."""
+        """Whether the progress is drawn at the bottom of a terminal."""
         return self._painter is not None
 
     def print_line(self, text: str, tone: str = "plain") -> None:
-        """Have a line shown that stays."""
+        """Print a permanent line."""
         self._queue.append((strip_controls(text), tone))
 
     async def show(self, progress: Callable[[], BatchProgress]) -> None:
-        """Show the progress, until this is cancelled."""
+        """Show the progress until this is cancelled."""
         while True:
             await self.refresh(progress())
             await trio.sleep(REFRESH)
 
     async def clear(self) -> None:
-        """Show what lines there still are, and no progress any more."""
+        """Print the remaining lines, and remove the progress."""
         await self._draw_in_turn(None)
 
     async def refresh(self, progress: BatchProgress) -> None:
-        """Show how it stands now, if it is time for that."""
+        """Show the present progress if an update is due."""
         if self._painter is None and not self._quiet and self._is_line_due(progress):
             self.print_line(progress_line(progress))
         if self._painter is None and not self._queue:
@@ -93,9 +93,9 @@ class ProgressDisplay:
     def _write(self, turn: int, progress: BatchProgress | None) -> None:
         with self._one_at_a_time:
             if turn < self._shown:
-                return  # it was given up, and its thread comes too late: the picture is an old one
+                return  # the write was abandoned, and its thread is late: the picture is outdated
             self._shown = turn
-            # Lines may be said meanwhile: they go into the same queue, and are taken one by one.
+            # Lines may be added meanwhile: they enter the same queue, and are taken one by one.
             said = [self._queue.popleft() for _ in range(len(self._queue))]
             try:
                 if self._painter is not None:
@@ -108,7 +108,7 @@ class ProgressDisplay:
                     while data:
                         data = data[os.write(self._stream.fileno(), data) :]
             except OSError:
-                self._stream = None  # nobody looks any more, and the batch goes on
+                self._stream = None  # the reader is gone; the batch continues
 
 
 def _state_of(progress: BatchProgress) -> tuple[object, ...]:
@@ -122,23 +122,23 @@ def _state_of(progress: BatchProgress) -> tuple[object, ...]:
 
 
 class LogStream:
-    """A stream for the log, whose lines are shown above the progress."""
+    """Stream for the log that prints its lines above the progress."""
 
     def __init__(self, scoreboard: ProgressDisplay) -> None:
         self._scoreboard: Final = scoreboard
 
     def write(self, text: str) -> None:
-        """Show them."""
+        """Print the lines."""
         for line in text.splitlines():
             self._scoreboard.print_line(line, "warning")
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: the stream has no buffer."""
 
 
 @contextmanager
 def redirect_log(scoreboard: ProgressDisplay, name: str, stream: TextIO | None) -> Generator[None]:
-    """Have what a logger writes to a stream be shown on the scoreboard instead, for a while."""
+    """Redirect a logger from a stream to the progress display, for a while."""
     diverted: list[logging.StreamHandler[TextIO | LogStream]] = []
     for handler in logging.getLogger(name).handlers:
         if isinstance(handler, logging.StreamHandler):

@@ -1,6 +1,6 @@
-"""How what happens in a run is told to a person: its text, and notes beside it.
+"""Rendering of a run's events for a user: the agent's text, and notes beside it.
 
-Pure: events in, pieces out. The text is what the agent says; everything else is a note.
+The functions are pure: events in, text and notes out. Everything but the agent's text is a note.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent, Json, RunResult
 
 SHORT: Final = 200
-"""So long may a tool's input or output be in a note."""
+"""Maximum length of a tool's input or output in a note."""
 _AT_EASE: Final = frozenset({"allowed", "ok", "normal"})
 
 
 class RunText(NamedTuple):
-    """Some more of what the agent says; `ends` says that a message ends with it."""
+    """A piece of the agent's text; `ends` says that a message ends with it."""
 
     text: str
     ends: bool = False
 
 
 class RunNoteLine(NamedTuple):
-    """One line beside the text. Details are for who wants to know more (`-v`)."""
+    """A line beside the text. Details are shown with `-v` only."""
 
     text: str
     tone: Literal["plain", "faint", "good", "warning", "bad"] = "faint"
@@ -64,14 +64,14 @@ class RunNoteLine(NamedTuple):
 
 
 class RunRenderer:
-    """Tells one run. A message that was streamed is not told once more when it is whole."""
+    """Renders one run. A message that was streamed is not repeated when it is complete."""
 
     def __init__(self) -> None:
         self._streamed: dict[str | None, list[str]] = {}
         self._denied: set[str | None] = set()
 
     def render(self, event: AnyEvent) -> list[RunText | RunNoteLine]:
-        """Return what to say of an event, if anything."""
+        """Return the text and notes of an event, if any."""
         if not isinstance(event, Event):
             return []
         of_another = event.parent_tool_call_id is not UNSET
@@ -86,7 +86,7 @@ class RunRenderer:
                     return [RunNoteLine(f"  {one_line(content)}", detail=True)]
                 return self._unstreamed_text(event.message_id, content)
             case ToolCallFailed(tool_call_id=denied) if denied in self._denied:
-                return []  # that it was denied has been told
+                return []  # the denial was shown already
             case _:
                 if isinstance(event, ToolApprovalDenied):
                     self._denied.add(event.tool_call_id)
@@ -94,7 +94,7 @@ class RunRenderer:
                 return [each._replace(text=indent + each.text) for each in event_notes(event)]
 
     def _unstreamed_text(self, message_id: str | None, content: str) -> list[RunText | RunNoteLine]:
-        """Return what of a whole message was not streamed, whatever name the stream had."""
+        """Return the part of a complete message that was not streamed, under any message id."""
         for name in dict.fromkeys((message_id, None, *self._streamed)):
             said = "".join(self._streamed.get(name, ()))
             if said and content.startswith(said):
@@ -107,7 +107,7 @@ class RunRenderer:
 
 @singledispatch
 def event_notes(event: Event) -> list[RunNoteLine]:
-    """Return what there is to note about an event; nothing, if not said otherwise below."""
+    """Return the notes of an event; none for the types that are not listed below."""
     del event
     return []
 
@@ -146,7 +146,7 @@ def _(event: ToolApprovalDenied) -> list[RunNoteLine]:
 
 @event_notes.register
 def _(event: ToolApprovalGranted) -> list[RunNoteLine]:
-    if event.by in {"mode", "caller"}:  # it was asked for just so, or answered just now
+    if event.by in {"mode", "caller"}:  # the user's settings or answer are the reason
         return []
     return [
         RunNoteLine(
@@ -158,12 +158,14 @@ def _(event: ToolApprovalGranted) -> list[RunNoteLine]:
 @event_notes.register
 def _(event: MessageSent) -> list[RunNoteLine]:
     if event.state in {"dropped", "unknown"}:
-        fate = "was not sent" if event.state == "dropped" else "may not have arrived"
+        what = "was not sent" if event.state == "dropped" else "may not have arrived"
         return [
-            RunNoteLine(f"a message {fate}: {truncate(one_line(event.content), SHORT)}", "warning")
+            RunNoteLine(f"a message {what}: {truncate(one_line(event.content), SHORT)}", "warning")
         ]
-    is_told = event.follow_up and event.state == "sent"  # that it waits is said where it is typed
-    return [RunNoteLine(f"> {truncate(one_line(event.content), SHORT)}")] if is_told else []
+    is_shown = (
+        event.follow_up and event.state == "sent"
+    )  # the terminal that sent it shows that it is queued
+    return [RunNoteLine(f"> {truncate(one_line(event.content), SHORT)}")] if is_shown else []
 
 
 @event_notes.register
@@ -220,7 +222,7 @@ def _(event: RateLimitUpdated) -> list[RunNoteLine]:
 
 @event_notes.register
 def _(event: StallSuspected) -> list[RunNoteLine]:
-    said = f"silent for {format_duration(event.silent_for)}"
+    said = f"no output for {format_duration(event.silent_for)}"
     match event:
         case StallSuspected(state="deadline", evidence={"running_for": gone, "limit": limit}):
             said = f"running for {_format_seconds(gone)} of {_format_seconds(limit)}"
@@ -240,7 +242,7 @@ def _(event: PolicyViolation) -> list[RunNoteLine]:
 @event_notes.register
 def _(event: CompactionStarted) -> list[RunNoteLine]:
     del event
-    return [RunNoteLine("the context is full and is being shortened")]
+    return [RunNoteLine("the context is full and is being compacted")]
 
 
 @event_notes.register
@@ -255,7 +257,7 @@ def _(event: ProcessExited) -> list[RunNoteLine]:
 
 
 def describe_result(result: RunResult) -> RunNoteLine:
-    """Say in one line what became of a run."""
+    """Describe on one line how a run ended."""
     took = format_duration(result.duration) if result.duration is not None else None
     tokens = result.usage.input + result.usage.cached_input + result.usage.output
     facts = [
@@ -277,9 +279,9 @@ def describe_result(result: RunResult) -> RunNoteLine:
 
 
 def end_reason(result: RunResult) -> str:
-    """Say why a run did not complete: the failure, or who ended it; nothing if it did."""
+    """Describe why a run did not complete: the failure, or who ended it; empty if it did."""
     if result.failure is not None:
-        # How it ended is said already, and often that is the kind of failure, too.
+        # The status is shown already, and is often the kind of failure too.
         return describe_failure(result.failure).removeprefix(f"{result.status}: ")
     if result.reason is EndReason.PAUSE:
         return ""
@@ -287,24 +289,24 @@ def end_reason(result: RunResult) -> str:
     return ", ".join([*said, *([one_line(result.detail)] if result.detail else [])])
 
 
-def _format_seconds(told: Json) -> str:
-    return format_duration(told) if isinstance(told, int | float) else one_line(str(told))
+def _format_seconds(seconds: Json) -> str:
+    return format_duration(seconds) if isinstance(seconds, int | float) else one_line(str(seconds))
 
 
 def describe_failure(failure: Failure) -> str:
-    """Say on one line what went wrong."""
+    """Describe a failure on one line."""
     message = truncate(one_line(failure.message), SHORT)
     tail = truncate(one_line(failure.stderr_tail or ""), SHORT)
     return f"{failure.kind}: {message}" + (f" [{tail}]" if tail and tail not in message else "")
 
 
 def describe_tool(name: str, tool_input: Json) -> str:
-    """Say on one line which tool is called for what: `Bash: npm test`."""
+    """Describe a tool call on one line: `Bash: npm test`."""
     return one_line(tool_label(name, tool_input))
 
 
 def _describe_output(output: Json) -> str:
-    """Say what a tool that failed gave back."""
+    """Describe the output of a tool that failed."""
     if isinstance(output, dict):
         code, sign, stderr = output.get("exit_code"), output.get("signal"), output.get("stderr")
         said = [f"exit code {code}"] if code is not None else []

@@ -1,6 +1,6 @@
-"""How a batch's progress looks: lines for a terminal of some size, or one line for a file.
+"""Rendering of a batch's progress: lines for a terminal of a given size, or one line for a file.
 
-Pure, and steady: columns do not move from one picture to the next.
+The functions are pure, and columns keep their position from one update to the next.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class StyledText(NamedTuple):
-    """Some text in one tone, as `sessionmgr.cli.terminal.colour` has them."""
+    """Text in one tone of `sessionmgr.cli.terminal.colour`."""
 
     text: str
     tone: str = "plain"
@@ -43,24 +43,24 @@ Line: TypeAlias = tuple[StyledText, ...]
 
 _GAP: Final = "  "
 _WIDE: Final = 60
-"""From so many columns on there is room for the provider."""
+"""Minimum width for the column of the provider."""
 _PROVIDER: Final = 8
 _DIRECTORY: Final = 10
 _WIDER: Final = 110
-"""From so many columns on there is more room for the directory."""
+"""Minimum width for a wider column of the directory."""
 _AGE: Final = 6
 _SHORTEST_NAME: Final = 8
 _LONGEST_NAME: Final = 40
 _SHORTEST_BAR: Final = 10
 _LONGEST_BAR: Final = 60
 _FEW: Final = 6
-"""Rows below which the facts have to do with one line."""
+"""Rows below which the facts take one line only."""
 
 
 def render_progress(progress: BatchProgress, width: int, height: int) -> list[Line]:
-    """Draw the progress in less than `height` lines, each of less than `width` columns.
+    """Render the progress in less than `height` lines, each of less than `width` columns.
 
-    The last column stays free: what a terminal does there is its own affair.
+    The last column stays free, since terminals differ in what they do after writing to it.
     """
     width, room = max(1, width - 1), max(1, height - 1)
     head = [_bar(progress, width), *_facts(progress, width, most=1 if room < _FEW else 4)][:room]
@@ -68,7 +68,7 @@ def render_progress(progress: BatchProgress, width: int, height: int) -> list[Li
 
 
 def progress_line(progress: BatchProgress) -> str:
-    """Tell the progress in one line."""
+    """Render the progress as one line."""
     said = [piece.text for piece in _counts(progress)] + _pace(progress)
     line = f"{_elapsed(progress)}: {', '.join(said)}; {format_duration(progress.elapsed)} elapsed"
     line += "".join(f"; {each}" for each in describe_waits(progress))
@@ -80,7 +80,7 @@ def progress_line(progress: BatchProgress) -> str:
 
 
 def line_width(line: Line) -> int:
-    """Return how many columns a line takes."""
+    """Return the width of a line in columns."""
     return sum(display_width(piece.text) for piece in line)
 
 
@@ -155,7 +155,7 @@ def _describe_pause(provider: str, pause: PauseStatus) -> str:
 
 
 def _facts(progress: BatchProgress, width: int, *, most: int) -> list[Line]:
-    """Set the facts one after the other, in as few lines as they need."""
+    """Join the facts in as few lines as possible."""
     held = [StyledText(each, "warning") for each in describe_waits(progress)]
     facts = _counts(progress)
     pace = [StyledText(each, "faint") for each in _pace(progress)]
@@ -172,7 +172,7 @@ def _facts(progress: BatchProgress, width: int, *, most: int) -> list[Line]:
 
 
 def _jobs(jobs: Sequence[RunningJob], width: int, room: int) -> list[Line]:
-    """Draw the oldest jobs, as many as there is room for, and say how many there are beside."""
+    """Render the oldest jobs, as many as fit, and the number of the others."""
     if room < 1 or not jobs:
         return []
     if len(jobs) <= room:

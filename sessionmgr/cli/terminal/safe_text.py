@@ -1,7 +1,7 @@
-"""Text of others as it may stand on a terminal: no control characters, and so wide.
+"""Untrusted text made safe for a terminal: no control characters, and a known width.
 
-What agents, tools and repositories say may hold escape sequences: some forge what is on the screen,
-some are answered by the terminal as if its user had typed. None of them goes through.
+Output of agents, tools and repositories may contain escape sequences. Some forge the contents of
+the screen; some make the terminal answer as if the user had typed. All of them are removed.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ import re
 import unicodedata
 from typing import Final
 
-# A whole escape sequence: to set something (CSI), a string (OSC, DCS, SOS, PM, APC), others.
+# A complete escape sequence: control (CSI), string (OSC, DCS, SOS, PM, APC), and others.
 _SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
-# The same, cut off by the end of what is here.
+# The beginning of one, cut off by the end of the text.
 _BEGUN: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*\Z"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*\x1b?\Z"
     r"|\x1b[ -/]*\Z"
 )
 _LONGEST_SEQUENCE: Final = 4096
-# Control characters but newline and tab; marks that turn the direction of text; lone surrogates.
+# Control characters except newline and tab; marks of text direction; lone surrogates.
 _UNSAFE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _SPACE: Final = re.compile(r"\s+")
 _ELLIPSIS: Final = "…"
-# For whoever has no such characters.
+# Replacements for encodings that lack these characters.
 _PLAIN: Final = str.maketrans("━─…·✗✓", "#-~-x+")
 
 
 class SafeStream:
-    """Makes a stream of text safe, piece by piece. Where it is cut does not matter."""
+    """Makes a stream of text safe, piece by piece. The borders of the pieces do not matter."""
 
     def __init__(self) -> None:
         self._held = ""
-        self._after_return = False  # A newline now would belong to the carriage return before it.
+        self._after_return = False  # A newline now would belong to the preceding carriage return.
 
     def feed(self, text: str) -> str:
-        """Return what is safe of the text so far, less what a cut may have divided."""
+        """Return the safe text so far, without an end that the next piece may continue."""
         text = self._held + text
         begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
         at = begun.start() if begun else len(text)
@@ -49,13 +49,13 @@ class SafeStream:
         return self._safe(text[:at])
 
     def close(self) -> str:
-        """Return what was held back: no more is coming."""
+        """Return the remaining text: no piece follows."""
         held, self._held = self._held, ""
         return self._safe(held)
 
     def _safe(self, text: str) -> str:
         text = _SEQUENCE.sub("", text)
-        if not text:  # Sequences alone may stand between a carriage return and its newline.
+        if not text:  # Only sequences may stand between a carriage return and its newline.
             return ""
         if self._after_return:
             text = text.removeprefix("\n")
@@ -73,7 +73,7 @@ def strip_controls(text: str) -> str:
 def escape_controls(text: str) -> str:
     """Return text with each control character made visible and nothing left out.
 
-    `safe` drops whole escape sequences, and a sequence can contain text: a request to the user
+    `one_line` drops whole escape sequences, and a sequence can contain text: a request to the user
     must not hide a part of itself in one.
     """
     return _UNSAFE.sub(_caret_notation, text)
@@ -90,12 +90,12 @@ def escaped_json(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text made safe and put on one line."""
+    """Return text made safe, on one line."""
     return _SPACE.sub(" ", strip_controls(text)).strip()
 
 
 def encode_text(text: str, encoding: str) -> bytes:
-    """Return text in an encoding; what that lacks is written as near as can be."""
+    """Return text in an encoding; characters that it lacks are replaced by similar ones."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError:
@@ -103,14 +103,14 @@ def encode_text(text: str, encoding: str) -> bytes:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal the text takes."""
+    """Return the width of a text in columns."""
     if text.isascii():
         return len(text)
     return sum(map(_width, text))
 
 
 def truncate(text: str, width: int) -> str:
-    """Return a line cut to `width` columns, with an ellipsis in place of what is cut."""
+    """Return a line truncated to `width` columns, with an ellipsis at its end."""
     if display_width(text) <= width:
         return text
     if width < 1:
@@ -124,7 +124,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def truncate_middle(text: str, width: int) -> str:
-    """Return a line cut to `width` columns, where its end tells as much as its beginning."""
+    """Return a line truncated to `width` columns in its middle, since its end tells as much."""
     if display_width(text) <= width or width < 1:
         return truncate(text, width)
     tail, left = "", (width - 1) // 2
@@ -137,7 +137,7 @@ def truncate_middle(text: str, width: int) -> str:
 
 
 def pad_to_width(text: str, width: int) -> str:
-    """Return a line of exactly `width` columns: cut, or followed by blanks."""
+    """Return a line of exactly `width` columns: truncated, or padded with blanks."""
     text = truncate(text, width)
     return text + " " * (width - display_width(text))
 

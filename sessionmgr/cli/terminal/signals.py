@@ -1,7 +1,7 @@
-"""Ctrl-C: the first asks everything to stop, in order; the second does not ask.
+"""Ctrl-C: the first one stops all work in order; the second one ends the process at once.
 
-SIGTERM and SIGHUP count as Ctrl-C. At the second one the process is left on the spot: whatever it
-has started is ended by the launcher, and written down by the next command on the same store.
+SIGTERM and SIGHUP count as Ctrl-C. After the second signal the launcher ends all child processes,
+and the next command on the same store records the end of the runs.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Ts = TypeVarTuple("Ts")
 
 INTERRUPTED: Final = 130
 ONCE: Final = 0.05
-"""Seconds within which a signal is the same one again: `timeout` sends its own twice."""
+"""Seconds within which a repeated signal counts as the same one: `timeout` sends its own twice."""
 UNHEARD: Final = 0.5
-"""The same, as long as the event loop has not heard of the first: all may strike at one moment."""
+"""The same, while the event loop has not handled the first one: several tools may send at once."""
 BUSY_FOR: Final = 0.5
-"""Seconds for which stderr may be busy before the last words are left unsaid."""
+"""Seconds for which stderr may be busy before the last message is skipped."""
 READER_PATIENCE: Final = 1.0
 """Seconds after a signal within which a reader must take the remaining output."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_verb(work: Callable[[*Ts], Awaitable[int]], *args: *Ts) -> int:
-    """Run what a verb does, and return its exit code.
+    """Run an async function of a verb, and return its exit code.
 
-    A Ctrl-C that nobody watches for ends it where it waits, never between two steps of any task.
+    A Ctrl-C without a `SignalWatcher` cancels it where it waits, never between two steps of a task.
     """
 
     async def main() -> int:
@@ -48,23 +48,23 @@ def run_verb(work: Callable[[*Ts], Awaitable[int]], *args: *Ts) -> int:
 
 
 class SignalWatcher:
-    """Watches for signals, in a nursery of its caller's."""
+    """Watches for signals in a task of the caller's nursery."""
 
     def __init__(self, ask: Callable[[str], None], last_words: Callable[[], str]) -> None:
         self.asked_by: str | None = None
-        """The signal that asked to stop, by its name."""
+        """The name of the signal that asked to stop."""
         self._asked: Final = trio.Event()
         self._ask: Final = ask
         self._last_words: Final = last_words
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Call `ask` with the name of the first signal; leave the process at the second."""
+        """Call `ask` with the name of the first signal; end the process at the second."""
         token = trio.lowlevel.current_trio_token()
         first: list[tuple[int, float]] = []
         struck = trio.Event()
 
         def strike(number: int, frame: FrameType | None) -> None:
-            # The second does not go by way of the loop, which might be what does not answer.
+            # The handler ends the process itself: the event loop may be what does not respond.
             del frame
             now = trio.current_time()
             if not first:
@@ -76,7 +76,7 @@ class SignalWatcher:
         with _signal_handler(strike):
             task_status.started()
             await struck.wait()
-            await trio.sleep(ONCE)  # who reads that once more is at once, and strikes, means it
+            await trio.sleep(ONCE)  # a user who reads the message and presses again means it
             self.asked_by = signal.Signals(first[0][0]).name
             self._ask(self.asked_by)
             self._asked.set()
@@ -110,7 +110,7 @@ class SignalWatcher:
 
 @contextlib.contextmanager
 def _signal_handler(handler: Callable[[int, FrameType | None], None]) -> Generator[None]:
-    """Have our signals go to a handler, but not those that whoever started us wants ignored."""
+    """Install a handler for our signals, except those that the parent process ignores."""
     wanted = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, handler) for each in wanted}
     try:
@@ -121,5 +121,5 @@ def _signal_handler(handler: Callable[[int, FrameType | None], None]) -> Generat
 
 
 def signal_label(signal_name: str) -> str:
-    """Return what people call a signal."""
+    """Return the usual name of a signal."""
     return "Ctrl-C" if signal_name == "SIGINT" else signal_name

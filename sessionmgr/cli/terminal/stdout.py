@@ -1,4 +1,4 @@
-"""What a verb prints on stdout, where the reader may have had enough before the end."""
+"""Output of verbs on stdout, whose reader may close it early (`| head`)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class ReaderGoneError(Exception):
-    """Nobody reads stdout any more; that is no mistake (`| head`)."""
+    """The reader of stdout is gone; this is no error (`| head`)."""
 
 
 def print_line(text: str, *, flush: bool = True) -> None:
-    """Print `text` and a newline, at once unless more is to follow.
+    """Print `text` and a newline, and flush it by default.
 
     Raises:
-        ReaderGoneError: Nobody reads it.
+        ReaderGoneError: The reader is gone.
     """
     _write(f"{text}\n", flush=flush)
 
 
 def print_json(*values: Json | msgspec.Struct) -> None:
-    """Print values as JSON, one a line.
+    """Print values as JSON, one per line.
 
     Raises:
-        ReaderGoneError: Nobody reads them.
+        ReaderGoneError: The reader is gone.
     """
     from sessionmgr.model import encode_json
 
@@ -48,19 +48,19 @@ def print_json(*values: Json | msgspec.Struct) -> None:
 
 
 def print_json_line(body: bytes) -> None:
-    """Print stored JSON; `finish` flushes it.
+    """Print stored JSON; `flush_stdout` flushes it.
 
     Raises:
-        ReaderGoneError: Nobody reads it.
+        ReaderGoneError: The reader is gone.
     """
     _write(f"{escaped_json(body.decode(errors='replace'))}\n", flush=False)
 
 
 def flush_stdout() -> None:
-    """Have all that was printed go out.
+    """Flush all that was printed.
 
     Raises:
-        ReaderGoneError: Nobody reads it.
+        ReaderGoneError: The reader is gone.
     """
     _write("", flush=True)
 
@@ -68,16 +68,16 @@ def flush_stdout() -> None:
 class _OutputMode:
     quiet = False
     interrupted = False
-    """Whether a Ctrl-C has come that trio has not raised yet."""
+    """Whether a Ctrl-C has arrived that trio has not raised yet."""
 
 
 def set_quiet(quiet: bool) -> None:
-    """Say nothing beside the results from now on, or say it again."""
+    """Switch notes on stderr off or on."""
     _OutputMode.quiet = quiet
 
 
 def print_note(text: str) -> None:
-    """Say something beside the results, on stderr, unless it is to be quiet."""
+    """Print a note on stderr, unless notes are off."""
     if sys.stderr is None or _OutputMode.quiet:
         return
     try:
@@ -88,7 +88,7 @@ def print_note(text: str) -> None:
 
 
 def drop_stdout() -> None:
-    """Let what the interpreter flushes at its end find somebody who listens."""
+    """Replace stdout by /dev/null, so that the interpreter's last flush cannot fail."""
     _redirect_to_null(sys.stdout)
 
 
@@ -106,16 +106,16 @@ def _redirect_to_null(stream: TextIO | None) -> None:
 
 
 def prepare_streams() -> None:
-    """Have stdout replace what its encoding cannot hold instead of dying of it.
+    """Make stdout replace characters that its encoding lacks, and open closed streams.
 
-    Where the shell has closed one of the three (`>&-`), /dev/null takes its place: else the store
-    would get its number, and whoever complains on stderr would write into it.
+    If the shell has closed one of the three (`>&-`), /dev/null takes its place: otherwise the file
+    of the store would get its number, and messages on stderr would be written into it.
     """
     for fd in range(3):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free number: this one
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
@@ -123,9 +123,9 @@ def prepare_streams() -> None:
 
 @contextmanager
 def recording_interrupts() -> Generator[None]:
-    """Have each Ctrl-C noted before trio handles it, for the writes that come before a checkpoint.
+    """Record each Ctrl-C before trio handles it, for the writes that come before a checkpoint.
 
-    One that comes between two writes would otherwise not interrupt the second.
+    A Ctrl-C between two writes would otherwise not interrupt the second.
     """
     before = signal.getsignal(signal.SIGINT)
     if not callable(before) or not _is_main_thread():
@@ -180,6 +180,6 @@ def _write(text: str, *, flush: bool) -> None:
         drop_stdout()  # otherwise the interpreter's last flush would block again
         raise
     except OSError as error:
-        if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe, or a terminal, that is closed
+        if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe or a terminal that is closed
             raise ReaderGoneError from None
         raise OSError(error.errno, error.strerror, "stdout") from None

@@ -1,4 +1,4 @@
-"""Reports on stderr why a command waits for the store, and for how long it may."""
+"""Reports on stderr of why a command waits for the store, and for how long it may."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST: Final = 60.0
 
 
 class StoreWaitReporter:
-    """Reports what keeps a command waiting for the store, while that lasts."""
+    """Reports what keeps a command waiting for the store, as long as it waits."""
 
     def __init__(self, path: Path, *, limit: float = LONGEST) -> None:
         self._path: Final = path
@@ -40,7 +40,7 @@ class StoreWaitReporter:
         self._manager = manager
 
     def end(self) -> None:
-        """Stop reporting: the display does."""
+        """Stop reporting, because the progress display reports the waits."""
         self._is_watched = False
 
     async def watch(self) -> None:

@@ -36,21 +36,21 @@ class StreamedLines:
         field = _FIELDS.get(type(event))
         if field is None:
             return [*self.flush(), event]
-        told = [] if self._continues(event) else self.flush()
+        lines = [] if self._continues(event) else self.flush()
         if self._first is None:
             self._first = event
         self._text += getattr(event, field)
         while (end := self._end_of_line()) is not None:
-            told.append(self._line(self._text[:end]))
+            lines.append(self._line(self._text[:end]))
             self._text = self._text[end:].lstrip("\n")
             self._first = event if self._text else None
-        return told
+        return lines
 
     def flush(self) -> list[AnyEvent]:
         """Return the incomplete line, if any: no piece follows it."""
-        told = [self._line(self._text)] if self._text.strip() else []
+        lines = [self._line(self._text)] if self._text.strip() else []
         self._first, self._text = None, ""
-        return told
+        return lines
 
     def _continues(self, event: AnyEvent) -> bool:
         """Return whether an event continues the stream of the pieces before it."""

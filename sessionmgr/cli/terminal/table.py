@@ -1,4 +1,4 @@
-"""Tables that fit: columns as wide as what is in them, the last ones cut where room ends."""
+"""Tables that fit the terminal: columns as wide as their contents, the last ones truncated."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 GAP: Final = "  "
 NARROWEST: Final = 8
-"""A column that is cut keeps so much, if it had as much."""
+"""Minimum width of a truncated column."""
 WIDEST: Final = 200
-"""Where nothing limits the width, no cell is wider."""
+"""Maximum width of a cell where lines may have any length."""
 
 
 def terminal_width() -> int | None:
-    """Return how many columns there are; None where lines may have any length (a pipe, a file)."""
+    """Return the width of the terminal; None where lines may have any length (a pipe, a file)."""
     if sys.stdout is not None and sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     columns = os.environ.get("COLUMNS", "")
@@ -31,7 +31,7 @@ def terminal_width() -> int | None:
 def format_table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, right: str = ""
 ) -> list[str]:
-    """Make the lines of a table; the columns named in `right` are set to the right."""
+    """Return the lines of a table; the columns named in `right` are right-aligned."""
     content = [list(titles), *([one_line(cell) for cell in row] for row in rows)]
     widths = [
         max(min(display_width(row[n]), WIDEST) for row in content) for n in range(len(titles))
@@ -56,7 +56,7 @@ def without_excess(
     width: int | None,
     optional: Sequence[str],
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table without those optional columns, in that order, for which it has no room."""
+    """Return a table without the optional columns, in that order, that do not fit."""
     left, cut = list(titles), [list(row) for row in rows]
     for title in optional:
         if width is None or natural_width([left, *cut]) <= width:
@@ -69,7 +69,7 @@ def without_excess(
 
 
 def natural_width(content: Sequence[Sequence[str]]) -> int:
-    """Return how many columns a table takes of which nothing is cut."""
+    """Return the width of a table in which nothing is truncated."""
     widths = [
         max(display_width(one_line(row[n])) for row in content) for n in range(len(content[0]))
     ]
@@ -77,7 +77,7 @@ def natural_width(content: Sequence[Sequence[str]]) -> int:
 
 
 def _squeeze(widths: list[int], width: int) -> None:
-    """Take from the last columns what is too much, then from those before them."""
+    """Take the excess width from the last columns, then from those before them."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
     for n in reversed(range(len(widths))):
         if excess <= 0:
@@ -94,7 +94,7 @@ def _squeeze(widths: list[int], width: int) -> None:
 
 
 def format_labelled(label: str, text: str, *, indent: int, width: int | None) -> list[str]:
-    """Return the lines of a text beside its label, from the column `indent` on."""
+    """Return the lines of a text beside its label; the text starts at the column `indent`."""
     begin = f"{label:<{indent - 1}} "
     line = begin + one_line(text)
     if width is None or display_width(line) <= width:
@@ -103,7 +103,7 @@ def format_labelled(label: str, text: str, *, indent: int, width: int | None) ->
         line,
         width=max(width, indent + NARROWEST),
         subsequent_indent=" " * indent,
-        break_long_words=False,  # a path, or an id, is copied from there
+        break_long_words=False,  # paths and ids are copied from there
         break_on_hyphens=False,
     )
 

@@ -1,4 +1,4 @@
-"""The verb `adapters`: the providers that are installed, and what each can do."""
+"""The verb `adapters`: list the installed providers and their capabilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WIDTH: Final = 100
 
 
 class PermissionModeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one mode of permission; `effective` is the provider's own word for it."""
+    """A permission mode of an adapter; `effective` is the provider's own mode."""
 
     fidelity: Fidelity
     effective: str | None = None
@@ -37,7 +37,7 @@ class PermissionModeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdapterLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of an adapter; with an `error`, it cannot be loaded."""
+    """An adapter in the list; with an `error`, it cannot be loaded."""
 
     name: str
     display_name: str | None = None
@@ -50,7 +50,7 @@ class AdapterLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take names."""
+    """Add the names."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="providers to list (default: all)")
 
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     found = {each.name: each for each in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
     for name in args.names:
         if name not in found:
-            find_adapter(name)  # says that there is none, and which there are
+            find_adapter(name)  # raises for an unknown name, with the known ones
     lines = [_line(found[name]) for name in args.names or found]
     if args.json:
         print_json(*lines)
@@ -112,18 +112,22 @@ def _adapter_text(line: AdapterLine) -> list[str]:
             if line.capabilities.support(name) is support
         ]
         lines += _wrapped(support, ", ".join(names))
-    for mode, told in line.permissions.items():
-        if told.fidelity is not Fidelity.REFUSED:
-            confined = {True: ", confined", False: ", not confined", None: ""}[told.confined]
-            lines += _wrapped("permission", f"{mode}: {told.fidelity} ({told.effective}{confined})")
-    refused = [mode for mode, told in line.permissions.items() if told.fidelity is Fidelity.REFUSED]
+    for mode, mapped in line.permissions.items():
+        if mapped.fidelity is not Fidelity.REFUSED:
+            confined = {True: ", confined", False: ", not confined", None: ""}[mapped.confined]
+            lines += _wrapped(
+                "permission", f"{mode}: {mapped.fidelity} ({mapped.effective}{confined})"
+            )
+    refused = [
+        mode for mode, mapped in line.permissions.items() if mapped.fidelity is Fidelity.REFUSED
+    ]
     lines += _wrapped("refused", ", ".join(refused))
     lines += _wrapped("options", ", ".join(line.options))
     return [*lines, ""]
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    """Return the lines of a label and what is said of it; none, if that is nothing."""
+    """Return the lines of a label and its text; none if the text is empty."""
     if not text:
         return []
     return format_labelled(f"  {label}", text, indent=INDENT, width=terminal_width() or WIDTH)

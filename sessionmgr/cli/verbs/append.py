@@ -1,4 +1,4 @@
-"""The verb `append`: say something to a run that is on."""
+"""The verb `append`: send a message to an active run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ once; otherwise the message is queued and starts a run of its own after this one
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id and a text."""
+    """Add the id and the message."""
     parser.add_argument("id", metavar="ID", help="run, its session, or job")
     parser.add_argument("text", metavar="TEXT", help="message; - reads it from stdin")
     add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Append it and return the exit code."""
+    """Send the message and return the exit code."""
     if args.text == "-":
         args.text = sys.stdin.read()
     if not args.text.strip():
@@ -44,6 +44,10 @@ async def _append(args: argparse.Namespace, store: Store) -> int:
     run = await find_active_run(store, args.id, args.batch)
     answer = await send_request(store, "append", run.session_id, run.run_id, {"content": args.text})
     state = answer.get("state")
-    what = "has got it" if state == "accepted" else f"will hear it afterwards, as {answer['run']}"
+    what = (
+        "received the message"
+        if state == "accepted"
+        else f"will be followed by {answer['run']}, which gets the message"
+    )
     print_answer(run.run_id, answer, what, as_json=args.json)
     return 0

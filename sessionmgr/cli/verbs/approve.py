@@ -1,4 +1,4 @@
-"""The verb `approve`: answer what a run has asked, from any terminal."""
+"""The verb `approve`: answer an approval request of a run, from any terminal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-Answer a question that a run has asked and waits for, and print what was answered. ID is
-the question's number (sessionmgr questions lists them) or its id (apr_…), or the run, the
-session or the batch job that asks. Without ID, the only open question is answered. A job
-whose id is a number needs --batch.
+Answer an open question of a run, and print the answer. ID is the question's number
+(sessionmgr questions lists them) or its id (apr_…), or the run, the session or the batch
+job that asks. Without ID, the only open question is answered. A job whose id is a number
+needs --batch.
 
   sessionmgr approve 1 allow
   sessionmgr approve apr_4kkm deny --reason "not on a Friday\""""
@@ -35,17 +35,23 @@ INDENT: Final = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the id, the answer and its reason."""
     parser.add_argument(
-        "id", nargs="?", metavar="ID", help="a question, its number, a run, its session, or a job"
+        "id",
+        nargs="?",
+        metavar="ID",
+        help="question, its number, or the run, session or job that asks (default: the only open "
+        "question)",
     )
     add_batch_flag(parser)
     parser.add_argument(
-        "answer", metavar="allow|deny", type=one_of("answer", ("allow", "deny")), help="the answer"
+        "answer", metavar="allow|deny", type=one_of("answer", ("allow", "deny")), help="answer"
     )
-    parser.add_argument("--reason", metavar="TEXT", help="why, for the record and the agent")
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="reason to record and to send to the agent (default: none)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer it and return the exit code."""
+    """Send the answer and return the exit code."""
     return with_store(args, _approve)
 
 
@@ -60,7 +66,7 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
         {"approval_id": question.id, "allow": args.answer == "allow", "detail": args.reason},
     )
     if not answer.get("answered"):
-        raise RemoteRequestFailed(f"{run_id} asks nothing that could be answered now")
+        raise RemoteRequestFailed(f"{run_id} has no open question")
     if args.json:
         print_json({"id": run_id, **answer, "question": question.id, "wants": question.wants})
         return 0
@@ -73,12 +79,12 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _question(store: Store, text: str | None, batch: str | None) -> OpenQuestion:
-    """Return the question that an argument stands for.
+    """Return the question that an argument refers to.
 
     Raises:
         UnknownId: No question has this id.
-        NameAmbiguous: It stands for several.
-        OrderRefused: The run asks nothing.
+        NameAmbiguous: The argument matches several questions.
+        RemoteRequestFailed: The run has no open question.
     """
     if text is not None and text.isdecimal() and batch is None:
         return await question_with(store, int(text))
@@ -100,8 +106,8 @@ async def _question(store: Store, text: str | None, batch: str | None) -> OpenQu
         if run.session_id not in await live_leases(store, run.session_id):
             await send_request(
                 store, "approve", run.session_id, run.run_id, {}
-            )  # it raises NobodyThere
-        raise RemoteRequestFailed(f"{run.run_id} asks nothing that could be answered now")
+            )  # raises RunNotManaged
+        raise RemoteRequestFailed(f"{run.run_id} has no open question")
     return _only(of_it, f"{run.run_id} asks {len(of_it)} questions")
 
 

@@ -1,4 +1,4 @@
-"""The verb `batch`: many jobs, and how they go on."""
+"""The verb `batch`: run many jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sessionmgr.cli.rehearsal_mark import refuse_rehearsal
 from sessionmgr.cli.selection_flags import add_selection_flags
 from sessionmgr.cli.suggested_command import without_flags
 from sessionmgr.cli.terminal.batch_plan import show_plan
-from sessionmgr.cli.terminal.batch_report import GO_ON
+from sessionmgr.cli.terminal.batch_report import CONTINUE_HINT
 from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.store_wait import StoreWaitReporter, run_reporting_waits
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run many jobs concurrently. JOBS has one JSON object per line (see sessionmgr schema job).
 
-Repeat the command to continue: it runs the jobs that are left. The directory that --out names
-holds the batch.
+Repeat the command to continue: it runs the jobs that are left. The directory --out contains
+the batch.
 A job that was interrupted or failed after its agent made a tool call is resumed in its
 session; it starts over only with --retry-from fresh. A command of the provider shell that
 ended by itself with an error runs again; an interrupted one does not.
-You may raise limits such as --deadline for that. A result stays until its job has run again.
+Limits such as --deadline may be raised then. A result is kept until its job has run again.
 A field of a job overrides the default of its provider (--set), which overrides the general flag;
 a warning names the limits, permission modes and tools that jobs override.
 Ctrl-C stops the running jobs and prints the command that continues; press it again to kill them."""
@@ -63,16 +63,17 @@ MISTAKEN: Final = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the verb takes."""
+    """Add the arguments of the verb."""
     parser.add_argument(
-        "jobs", metavar="JOBS", help="file of jobs, one JSON object per line; - reads stdin"
+        "jobs", metavar="JOBS", help="jobs file, one JSON object per line; - reads stdin"
     )
     add_concurrency_flag(parser)
     parser.add_argument(
         *("-o", "--out"),
         type=directory_argument,
         metavar="DIR",
-        help="directory of the batch and its results (default: runs/NAME, after the file of jobs)",
+        help="directory of the batch and its results (default: runs/NAME for the jobs file "
+        "NAME.jsonl)",
     )
     add_setting_flags(
         parser,
@@ -106,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the batch and return the exit code."""
     configuration: Configuration = args.configuration
     if args.option and configuration.provider is None:
         raise CommandLineInvalid(NO_PROVIDER)
@@ -121,7 +122,7 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
         jobs, out = await _jobs_and_out(args)
         refuse_rehearsal(out)
         if args.dry_run:
-            async with open_manager() as manager:  # what is stored does not matter
+            async with open_manager() as manager:  # a dry run needs no stored state
                 planned = dry_run(manager, jobs, out=out, approve=approve, **how)
                 await show_plan(planned, as_json=args.json, quiet=args.quiet)
             return COMPLETED
@@ -154,10 +155,12 @@ async def _run_batch(
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)
         is_part = args.limit is not None or bool(args.only or args.skip)
         typed: list[str] = args.typed
-        if configuration.retry_from == "fresh":  # what was decided once is not advised
+        if (
+            configuration.retry_from == "fresh"
+        ):  # the answer to pending decisions was given, so no hint is needed
             typed = without_flags(typed, "--retry-from")
         again = shlex.join(["sessionmgr", *_rerun_command(typed, jobs, out)])
-        hints = {"results": str(out / "results.jsonl"), GO_ON: again}
+        hints = {"results": str(out / "results.jsonl"), CONTINUE_HINT: again}
         return await BatchFollower(args, hints=hints, partial=is_part).follow(batch)
 
 
@@ -185,14 +188,15 @@ def _batch_options(args: argparse.Namespace, defaults: Job) -> BatchOptions:
 
 
 async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
-    """Return the file of jobs, and the directory of the batch; stdin is stored in that first."""
+    """Return the file of jobs and the directory of the batch; stdin is first stored there."""
     if args.jobs != "-":
         jobs = Path(args.jobs)
         await trio.lowlevel.checkpoint()
         return jobs, _default_out(jobs.stem) if args.out is None else Path(args.out)
     if sys.stdin is None:
         raise CommandLineInvalid("JOBS: - reads stdin, which is closed")
-    name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"  # others may begin just now
+    # The pid makes it unique: another process may start in the same second.
+    name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"
     out = _default_out(name) if args.out is None else Path(args.out)
     require_unlocked(out)
     async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:
@@ -203,7 +207,7 @@ def _default_out(name: str) -> Path:
     """Return the default directory of a batch; refuse it if a symbolic link leads elsewhere.
 
     Raises:
-        CommandLineInvalid: A link is in its path: a project would choose where we write.
+        CommandLineInvalid: Its path contains a link: a project would choose where we write.
     """
     out = Path("runs") / name
     for each in (out.parent, out):
@@ -216,7 +220,7 @@ def _default_out(name: str) -> Path:
 
 
 def _rerun_command(typed: list[str], jobs: Path, out: Path) -> list[str]:
-    """Return what to type to go on with the batch; what came from stdin is a file by now."""
+    """Return the command that continues the batch; jobs from stdin are in a file by then."""
     if "-" not in typed:
         return typed
     again = [str(jobs) if word == "-" else word for word in typed]

@@ -1,4 +1,4 @@
-"""The verb `batches`: batches and how far they are."""
+"""The verb `batches`: list batches and their progress."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 HELP: Final = """\
 List the batches whose sessions are in the store, and those in ./runs, last changed first:
 how many jobs are done, failed, running and waiting, the cost, and the process that runs
-each, if any. STARTED and CHANGED say how long ago the first job began and the last one
-ended. sessionmgr status OUT shows one of them.
+each, if any. STARTED and CHANGED show how long ago the first job started and the last one
+ended. sessionmgr status OUT shows one batch.
 
   sessionmgr batches --running"""
 
 NARROWEST: Final = 14
-"""Columns that the directory keeps if other columns can be left out."""
+"""Minimum width of the directory while other columns can be left out."""
 _OPTIONAL: Final = ("STARTED", "CANCELLED", "PID", "WAITING")
-"""Columns that are left out in this order where a line has no room."""
+"""Columns that are left out, in this order, where a line is too narrow."""
 _IF_ANY: Final = ("FAILED", "CANCELLED", "RUNNING", "WAITING", "PID", "COST")
 """Columns that are left out if no batch has a value there."""
 _TITLES: Final = (
@@ -45,9 +45,15 @@ _TITLES: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the filters."""
-    parser.add_argument("--running", action="store_true", help="only batches that a process runs")
     parser.add_argument(
-        "--limit", type=at_least_one, default=20, metavar="N", help="at most N batches (default 20)"
+        "--running", action="store_true", help="list only running batches (default: all)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=at_least_one,
+        default=20,
+        metavar="N",
+        help="list at most N batches (default: 20)",
     )
 
 
@@ -99,7 +105,7 @@ def batch_table(records: Sequence[BatchRecord], *, width: int | None, now: float
 
 
 def _width_of_others(titles: list[str], records: Sequence[BatchRecord], now: float) -> int:
-    """Return the columns that all titles but the first take."""
+    """Return the width of all columns but the first."""
     return sum(
         len(GAP) + max(len(title), *(len(_cell(title, each, now)) for each in records))
         for title in titles[1:]
@@ -124,7 +130,7 @@ def _cell(title: str, record: BatchRecord, now: float) -> str:
 
 
 def name_of(record: BatchRecord) -> str:
-    """Return what a user calls a batch: its directory, or its id if it has none."""
+    """Return the name of a batch: its directory, or its id if it has none."""
     if record.out is None:
         return record.batch
     return f"{short_path(record.out)}{' (removed)' if record.removed else ''}"

@@ -1,4 +1,4 @@
-"""The verb `cancel`: end a run, or all of a session, whichever process looks after it."""
+"""The verb `cancel`: end a run, or all runs of a session, whichever process owns them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Runs that have already ended are left unchanged; this is not an error.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take ids and a reason."""
+    """Add the ids and the reason."""
     parser.add_argument("ids", nargs="+", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
     parser.add_argument("--reason", metavar="TEXT", help="reason to record (default: none)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Cancel them and return the exit code."""
+    """Cancel the runs and return the exit code."""
     return with_store(args, _cancel)
 
 

@@ -1,4 +1,4 @@
-"""The verb `completion`: what a shell needs to complete commands, flags and providers."""
+"""The verb `completion`: print a script that completes commands, flags and providers in a shell."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Print the completion of sessionmgr's commands, flags and providers for a shell.
 
 
 class VerbCompletion(NamedTuple):
-    """What may follow a verb: flags with what they are for, and words in place of arguments."""
+    """Completions after a verb: flags with their help, and words in place of arguments."""
 
     flags: dict[str, str]
     arguments: list[str]
     valued: list[str]
-    """The flags that a value follows."""
+    """The flags that take a value."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the name of a shell."""
+    """Add the name of the shell."""
     parser.add_argument(
         "shell",
         type=one_of("shell", list(SHELLS)),
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it and return the exit code."""
+    """Print the script and return the exit code."""
     words = {name: _words(name) for name in VERBS}
     print_line(SHELLS[args.shell](words, installed_adapters()))
     return 0
@@ -56,10 +56,10 @@ _ARGUMENTS: Final = {
 
 
 class _FlagCollector(Parser):
-    """A parser that tells which flags it was given."""
+    """Parser that lists its flags."""
 
     def flags(self) -> dict[str, str]:
-        """Return each flag and what it is for."""
+        """Return each flag and its help."""
         return {
             flag: (action.help or "").replace("%%", "%")
             for action in self._actions
@@ -68,7 +68,7 @@ class _FlagCollector(Parser):
         }
 
     def flags_with_values(self) -> list[str]:
-        """Return the flags that a value follows."""
+        """Return the flags that take a value."""
         return [
             flag for action in self._actions for flag in action.option_strings if action.nargs != 0
         ]
@@ -86,7 +86,7 @@ def _words(name: str) -> VerbCompletion:
 
 
 def _with_files(words: dict[str, VerbCompletion]) -> list[str]:
-    """Return the flags that a file, or what nobody can guess, follows."""
+    """Return the flags whose value is a file, or cannot be completed."""
     valued = {flag for each in words.values() for flag in each.valued}
     return sorted(valued - {"-p", "--provider", "--permission"})
 
@@ -186,7 +186,7 @@ def _fish(words: dict[str, VerbCompletion], providers: list[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a word as all three shells read it."""
+    """Quote a word in the way that all three shells read."""
     return "'" + text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}").replace("\n", " ") + "'"
 
 

@@ -1,4 +1,4 @@
-"""The verb `costs`: what was used, and what it cost as far as anybody says."""
+"""The verb `costs`: print sums of tokens and costs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store, StoredSession
 
 HELP: Final = """\
-Print tokens and money, summed over the ids that are given (sessions, runs, jobs), or over
-all sessions. A cost is what was reported; where some of it has no price, or a run was
+Print tokens and costs, summed over the given ids (sessions, runs, jobs) or over all
+sessions. Costs are those that providers report; if some usage has no price, or a run was
 cut off before it reported its cost, the sum is marked "+ (partial)", and "unpriced"
-counts the entries without one. Narrow terminals leave out token columns; --json has all.
+counts the entries without a price. Narrow terminals leave out token columns; --json has all.
 
   sessionmgr costs --since 7d --by day
   sessionmgr costs --by batch
@@ -48,11 +48,11 @@ AT_ONCE: Final = 500
 _NO_BATCH: Final = "(no batch)"
 """The key of sessions that belong to no batch job."""
 _OPTIONAL: Final = ("WRITTEN", "CACHED", "BATCH", "DIRECTORY")
-"""Columns that are left out in this order where a line has no room."""
+"""Columns that are left out, in this order, where a line is too narrow."""
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one session, run, job, batch, provider, model or day has used; `key` says which."""
+    """Usage of one session, run, job, batch, provider, model or day; `key` identifies it."""
 
     key: str
     usage: Usage
@@ -69,24 +69,34 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take ids, or which sessions, and how to sum them."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help="a session, a run or a job")
+    """Add the ids, the filters and the grouping."""
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help="session, run or job (default: all sessions)"
+    )
     add_batch_flag(parser)
     parser.add_argument(
-        "--by", type=one_of("way to sum", BY), help=f"{', '.join(BY)} (default session)"
+        "--by", type=one_of("grouping", BY), help=f"group by {', '.join(BY)} (default: session)"
     )
-    parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
     parser.add_argument(
-        "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider only"
+        "--since",
+        metavar="WHEN",
+        help="only sessions started since: 90m, 12h, 7d or a date (default: all)",
+    )
+    parser.add_argument(
+        "-p",
+        "--provider",
+        dest="of_provider",
+        metavar="NAME",
+        help="only sessions of this provider (default: all)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them and return the exit code."""
+    """Print the sums and return the exit code."""
     flags = {"--by": args.by, "--since": args.since, "--provider": args.of_provider}
     for flag, given in flags.items():
         if args.ids and given:
-            raise CommandLineInvalid(f"costs: {flag} is for all sessions, and not with ids")
+            raise CommandLineInvalid(f"costs: {flag} cannot be combined with ids")
     if args.batch is not None and not args.ids:
         raise CommandLineInvalid(f"costs: --batch {args.batch} needs the id of a job in that batch")
     try:
@@ -122,7 +132,7 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
 
 
 class Of(NamedTuple):
-    """What a sum is of: its key, and the job and the directory that it belongs to."""
+    """Group of a sum: its key, and the job and the directory that it belongs to."""
 
     key: str
     job: str | None = None
@@ -139,7 +149,8 @@ async def _costs_of_ids(store: Store, ids: list[str], batch: str | None) -> dict
     whole = [
         id
         for kind, id in named
-        if kind == "session" or session_of_run[id] not in sessions  # counted there
+        if kind == "session"
+        or session_of_run[id] not in sessions  # its session already includes the run
     ]
     known = await read_costs(store, whole)
     found: dict[Of, CostTotals] = {}
@@ -203,7 +214,7 @@ async def _costs_of_runs(
 
 
 def _of(stored: StoredSession, by: str) -> Of:
-    """Return what a session's costs are counted for."""
+    """Return the group that a session's costs belong to."""
     if by == "provider":
         return Of(stored.provider)
     if by == "day":
@@ -224,7 +235,7 @@ def _of(stored: StoredSession, by: str) -> Of:
 def _columns(
     lines: list[CostLine], by: str | None, width: int | None, *, is_short: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the titles and rows: job, batch and directory only where they tell something."""
+    """Return the titles and rows, with job, batch and directory only if they vary."""
     named = lines[:-1] if len(lines) > 1 else lines
     first = by.upper() if by else "OF"
     jobs = by != "job" and any(each.job for each in named)
@@ -267,13 +278,13 @@ _NOTHING: Final = _sum(())
 
 
 def _line(of: Of, costs: CostTotals) -> CostLine:
-    told = usage_and_cost(costs)
+    total = usage_and_cost(costs)
     return CostLine(
         key=of.key,
-        usage=told.usage,
-        usd=told.cost.usd,
+        usage=total.usage,
+        usd=total.cost.usd,
         unpriced=costs.unpriced,
-        provenance=told.cost.provenance,
+        provenance=total.cost.provenance,
         job=of.job,
         batch=of.batch,
         cwd=of.cwd,

@@ -1,4 +1,4 @@
-"""The verb `demo`: a batch on scripted agents and shell commands, in which not all goes well."""
+"""The verb `demo`: run a batch of scripted agents and shell commands, some of which fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.testing import ScriptedProvider
 
 HELP: Final = """\
-Run a batch on scripted agents and shell commands, and see how it is supervised.
+Run a batch of scripted agents and shell commands to show how runs are supervised.
 
 It takes about ten seconds and needs no agent, key or network. One of the agents crashes and is
 retried, one hangs and is stopped, one is denied a tool, one is cancelled. The sessions stay in a
@@ -43,12 +43,12 @@ AS_PLANNED: Final = {"completed": len(JOBS) - 2, "timed_out": 1, "cancelled": 1}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments."""
+    """Add no arguments: the verb has none."""
     del parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the demo and return the exit code."""
     return run_verb(_main, args)
 
 
@@ -58,7 +58,7 @@ async def _main(args: argparse.Namespace) -> int:
     named = configuration.sources.get("store") == "--store"
     store = configuration.store if named else Path(place) / "demo.db"
     make_private(store)
-    if not args.verbose:  # the crash is part of the play, and told by the batch
+    if not args.verbose:  # the crash is part of the demo, and the batch reports it
         logging.getLogger("sessionmgr.otp").setLevel(logging.CRITICAL)
     agent = scripted(AGENT, scripts=script_for)
     async with open_manager(store=store, adapters={AGENT: agent}) as manager:
@@ -97,7 +97,7 @@ def _require_expected_results(batch: Batch) -> bool:
 
 
 async def _approve(request: ApprovalRequest) -> Decision:
-    """Answer as a rule would, or a person."""
+    """Answer as rules or a user would."""
     await trio.lowlevel.checkpoint()
     if "rm -rf" in str(request.tool_input):
         return Deny(reason="nothing is deleted here", by="rules")
@@ -105,7 +105,7 @@ async def _approve(request: ApprovalRequest) -> Decision:
 
 
 async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
-    """Cancel a job, as somebody at another terminal would."""
+    """Cancel a job, as a user at another terminal would."""
     while True:
         await trio.sleep(CANCEL_AFTER / 10)
         for entry in agent.diary:
@@ -116,8 +116,8 @@ async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
 
 def _hints(configuration: Configuration) -> dict[str, str]:
     return {
-        "what ran": suggested_command(configuration, "sessions"),
-        "your agents": "sessionmgr adapters",
+        "sessions": suggested_command(configuration, "sessions"),
+        "agents": "sessionmgr adapters",
         "one run": "sessionmgr run -p shell 'echo hello'",
-        "many": "sessionmgr batch jobs.jsonl",
+        "a batch": "sessionmgr batch jobs.jsonl",
     }

@@ -1,4 +1,4 @@
-"""The verb `doctor`: whether all is well on this machine, and the next step where it is not."""
+"""The verb `doctor`: check the installation, and print the next step for each problem."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INDENT: Final = 22
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take names of what is to be looked at."""
+    """Add the names of the checks."""
     parser.add_argument(
         "names",
         nargs="*",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, tell, and return the exit code."""
+    """Run the checks, print them and return the exit code."""
     return run_verb(_run_checks, args)
 
 

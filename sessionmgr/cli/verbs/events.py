@@ -1,4 +1,4 @@
-"""The verb `events`: what has happened in a session or a run, and what happens now."""
+"""The verb `events`: print stored events of a session or a run, and follow new ones."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Pieces of streamed text are joined into lines, except with --json.
 
 PAGE: Final = 500
 LOOK_AGAIN: Final = 3.0
-"""Seconds of silence after which it is looked whether anybody is there to say more."""
+"""Seconds without an event after which the owner of the run is checked."""
 LAST_WORDS: Final = 1.0
-"""Seconds after its end in which a run's process may be told to have exited."""
+"""Seconds after a run's end in which the exit of its process may still be recorded."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id, and which events."""
+    """Add the id and the filters."""
     parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
     parser.add_argument(
@@ -77,7 +77,7 @@ def _event_type(text: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them and return the exit code."""
+    """Print the events and return the exit code."""
     return with_store(args, _print)
 
 
@@ -94,7 +94,7 @@ async def _print(args: argparse.Namespace, store: Store) -> int:
 
 
 class EventPrinter:
-    """Reads the events of one session, or of one run in it, and prints them."""
+    """Printer of the events of one session, or of one run in it."""
 
     def __init__(
         self, store: Store, session_id: str, run_id: str | None, args: argparse.Namespace
@@ -108,7 +108,7 @@ class EventPrinter:
         self._lines: Final = StreamedLines(text_width(terminal_width()))
 
     async def read_all(self) -> None:
-        """Print what there is."""
+        """Print the stored events."""
         more = True
         while more:
             page = await self._store.events(
@@ -122,7 +122,7 @@ class EventPrinter:
             self._after, more = page.last, page.more
 
     async def follow(self) -> None:
-        """Print what comes, until there is nobody left to say more."""
+        """Print new events until the run ends or its owner is gone."""
         was_on = False
         while not await self._is_over():
             if not await self._has_owner() and not await self._is_over():
@@ -157,7 +157,7 @@ class EventPrinter:
         flush_stdout()
 
     def end_line(self) -> None:
-        """Print the incomplete line: no more pieces follow soon."""
+        """Print the incomplete line: no further piece is expected soon."""
         self._print_lines(self._lines.flush())
         flush_stdout()
 

@@ -1,4 +1,4 @@
-"""The verb `export`: a session and all that belongs to it, as JSON lines."""
+"""The verb `export`: print a session with all its records as JSON lines."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ snapshot or blob. The id of a run exports its session.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id."""
+    """Add the id."""
     parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it and return the exit code."""
+    """Print the session and return the exit code."""
     return with_store(args, _export)
 
 
@@ -53,7 +53,7 @@ async def _export(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _export_events(store: Store, session_id: str) -> list[str]:
-    """Print the events; return the names of the blobs that they speak of."""
+    """Print the events; return the names of the blobs that they refer to."""
     blobs: dict[str, None] = {}
     after, more = 0, True
     while more:
@@ -73,13 +73,13 @@ async def _export_blob(store: Store, sha256: str) -> None:
     try:
         data: str | None = b64encode(await store.blob(sha256)).decode()
     except UnknownId:
-        data = None  # it was named and never kept
+        data = None  # an event names the blob, and it was never stored
     blob: dict[str, Json] = {"sha256": sha256, "base64": data}
     _print_line("blob", encode_json(blob))
 
 
 def _print_line(kind: str, body: bytes, *, flush: bool = True) -> None:
-    """Print a line; all lines are out before the store is read again."""
+    """Print a line; by default, flush it before the store is read again."""
     print_json_line(msgspec.json.encode({kind: msgspec.Raw(body)}))
     if flush:
         flush_stdout()

@@ -19,7 +19,7 @@ any process. The id of a session stands for its active run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id, and what is to be kept with the snapshot."""
+    """Add the id, and the contents of the snapshot."""
     parser.add_argument("id", metavar="ID", help="run, its session, or job")
     add_batch_flag(parser)
     parser.add_argument(
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Pause it and return the exit code."""
+    """Pause the run and return the exit code."""
     return with_store(args, _pause)
 
 
@@ -41,6 +41,6 @@ async def _pause(args: argparse.Namespace, store: Store) -> int:
     run = await find_active_run(store, args.id, args.batch)
     body = {"message": args.message, "node": args.node}
     answer = await send_request(store, "pause", run.session_id, run.run_id, body)
-    what = f"is paused; to go on: sessionmgr resume {answer['snapshot']}"
+    what = f"is paused; to continue: sessionmgr resume {answer['snapshot']}"
     print_answer(run.run_id, answer, what, as_json=args.json)
     return 0

@@ -1,4 +1,4 @@
-"""The verb `prune`: delete the streamed pieces of old runs, or old sessions as a whole."""
+"""The verb `prune`: delete the streamed pieces of old runs, or whole old sessions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BEFORE: Final = "30d"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take a moment, and whose."""
+    """Add the time and the session."""
     moment = parser.add_mutually_exclusive_group()
     moment.add_argument(
         "--before",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Drop them and return the exit code."""
+    """Delete the events or sessions and return the exit code."""
     return with_store(args, _prune)
 
 
@@ -63,33 +63,33 @@ async def _prune(args: argparse.Namespace, store: Store) -> int:
         _, session_id = await resolve_id(store, args.session, "session")
     if args.older_than is None:
         pruned = await store.prune(before=before, session_id=session_id)
-        freed, told = pruned.freed, msgspec.to_builtins(pruned)
-        what = f"dropped {pruned.events} events of {pruned.runs} runs"
+        freed, counts = pruned.freed, msgspec.to_builtins(pruned)
+        what = f"deleted {pruned.events} events of {pruned.runs} runs"
         size = pruned.size
     else:
         removed = await store.remove(before=before, session_id=session_id)
-        freed, told = removed.freed, msgspec.to_builtins(removed)
-        what = f"removed {removed.sessions} sessions with {removed.events} events"
+        freed, counts = removed.freed, msgspec.to_builtins(removed)
+        what = f"deleted {removed.sessions} sessions with {removed.events} events"
         what += f" and {removed.blobs} images" if removed.blobs else ""
         size = removed.size
     anew = await trio.to_thread.run_sync(_rewrite, args)
     if anew.why_not is not None:
         print_note(f"{args.configuration.store} keeps its size: {anew.why_not}")
     freed += anew.freed
-    _print_freed(args, {**told, "freed": freed}, f"{what}, {_megabytes(size)}", freed)
+    _print_freed(args, {**counts, "freed": freed}, f"{what}, {_megabytes(size)}", freed)
     return 0
 
 
 def _rewrite(args: argparse.Namespace) -> RewriteResult:
-    """Rewrite a file of an earlier version, which cannot shrink by itself."""
+    """Rewrite a file of an earlier version, which cannot shrink otherwise."""
     from sessionmgr.store import rewrite_file
 
     return rewrite_file(args.configuration.store)
 
 
-def _print_freed(args: argparse.Namespace, told: dict[str, Json], what: str, freed: int) -> None:
+def _print_freed(args: argparse.Namespace, counts: dict[str, Json], what: str, freed: int) -> None:
     if args.json:
-        print_json(told)
+        print_json(counts)
     else:
         print_line(f"{what}; the file is {_megabytes(freed)} smaller" if freed else what)
 

@@ -1,4 +1,4 @@
-"""The verb `questions`: the approvals that agents wait for."""
+"""The verb `questions`: list the approval requests that agents wait for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them and return the exit code."""
+    """List the questions and return the exit code."""
     try:
         return with_store(args, _list)
     except StoreEmpty as nothing:
@@ -64,7 +64,7 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 
 
 def question_lines(question: OpenQuestion, *, width: int | None, now: float) -> list[str]:
-    """Return a question as lines: its number and what it wants, who asks, and until when."""
+    """Return a question as lines: its number, the tool and its input, who asks, and until when."""
     job = f"job {question.job}" if question.job is not None else f"session {question.session_id}"
     batch = f" of {short_path(question.out)}" if question.out is not None else ""
     who = f"{question.provider} asks for {job}{batch} in {home_path(question.cwd)}"

@@ -1,4 +1,4 @@
-"""The verb `rehearse`: a batch on the real agents, with a script in the place of the model."""
+"""The verb `rehearse`: run a batch with real agents and a scripted model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessionmgr.cli.inputs import directory_argument
 from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_from_flags, provider_jobs
 from sessionmgr.cli.rehearsal_mark import mark_rehearsal
 from sessionmgr.cli.selection_flags import add_selection_flags
-from sessionmgr.cli.terminal.batch_report import GO_ON
+from sessionmgr.cli.terminal.batch_report import CONTINUE_HINT
 from sessionmgr.cli.terminal.follow_batch import BatchFollower
 from sessionmgr.cli.terminal.signals import run_verb
 from sessionmgr.cli.terminal.stdout import print_note
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from sessionmgr.cli.config.configuration import Configuration
 
 HELP: Final = """\
-Run a batch with the real agents and a scripted model, which a local server plays, at no cost.
+Run a batch with the real agents at no cost: a local server plays a scripted model.
 
 The agents start as in a real batch, in the jobs' directories and with the jobs' prompts. The model
-repeats the prompt, and answers a schema with a value that fits; a prompt may contain a script
+repeats the prompt, or returns a value that matches the schema; a prompt may contain a script
 (<script>[[{"do": "say", "text": "hi"}]]</script>) of the model's answers and tool calls.
 Credentials, proxies, homes and settings files of the jobs are ignored. Nothing is stored without
 --out."""
@@ -50,22 +50,22 @@ SHOWN: Final = 25
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the verb takes."""
-    parser.add_argument("jobs", metavar="JOBS", help="file of jobs, one JSON object per line")
+    """Add the arguments of the verb."""
+    parser.add_argument("jobs", metavar="JOBS", help="jobs file, one JSON object per line")
     add_concurrency_flag(parser)
     parser.add_argument(
         "-o",
         "--out",
         type=directory_argument,
         metavar="DIR",
-        help="directory of the results (default: none, nothing is kept)",
+        help="directory of the results (default: none, nothing is stored)",
     )
     add_selection_flags(parser)
     add_job_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the rehearsal and return the exit code."""
     configuration: Configuration = args.configuration
     if args.option and configuration.provider is None:
         raise CommandLineInvalid(NO_PROVIDER)
@@ -121,16 +121,16 @@ async def _run_batch(
             provider_defaults=provider_jobs(configuration),
             options=configuration.options,
         )
-        hints = {GO_ON: shlex.join(["sessionmgr", *args.typed])}
+        hints = {CONTINUE_HINT: shlex.join(["sessionmgr", *args.typed])}
         if out is not None:
             hints["results"] = str(out / "results.jsonl")
         return await BatchFollower(args, hints=hints, stored=False).follow(batch)
 
 
 def _print_requests(args: argparse.Namespace, server: ModelServer, code: int) -> int:
-    """Say what the model was asked, and whether anybody else was."""
+    """Report the requests to the model, and any to other hosts."""
     if not args.quiet:
-        print_note(f"the model was played: {len(server.log.asked)} requests, nothing to pay")
+        print_note(f"the scripted model answered {len(server.log.asked)} requests at no cost")
     said = refused_hosts_message(server.log.strangers)
     if said is None:
         return code

@@ -49,13 +49,13 @@ SETTINGS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id and a message."""
+    """Add the id and the message."""
     parser.add_argument("id", metavar="ID", help="snapshot, run, session or job")
     parser.add_argument(
-        "message", nargs="?", metavar="MESSAGE", help=f"the message to send (default: {CONTINUE})"
+        "message", nargs="?", metavar="MESSAGE", help=f"message to send (default: {CONTINUE})"
     )
     add_batch_flag(parser)
-    add_setting_flags(parser, *SETTINGS)
+    add_setting_flags(parser, *SETTINGS, default="that of the run")
     add_set_flag(parser)
     parser.add_argument("--env", action="append", metavar="K=V", help=ENV)
     parser.add_argument("--env-file", metavar="FILE", help=ENV_FILE)
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Resume the run and return the exit code."""
     return run_verb(_main, args)
 
 

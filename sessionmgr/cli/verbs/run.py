@@ -1,4 +1,4 @@
-"""The verb `run`: one run, streamed."""
+"""The verb `run`: run one prompt and print its output as it streams."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Ctrl-C stops the run and prints the command that resumes it; press it again to k
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the verb takes."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "prompt",
         nargs="?",
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the prompt and return the exit code."""
     configuration: Configuration = args.configuration
     if args.resume is None:  # a follow-up has the provider of its run
         configuration = args.configuration = configuration.of_provider(configuration.provider)
@@ -107,7 +107,7 @@ async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHan
     return await manager.open_session(provider, cwd=args.cwd or ".")
 
 
-# --- a run that follows another ------------------------------------------------------------------
+# --- follow-ups ----------------------------------------------------------------------------------
 
 
 async def _follow_up(args: argparse.Namespace, wish: RunRequest, wait: StoreWaitReporter) -> int:
@@ -142,7 +142,7 @@ def _require_provider(followed: FollowUpTarget, configuration: Configuration) ->
 
 
 def _wishes(args: argparse.Namespace, wish: RunRequest, provider: str) -> RunArguments:
-    """Return the wishes that flags set; all others stay as recorded."""
+    """Return the arguments that flags set; all others stay as recorded."""
     wishes = wishes_of(args.configuration, provider)
     said = {
         "system_prompt": args.system_prompt or args.system_prompt_file,

@@ -1,4 +1,4 @@
-"""The verb `schema`: JSON Schema of what is read, stored and printed."""
+"""The verb `schema`: print the JSON Schema of jobs, events, results and options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELP: Final = """\
 Print a JSON Schema (2020-12):
 
   event             event, as stored and as printed by events --json
-  job               line of a file of jobs
+  job               line of a jobs file
   result            result of a run
   options PROVIDER  options of a provider
   output PROVIDER   result of a run of a provider"""
@@ -34,7 +34,7 @@ OF_ONE: Final = ("options", "output")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the name of what is to be described."""
+    """Add the name of the schema."""
     names = (*OF_ALL, *OF_ONE)
     parser.add_argument(
         "what",
@@ -85,7 +85,7 @@ def _job_schema() -> dict[str, Json]:
 
     made = msgspec.json.schema(Job)
     properties: dict[str, dict[str, Any]] = made["$defs"]["Job"]["properties"]
-    for name in DURATIONS:  # files may give them with a unit
+    for name in DURATIONS:  # files may contain them with a unit
         properties[name]["anyOf"].append({"type": "string", "pattern": PATTERN})
     return {"$schema": DIALECT, "title": "A sessionmgr job", **made}
 
@@ -99,13 +99,13 @@ def _options_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:
 
 
 def _of_no_json(kind: type) -> dict[str, Any]:
-    """Describe what only a program can give: a function, above all."""
+    """Return the schema of a value that only Python code can pass, such as a function."""
     del kind
     return {"not": {}, "description": "an object of Python: for programs only"}
 
 
 def _output_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:
-    """Return the schema of a result, without what this provider never says."""
+    """Return the schema of a result, without the fields that this provider never reports."""
     schema = result_schema()
     schema["title"] = f"A result of {adapter.name}"
     properties: dict[str, Any] = cast("Any", schema)["$defs"]["RunResult"]["properties"]

@@ -1,4 +1,4 @@
-"""The verb `sessions`: what is stored, the newest first."""
+"""The verb `sessions`: list the stored sessions, newest first."""
 
 from __future__ import annotations
 
@@ -36,28 +36,27 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease, Store, StoredRun, StoredSession
 
 HELP: Final = """\
-List sessions, newest first: the batch job that each belongs to, its provider, how its
-last run stands, what it cost and how it began. The status asks is that of a run that
-waits for an answer (see sessionmgr questions), orphaned that of a run whose process is
-gone. An id may be shortened while it is unambiguous; a job's id stands for its last
-session.
+List sessions, newest first, with the batch job that each belongs to, its provider, the
+status of its last run, its cost and its first prompt. A run with the status asks waits for
+an answer (see sessionmgr questions); the process of an orphaned run is gone. An id may be
+shortened while it is unambiguous; a job's id stands for its last session.
 
   sessionmgr sessions --status failed --since 12h
   sessionmgr sessions --provider shell --json"""
 
 STATUSES: Final = (*(status.value for status in RunStatus), ASKS, ORPHANED)
 SHORT: Final = 12
-"""So much of an id is shown in tables: 40 bits of chance."""
+"""Length of ids in tables: 40 random bits."""
 WITH_DIRECTORY: Final = 120
-"""Columns from which on the whole path of the directory has room."""
+"""Minimum width of a terminal for the whole path of the directory."""
 _NARROW: Final = 60
-"""Columns from which on the last part of its path has room."""
+"""Minimum width of a terminal for the last part of that path."""
 _LAST_PART: Final = 16
-"""Columns of its last part where the whole path has no room."""
+"""Width of the column for the last part of the path."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of a session in a list; `status` is that of its last run."""
+    """A session in the list; `status` is that of its last run."""
 
     id: str
     provider: str
@@ -77,29 +76,43 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the filters."""
+    """Add the filters."""
     parser.add_argument(
-        "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider"
+        "-p",
+        "--provider",
+        dest="of_provider",
+        metavar="NAME",
+        help="only sessions of this provider (default: all)",
     )
     parser.add_argument(
         "--status",
         type=one_of("status", STATUSES),
         metavar="STATUS",
-        help=f"whose last run stands like this: {', '.join(STATUSES)}",
+        help=f"only sessions whose last run has this status: {', '.join(STATUSES)} (default: all)",
     )
-    parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
-    parser.add_argument("--limit", type=at_least_one, default=50, metavar="N", help="so many (50)")
+    parser.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="only sessions started since: 90m, 12h, 7d or a date (default: all)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=at_least_one,
+        default=50,
+        metavar="N",
+        help="list at most N sessions (default: 50)",
+    )
 
 
 def at_least_one(text: str) -> int:
-    """Read a number of things."""
+    """Parse a number of 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text!r}")
     return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them and return the exit code."""
+    """List the sessions and return the exit code."""
     try:
         return with_store(args, _list)
     except StoreEmpty as nothing:
@@ -128,8 +141,8 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 
 
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
-    """Return the columns: JOB if there are jobs, DIRECTORY if it has room or there are several."""
-    titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
+    """Return the columns: JOB if there are jobs, DIRECTORY if it fits or if there are several."""
+    titles = ["SESSION", "PROVIDER", "STATUS", "STARTED", "TOOK", "COST", "PROMPT"]
     has_jobs = any(_job(line) for line in lines)
     has_several = len({line.cwd for line in lines}) > 1
     is_narrow = (terminal_width() or WITH_DIRECTORY) < _NARROW
@@ -138,7 +151,7 @@ def _titles(lines: Sequence[SessionLine]) -> list[str]:
     if has_jobs:
         titles.insert(1, "JOB")
         if is_narrow or (has_several and not _is_wide()):
-            titles.remove("PROMPT")  # the job tells more
+            titles.remove("PROMPT")  # the job identifies the session better
     return titles
 
 
@@ -161,7 +174,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
             return line.provider
         case "STATUS":
             return line.status or line.state
-        case "BEGUN":
+        case "STARTED":
             return format_clock(parse_timestamp(line.created_at), now)
         case "TOOK":
             return "" if line.duration is None else format_duration(line.duration)
@@ -179,7 +192,7 @@ def _job(line: SessionLine) -> str:
 
 
 class SessionLister:
-    """Finds sessions and what is told of each."""
+    """Finds sessions and builds their lines."""
 
     def __init__(
         self, store: Store, held: Mapping[str, Lease], begun: float, provider: str | None
@@ -190,12 +203,12 @@ class SessionLister:
         self._provider: Final = provider
 
     async def all(self, limit: int) -> list[SessionLine]:
-        """Return the newest ones."""
+        """Return the newest sessions."""
         page = await self._store.sessions(provider=self._provider, since=self._begun, limit=limit)
         return [await self._line(session, await self._last_run(session)) for session in page.rows]
 
     async def by_status(self, status: str, limit: int) -> list[SessionLine]:
-        """Return the newest ones whose last run stands like that."""
+        """Return the newest sessions whose last run has this status."""
         statuses = ALIVE if status in {ORPHANED, ASKS} else {status}
         lines: dict[str, SessionLine] = {}
         cursor: int | None = None
@@ -213,7 +226,7 @@ class SessionLister:
                 return list(lines.values())
 
     async def _if_last(self, run: StoredRun) -> SessionLine | None:
-        """Tell of the run's session, if it is the last of it and not too old."""
+        """Return the line of the run's session, if the run is its last one and recent enough."""
         session = await self._store.session(run.session_id)
         last = await self._last_run(session)
         if last is None or last.run_id != run.run_id or session.created < self._begun:
@@ -256,7 +269,7 @@ def _status(last: StoredRun, *, held: bool) -> str:
     return observed_status(last.status, held=held, asks=waits_for_answer(last))
 
 
-def _format_elapsed(begun: float, ended: float | None, *, is_on: bool) -> float | None:
+def _format_elapsed(started: float, ended: float | None, *, is_on: bool) -> float | None:
     if ended is None:
-        return round(time.time() - begun, 3) if is_on else None
-    return round(ended - begun, 3)
+        return round(time.time() - started, 3) if is_on else None
+    return round(ended - started, 3)

@@ -1,4 +1,4 @@
-"""The verb `show`: a session, a run or a snapshot, and all that is known of it."""
+"""The verb `show`: print a session, a run or a snapshot in full."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Show a session with its runs, or a run with its result: status, failure, permission,
 tool calls, tokens, cost, and the text it ended with. With --json, a run is printed as
-its result (sessionmgr schema result), a session as an object that holds its runs'.
+its result (sessionmgr schema result), a session as an object with the results of its runs.
 
   sessionmgr show ses_3k9w"""
 
@@ -55,13 +55,13 @@ LONGEST_END: Final = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id."""
-    parser.add_argument("id", metavar="ID", help="a session, a run, a snapshot or a job")
+    """Add the id."""
+    parser.add_argument("id", metavar="ID", help="session, run, snapshot or job")
     add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it and return the exit code."""
+    """Show the record and return the exit code."""
     return with_store(args, _show)
 
 
@@ -100,7 +100,7 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
 def run_lines(
     run: Run, *, status: str, now: float, questions: Iterable[ToolApprovalRequested] = ()
 ) -> list[str]:
-    """Return what is told of a run, one matter a line."""
+    """Return the description of a run, one fact per line."""
     return [
         _line("run", run.id),
         _line("session", run.session_id),
@@ -134,7 +134,7 @@ def run_lines(
 
 
 def _question(event: ToolApprovalRequested, now: float) -> list[str]:
-    """Describe what a run wants to do, why, until when, and how to answer."""
+    """Describe an open question: the tool and its input, the reason, the time limit, the answer."""
     why = f" ({event.reason})" if event.reason else ""
     until = expiry_of(event)
     when = "" if until is None else f"denied at {format_clock(until, now)} without an answer"
@@ -173,8 +173,8 @@ def _permission(permission: Permission | None) -> str:
     if permission is None:
         return ""
     confined = {True: ", confined", False: ", not confined", None: ""}[permission.confined]
-    theirs = f"the provider's {permission.effective}"
-    return f"{permission.asked} ({theirs}, {permission.fidelity}{confined})"
+    native = f"the provider's {permission.effective}"
+    return f"{permission.asked} ({native}, {permission.fidelity}{confined})"
 
 
 def _tools(run: Run) -> str:
@@ -196,19 +196,19 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
     snapshots = await store.snapshots(stored.session_id)
     held = (await live_leases(store, stored.session_id)).get(stored.session_id)
     if as_json:
-        told = msgspec.to_builtins(session)
-        told["last_seq"] = stored.last_seq
-        told["pid"] = held.owner.pid if held else None
-        told["runs"] = [msgspec.to_builtins(each.result()) for each in runs]
-        told["snapshots"] = [each.snapshot_id for each in snapshots]
-        print_json(told)
+        record = msgspec.to_builtins(session)
+        record["last_seq"] = stored.last_seq
+        record["pid"] = held.owner.pid if held else None
+        record["runs"] = [msgspec.to_builtins(each.result()) for each in runs]
+        record["snapshots"] = [each.snapshot_id for each in snapshots]
+        print_json(record)
         return
     now = time.time()
     costs = (await read_costs(store, [stored.session_id])).get(stored.session_id)
     lines = [
         _line("session", session.id),
         _line("provider", " ".join(filter(None, (session.provider, session.model)))),
-        _line("state", f"{stored.state}{f', kept by process {held.owner.pid}' if held else ''}"),
+        _line("state", f"{stored.state}{f', owned by process {held.owner.pid}' if held else ''}"),
         *_format_times(session.created_at, session.closed_at, now),
         _line("directory", session.cwd),
         _line("permission", session.permission_mode),
@@ -239,18 +239,18 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
         ]
         for each in runs
     ]
-    titles = ["RUN", "STATUS", "BEGUN", "TOOK", "COST", "END"]
+    titles = ["RUN", "STATUS", "STARTED", "TOOK", "COST", "END"]
     return format_table(titles, rows, width=terminal_width(), right="TOOK COST")
 
 
 def _end(run: Run) -> str:
-    """Return a run's outcome: why it did not complete, or else its text."""
+    """Return the outcome of a run: why it did not complete, or else its text."""
     why = end_reason(run) if run.status in TERMINAL and run.status != "completed" else ""
     return truncate(one_line(why or run.text), LONGEST_END)
 
 
 def _reasons(runs: Iterable[Run]) -> list[str]:
-    """Return in full why runs did not complete; the table may have cut it."""
+    """Return in full why runs did not complete; the table may have truncated it."""
     if terminal_width() is None:
         return []
     return [
@@ -266,16 +266,16 @@ def _reasons(runs: Iterable[Run]) -> list[str]:
 
 async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> None:
     stored = await store.snapshot(snapshot_id)
-    told: dict[str, Json] = msgspec.json.decode(stored.body)
+    record: dict[str, Json] = msgspec.json.decode(stored.body)
     if as_json:
-        print_json(told)
+        print_json(record)
         return
-    for name, value in told.items():
+    for name, value in record.items():
         if value is not None:
             print_line(
                 _line(name.replace("_", " "), value if isinstance(value, str) else _json(value))
             )
-    print_line(_line("to go on", f"sessionmgr resume {snapshot_id}"))
+    print_line(_line("to continue", f"sessionmgr resume {snapshot_id}"))
 
 
 # --- lines ---------------------------------------------------------------------------------------
@@ -289,10 +289,10 @@ def _line_if(label: str, value: str | None) -> list[str]:
     return [_line(label, value)] if value else []
 
 
-def _format_times(begun: str | None, ended: str | None, now: float) -> list[str]:
+def _format_times(started: str | None, ended: str | None, now: float) -> list[str]:
     return [
         _line(label, f"{at} ({format_ago(at, now)})")
-        for label, at in (("begun", begun), ("ended", ended))
+        for label, at in (("started", started), ("ended", ended))
         if at
     ]
 
@@ -305,7 +305,7 @@ def _format_usage(usage: Usage, cost: Cost) -> list[str]:
     lines = [_line("tokens", format_tokens(usage))]
     if cost.usd is not None:
         said = format_cost(cost.usd, cost.provenance)
-        if cost.provenance is not Provenance.PARTIAL:  # `money` marks partial costs itself
+        if cost.provenance is not Provenance.PARTIAL:  # `format_cost` marks partial costs itself
             said += f" ({cost.provenance})"
         lines.append(_line("cost", said))
     return lines

@@ -1,4 +1,4 @@
-"""The verb `status`: one batch, shown from any terminal."""
+"""The verb `status`: show the progress of one batch, from any terminal."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ HELP: Final = """\
 Show a batch as the terminal that runs it does: counts, cost, and each running job with
 what it is doing; then the jobs that failed. It changes nothing and works from any
 terminal. OUT is the directory of the batch; without it, the batch that runs, or else the
-last one that has changed, is shown. --follow shows it until its process ends.
+last one that has changed, is shown. --follow keeps showing it until its process ends.
 
   sessionmgr status
   sessionmgr status runs/night --follow"""
 
 EVERY: Final = 1.0
-"""Seconds between two looks of `--follow`."""
+"""Seconds between two updates of `--follow`."""
 USUAL: Final = 100
-"""Columns of the picture where a line may have any length."""
+"""Width of the display where lines may have any length."""
 TALLEST: Final = 1000
 
 
@@ -56,15 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "out",
         nargs="?",
         metavar="OUT",
-        help="the batch's directory (default: the running or the latest batch)",
+        help="directory of the batch (default: the running or the latest batch)",
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="show it until its process ends"
+        "-f",
+        "--follow",
+        action="store_true",
+        help="keep showing it until its process ends (default: show it once)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it and return the exit code."""
+    """Show the batch and return the exit code."""
     return run_verb(_status, args)
 
 
@@ -112,16 +115,16 @@ async def _chosen(store: Store | None, out: str | None) -> BatchOverview:
         found = await overview_of(Path(record.out))
         if found is not None:
             return found
-    raise CommandLineInvalid("status: no batch is known here; name its directory: status OUT")
+    raise CommandLineInvalid("status: no batch found; name its directory: status OUT")
 
 
 def is_elsewhere(store: str, configuration: Configuration) -> bool:
-    """Return whether a batch's store exists and is another one than the settings name."""
+    """Return whether the store of a batch exists and differs from that of the settings."""
     path, ours = Path(store), configuration.store
     return path.exists() and not (ours.exists() and path.samefile(ours))
 
 
-# --- showing it ----------------------------------------------------------------------------------
+# --- one view ------------------------------------------------------------------------------------
 
 
 def _show(state: BatchState, args: argparse.Namespace) -> None:
@@ -139,7 +142,7 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
         print_line(ink(truncate(said, width - 1), "bad"))
     hidden = state.progress.failed - len(state.failed_jobs)
     if state.failed_jobs and hidden > 0:
-        print_line(f"  … and {hidden} more that failed earlier")
+        print_line(f"  … and {hidden} earlier failed jobs")
     for hint in _hints(state, args.configuration):
         print_note(hint)
 
@@ -154,7 +157,7 @@ def _headline(state: BatchState) -> str:
 
 
 def _hints(state: BatchState, configuration: Configuration) -> list[str]:
-    """Return what to do next."""
+    """Return suggestions for the next command."""
     hints: list[str] = []
     if state.holder is None and state.progress.waiting:
         left = f"{pluralize(state.progress.waiting, 'job')} left"
@@ -167,11 +170,11 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
         is_named = configuration.sources.get("store") == "--store"
         if not is_named and state.store is not None and is_elsewhere(state.store, configuration):
             words += ["--store", short_path(state.store)]
-        hints.append(f"to look closer: {suggested_command(configuration, *words)}")
+        hints.append(f"details: {suggested_command(configuration, *words)}")
     return hints
 
 
-# --- following it --------------------------------------------------------------------------------
+# --- following -----------------------------------------------------------------------------------
 
 
 async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> int:
@@ -201,7 +204,7 @@ async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> i
 
 
 def _counts(state: BatchState) -> tuple[object, ...]:
-    """Return what must change for another line of JSON."""
+    """Return the values whose change causes another line of JSON."""
     progress = state.progress
     jobs = tuple((each.job, each.attempt, each.doing) for each in progress.jobs)
     return (

@@ -31,11 +31,11 @@ Trust the sessionmgr.toml of a directory: use all of its settings until the file
 
 A project's file may name models and narrow what you allow. Settings that run programs, widen
 permissions, answer questions or choose where files are written are refused with a note until
-you have read the file and trusted it. The record holds a hash of the file and of each project
+you have read the file and trusted it. The record contains a hash of the file and of each project
 file that it names, also within a longer text such as sh -c "./agent.sh"; after a change you
-have to trust it again. Files that those files read or run in turn are not looked at. A relative
-name within a longer text is looked up beside the settings: where runs work elsewhere, write it
-as an absolute one.
+have to trust it again. Files that those files read or run in turn are not checked. A relative
+path within a longer text is resolved against the directory of the settings: if runs work in
+another one, write an absolute path.
 
   sessionmgr trust .
   sessionmgr trust --list
@@ -44,7 +44,9 @@ as an absolute one.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the directory to trust, and the flags for other actions."""
-    parser.add_argument("directory", nargs="?", metavar="DIR", help="directory of the file")
+    parser.add_argument(
+        "directory", nargs="?", metavar="DIR", help="directory of the file to trust"
+    )
     parser.add_argument("--list", action="store_true", help="print the trusted files")
     parser.add_argument(
         "--revoke", metavar="DIR", help="stop trusting the file in this directory (default: none)"

@@ -45,8 +45,8 @@ HELP: Final = """\
 Show a run that another process owns, from its beginning to its end, as sessionmgr run
 shows its own: the agent's text on stdout, tool calls and open questions on stderr; with
 --json, the events. A session or a batch job stands for its running run, else for its
-last one; later runs of a session follow. The exit code is that of the run. Ctrl-C ends
-only the watching.
+last one; later runs of a session follow. The exit code is that of the run. Ctrl-C stops
+watching; the run continues.
 
   sessionmgr watch ses_3k9w
   sessionmgr watch core-11 --batch runs/night"""
@@ -58,7 +58,7 @@ LOOK_AGAIN: Final = 3.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the id."""
-    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
 
 
@@ -106,7 +106,7 @@ async def _after(store: Store, run: StoredRun) -> StoredRun | None:
 
 
 class Watcher:
-    """Shows one run from the store."""
+    """Viewer of one run in the store."""
 
     def __init__(self, store: Store, run: StoredRun, args: argparse.Namespace) -> None:
         loudness = 0 if args.quiet or args.json else 1 + args.verbose
@@ -118,7 +118,7 @@ class Watcher:
         self._teller: Final = RunRenderer()
         self._after = (run.first_seq or 1) - 1
         self._shown: Final = set[str]()
-        """The questions that were shown."""
+        """The ids of the questions that were shown."""
 
     @property
     def is_over(self) -> bool:
@@ -126,9 +126,9 @@ class Watcher:
         return self._run.status not in ALIVE
 
     async def show(self) -> int:
-        """Show the run to its end, and return its exit code."""
+        """Show the run until it ends, and return its exit code."""
         while True:
-            # Before the events are read: an event may follow a status, and none follows an end.
+            # The status is read before the events: events can follow a status, but never an end.
             self._run = await self._store.run(self._run.run_id)
             is_held = self.is_over or await self._is_held()
             await self._show_new()
@@ -149,7 +149,7 @@ class Watcher:
         return session_id in await live_leases(self._store, session_id)
 
     async def _show_new(self) -> None:
-        """Show the events that have not been shown."""
+        """Show the events that are new since the last call."""
         more = True
         while more:
             page = await self._store.events(
@@ -181,7 +181,7 @@ class Watcher:
         return pieces
 
     async def _close(self) -> int:
-        """Show how the run ended."""
+        """Show the end of the run, and return its exit code."""
         await self._screen.end_line()
         result = (await fold_run(self._store, self._run)).result()
         await self._screen.write(

@@ -1,0 +1,17 @@
+"""The modules of the package's public names; each is imported on first use.
+
+A command does not have to load the modules that it does not need.
+"""
+
+from typing import Final
+
+from sessionmgr.lazy_exports import lazy_exports
+
+PUBLIC: Final = {
+    "sessionmgr.cli.config.configuration": ("Configuration",),
+    "sessionmgr.cli.config.settings": ("SETTINGS",),
+    "sessionmgr.cli.parser": ("EXIT_CODES", "PROGRAM", "Parser", "add_global_flags"),
+    "sessionmgr.cli.start": ("start",),
+    "sessionmgr.cli.verb_table": ("VERBS", "load_verb"),
+}
+__getattr__, __dir__ = lazy_exports("sessionmgr.cli", PUBLIC)

@@ -155,7 +155,7 @@ async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Pa
     async with open_batch_setup() as setup:
         await collect(run_batch(setup.manager, path, defaults=defaults))
         assert sorted(setup.prompts()) == ["default", "own"]
-        with pytest.raises(JobsInvalid, match="options: options.actor: unknown option 'x'"):
+        with pytest.raises(JobsInvalid, match=r"options: options.actor: unknown option 'x'"):
             await collect(run_batch(setup.manager, path, defaults=defaults, options=GIVEN))
 
 

@@ -118,10 +118,8 @@ def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> Non
     assert run_command(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
     none = run_command(*words, env=env, cwd=tmp_path, stdin="")
     assert (none.returncode, none.stderr) == (
-        *(
-            1,
-            "sessionmgr: error: stdin: it contains no jobs; the jobs in out/jobs.jsonl are unchanged\n",
-        ),
+        1,
+        "sessionmgr: error: stdin: it contains no jobs; the jobs in out/jobs.jsonl are unchanged\n",
     )
     fewer = run_command(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
     assert fewer.returncode == 0

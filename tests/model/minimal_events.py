@@ -1,4 +1,4 @@
-"""An example of each event: as little as it can be."""
+"""Examples of each event, with as few fields as possible."""
 
 import msgspec
 from msgspec import inspect

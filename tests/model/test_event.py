@@ -1,4 +1,4 @@
-"""An event is a view of bytes: what is known of it is typed, and nothing of it is lost."""
+"""Events are views of bytes: known fields are typed, and no field is lost."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ from sessionmgr.model import (
 from sessionmgr.testing.strategies import events, json_values
 from tests.model.minimal_events import minimal
 
-# The names are the contract: whoever reads our logs relies on them.
+# The names are the contract: readers of our logs rely on them.
 FIELDS = {
     "session_created": "",
     "session_closed": "",

@@ -1,4 +1,4 @@
-"""A value of a wrong type is shown with the expected type, unless it may be a secret."""
+"""Errors of wrong types show the expected type and the value, unless it may be a secret."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Ids are told apart, wherever they are made."""
+"""Ids are unique, in whichever thread or process they are made."""
 
 import os
 from collections import Counter

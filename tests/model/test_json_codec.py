@@ -1,4 +1,4 @@
-"""Whatever agents write as JSON is read, and what we write can be read by everybody."""
+"""JSON of any agent can be read, and what we write is valid JSON for every parser."""
 
 import json
 import math

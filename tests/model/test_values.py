@@ -1,4 +1,4 @@
-"""Small values: capabilities, ends, ids, moments, schemas, and the diagram of the page."""
+"""Small values: capabilities, outcomes, ids, timestamps, schemas, and the diagram of the page."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Scenarios of actors that talk to each other, and to supervisors, as their ends come.
+"""Scenarios of actors that exchange messages with each other and with supervisors while they end.
 
 See `scenarios`, where all are listed.
 """

@@ -1,4 +1,4 @@
-"""What one incarnation of a child may do, and when: the law for those who are supervised."""
+"""Model of one incarnation of a child: which events it may produce, and in which order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ChildIncarnation:
         self.up_since = event.time
 
     def hear(self, event: ObservedEvent) -> None:
-        """See that it is told to end, or says farewell."""
+        """Check that it was asked to stop, or runs `terminate`."""
         if event.kind == "told":
             self.told.append(event)
             return

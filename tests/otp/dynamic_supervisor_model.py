@@ -1,4 +1,4 @@
-"""The rules of a dynamic supervisor: children that come and go side by side, without an order.
+"""Model of a dynamic supervisor: children that start and end concurrently, without an order.
 
 There is no task to follow here. An exit is dealt with at the time when it happens, but perhaps
 after other things of that time; so exits wait in `_pending` until something shows that they
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_CHILDREN: Final = 6
 
-# What somebody is answered whose child did not come up: whose fault it was can be late news.
+# Answers to a request whose child did not start: the cause may become known later.
 NOT_STARTED: Final[tuple[object, ...]] = (StartFailed, SupervisorStopping)
 
 
@@ -152,7 +152,7 @@ class DynamicSupervisorModel:
     def _life(self, event: ObservedEvent) -> ChildIncarnation:
         entry = self._entries.get(event.who)
         life = None if entry is None else entry.life
-        expect(life is not None, "nobody is there", event)
+        expect(life is not None, "no child is running", event)
         assert life is not None
         return life
 

@@ -1,4 +1,4 @@
-"""How a supervisor fails, by the rules, and what leaves its block then."""
+"""The expected failure of a supervisor, and the exception that leaves its block."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class BlockOutcome:
         if body is None or cut_short:
             return failure.resembles(error)
         if not isinstance(body, Exception):
-            # Ctrl-C: nobody looks for it in a group.
+            # Callers do not look for Ctrl-C in a group.
             return error is body
         if not isinstance(error, ExceptionGroup):
             return False

@@ -1,4 +1,4 @@
-"""A fault at the n-th step of a run: a cancel, a Ctrl-C, a crash.
+"""Fault injection at the n-th step of a run: a cancel, a Ctrl-C, a crash.
 
 The strategy: an instrument counts the steps that the tasks of a scenario take, and strikes
 just before the n-th of them. By then the task has been woken, so whatever it waited for is

@@ -1,4 +1,4 @@
-"""How a model deals with what it cannot see: it guesses, and takes a guess back that fails."""
+"""Choices that a model cannot observe: it guesses, and withdraws a guess that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a supervisor at work: one event after the other, in the order they happened."""
+"""Observed events of a supervisor at work, in the order in which they happened."""
 
 from __future__ import annotations
 

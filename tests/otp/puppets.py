@@ -1,4 +1,4 @@
-"""Puppets, which do what a message tells them; and a clock that costs no time."""
+"""Puppets: actors that do what a message asks; and a clock for virtual time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunCast(Cast):
 
 
 class Puppet(Actor):
-    """Does what it is told, and keeps whatever else it hears."""
+    """Actor that does what a message asks, and keeps all other messages."""
 
     def __init__(self) -> None:
         self.news: list[object] = []

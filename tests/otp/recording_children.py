@@ -1,4 +1,4 @@
-"""Children for tests that are read: they end on a word, and all that happens is in one list."""
+"""Children for readable tests: they end on request, and record all events in one list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sessionmgr.otp import Actor, Cast, ExitReason, Stop
 
 
 class MemberCrashError(Exception):
-    """What a child ends with that is told to crash."""
+    """The exception of a child that is asked to crash."""
 
 
 class MemberCommand(Cast):

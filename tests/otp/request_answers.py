@@ -1,4 +1,4 @@
-"""Who was asked, who answered, and whether that was the answer."""
+"""Requests and their answers: checks that each answer is the expected one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RequestAnswers:
         self._predicted: dict[int, tuple[object, ...]] = {}
 
     def predict(self, order: int, *answers: object) -> None:
-        """Say what somebody will be answered."""
+        """Record the expected answer of a request."""
         self._predicted[order] = (CANCELLED,) if order in self.withdrawn else answers
 
     def hear(self, event: ObservedEvent) -> None:
@@ -37,5 +37,5 @@ class RequestAnswers:
                 pass
 
     def close(self, event: ObservedEvent) -> None:
-        """See that nobody waits for ever."""
-        expect(not self._open, f"nobody answered {self._open}", event)
+        """Check that every request was answered."""
+        expect(not self._open, f"no answer to {self._open}", event)

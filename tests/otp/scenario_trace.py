@@ -1,4 +1,4 @@
-"""What happened in one run of a scenario, and the laws that hold whatever happened.
+"""Trace of one run of a scenario, and the laws that hold in every run.
 
 Scenarios are made of the players here: an actor and a function that note what is done to
 them, without a look at how supervisors work.
@@ -126,10 +126,10 @@ class ScenarioTrace:
         """Note that a request is being executed."""
         self.begun[message.n] += 1
         self.check(self.begun[message.n] == 1, f"P13: {message!r} was executed twice")
-        self.check(caller.waiting, f"P15: {message!r} is executed for nobody")
+        self.check(caller.waiting, f"P15: {message!r} is executed after its caller gave up")
 
     def down(self, message: Down) -> None:
-        """Note that a watcher was told of an end."""
+        """Record that a watcher was notified of an end."""
         self.downs[id(message.monitor)] += 1
         self.monitors.append(message.monitor)
         self.check(self.downs[id(message.monitor)] == 1, "P20: one monitor, two Downs")
@@ -230,7 +230,7 @@ class TracedActor(Actor):
 
 
 class CrashLogHandler(logging.Handler):
-    """Hears of crashes from the log, and notes those that nobody wanted."""
+    """Log handler that records the unexpected crashes."""
 
     def __init__(self, trace: ScenarioTrace) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class CrashLogHandler(logging.Handler):
         error = getattr(getattr(record, "reason", None), "error", None)
         expected = ScenarioCrashError | InjectedCrashError | OtpError | KeyboardInterrupt
         if error is not None and not isinstance(error, expected):
-            self.trace.wrong.append(f"a crash that nobody wanted: {error!r}")
+            self.trace.wrong.append(f"an unexpected crash: {error!r}")
 
     def __enter__(self) -> Self:
         log.addHandler(self)

@@ -1,4 +1,4 @@
-"""A world in which a script is played: children that do as they are told, and all is noted."""
+"""Runner of supervisor scripts: its children follow the script, and it records every event."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RunCommand(Cast):
 
 
 def obey(how: str) -> None:
-    """End the way one was told."""
+    """End in the requested way."""
     if how == "crash":
         raise ScriptedCrashError
     if how != "finish":
@@ -91,7 +91,7 @@ class PlannedIncarnation:
 
 
 class PlanRunner:
-    """Whoever plays a plan, incarnation after incarnation."""
+    """Child that follows a plan, incarnation after incarnation."""
 
     def __init__(self, world: SupervisorScriptRunner, path: str, plan: ChildPlan) -> None:
         self.world = world
@@ -182,7 +182,7 @@ class NestedSupervisor(Supervisor):
 
 
 class SupervisorScriptRunner(trio.abc.Instrument):
-    """The stage, the director and the chronicle."""
+    """Runner of one script, with the trace of its events."""
 
     def __init__(self, script: SupervisorScript, *, dynamic: bool = False) -> None:
         self.script = script
@@ -334,7 +334,7 @@ class SupervisorScriptRunner(trio.abc.Instrument):
                 part.tell(op.how)
 
     async def arrange(self, op: AskSupervisor, askers: trio.Nursery) -> None:
-        """Let somebody ask, and perhaps think better of it."""
+        """Make a request, and perhaps cancel it."""
         self.orders += 1
         number = self.orders
         if op.verb == "start" and op.who > len(self.ids):

@@ -1,4 +1,4 @@
-"""The rules of a supervisor as a machine that reads what happened and refuses what may not.
+"""Model of a supervisor as a machine that reads events and refuses those that break the rules.
 
 It simulates the supervisor's one task: exits, orders and failed starts are dealt with in the
 order in which they came, and what it does shows in the children. Between two of its steps a

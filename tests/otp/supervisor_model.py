@@ -1,4 +1,4 @@
-"""Who judges a whole trace: hands each event to whom it concerns."""
+"""Model of a whole tree: passes each event of a trace to the models concerned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Half of the model: what happens to a supervisor while it does something else, or nothing."""
+"""One half of the model: events at a supervisor while it is idle or busy with another one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FailedRestart(NamedTuple):
 
 
 class PendingRequest(NamedTuple):
-    """Somebody wants something."""
+    """A request arrived."""
 
     number: int
     path: str
@@ -101,7 +101,7 @@ class SupervisorObserver:
         self.account = RestartAccount(options)
         self.before = self.now = court.now
         self.put_back: ObservedEvent | None = None
-        # Told to stop: for sure; perhaps already, by its parent, since then; without any grace,
+        # Asked to stop: for sure; perhaps already, by its parent, since then; without any grace,
         # at once or from some time on.
         self.stop = False
         self.stop_pending: float | None = None
@@ -120,7 +120,7 @@ class SupervisorObserver:
         return self.told_reason is not None and reason in (self.told_reason, Killed())
 
     def must_stop(self) -> bool:
-        """Say whether it has been told to stop, or has decided to."""
+        """Return whether it was asked to stop, or has decided to."""
         return self.stop
 
     def event(self) -> Flow[ObservedEvent]:

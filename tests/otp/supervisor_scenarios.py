@@ -1,4 +1,4 @@
-"""Small programs that between them do everything, for faults to be put into.
+"""Small programs that together use every feature, for fault injection.
 
 Each takes a trace, notes what it sees there, and comes to an end by itself. Without a fault
 it says what stands beside it in `SCENARIOS`; with one, the laws of the trace must hold.
@@ -158,7 +158,7 @@ async def orders(trace: ScenarioTrace) -> None:
             trace.say(await trace.attempt("terminate", sup.terminate_child("nobody")))
 
         await together(slow, others)
-        # It is up in the very tick in which nobody waits for that any more.
+        # It comes up in the very tick in which its caller gives up.
         started = ""
         with trio.move_on_after(1):
             spec = child(TracedActor, trace, "e", 1, id="e")
@@ -219,7 +219,7 @@ async def dynamic(trace: ScenarioTrace) -> None:
         if "a" in trace.refs:
             trace.say("a", await trace.ask(trace.ref("a"), EchoCall(1)))
         await trace.attempt("terminate", pool.terminate_child("b"))
-        # It is up in the very tick in which nobody waits for that any more.
+        # It comes up in the very tick in which its caller gives up.
         started = ""
         with trio.move_on_after(1):
             started = await start("e", 1)
@@ -298,7 +298,7 @@ async def deaf(trace: ScenarioTrace) -> None:
             pool = sup.which_children()[2].ref
             assert pool is not None
             pool.kill()
-            # Its own end, and nobody else's order.
+            # It ends by itself, without a request.
             trace.cast("a", CrashCast())
             await trio.sleep(1.5)
         trace.say(*trace.farewells)

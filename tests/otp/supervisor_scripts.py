@@ -1,4 +1,4 @@
-"""What may happen to a supervisor and its children, as plain data, and how to draw some.
+"""Scripts of events at a supervisor and its children, as plain data, and strategies for them.
 
 A plan, or an op, is decoded from one number: drawing is quick, and a number that shrinks
 makes what it stands for simpler, since the plainest choice always comes first.
@@ -38,7 +38,7 @@ VERBS: Final[Sequence[Verb]] = ("start", "terminate", "restart", "delete")
 
 
 class ScriptedCrashError(Exception):
-    """A child crashed, as it was told."""
+    """A child crashed, as planned."""
 
 
 class StartCrashError(Exception):
@@ -71,7 +71,7 @@ Pause = float | Literal["on", "tick", "settle"]
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """How one child behaves, and how its supervisor is told to treat it."""
+    """Plan of one child: its behaviour, and its restart options."""
 
     kind: Kind = "function"
     restart: Restart = "permanent"
@@ -117,7 +117,7 @@ class EndChildren:
 
 @dataclass(frozen=True, slots=True)
 class AskSupervisor:
-    """Let somebody ask the supervisor for something, and perhaps not wait for the answer."""
+    """Make a request to the supervisor, and perhaps not wait for the answer."""
 
     verb: Verb
     who: int

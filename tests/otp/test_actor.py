@@ -1,4 +1,4 @@
-"""One actor: its callbacks, their order, and the ways in which they end it."""
+"""Actors: callbacks, their order, and the ways in which they end the actor."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ async def _own_name(puppet: Puppet, _caller: Caller) -> str:
 
 
 class Quitter(Actor):
-    """Ends with `reason` in the callback that it is told."""
+    """Actor that ends with `reason` in a given callback."""
 
     def __init__(self, where: str, reason: ExitReason) -> None:
         self.where = where

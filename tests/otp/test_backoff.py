@@ -1,4 +1,4 @@
-"""Restarts that wait: how long, and who waits with them."""
+"""Back-off: how long restarts wait, and which other restarts wait with them."""
 
 from __future__ import annotations
 

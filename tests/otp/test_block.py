@@ -1,4 +1,4 @@
-"""A supervisor as a block: what ends it, what leaves it, and who is there until when."""
+"""Supervisors as blocks: what ends the block, what leaves it, and how long children run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls, when the caller has gone before the answer, or the callee."""
+"""Calls whose caller or callee ends before the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that would wait for themselves: an error at once, and never where there is a way out."""
+"""Call cycles: an error at once, and never without a real cycle."""
 
 from __future__ import annotations
 

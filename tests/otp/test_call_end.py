@@ -1,4 +1,4 @@
-"""Calls, whatever becomes of caller and callee: each ends, once, and for the right reason."""
+"""Ends of calls: each call ends once and for the right reason, however caller and callee end."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ async def ask(
         except (ActorDown, CallTimeout, CallRefusedError) as error:
             ends(type(error).__name__)
         else:
-            ends("answered" if value == number else "answered with somebody else's answer")
+            ends("answered" if value == number else "answered with the answer of another call")
     if patience.cancelled_caught:
         ends("cancelled")
 

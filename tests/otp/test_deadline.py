@@ -1,4 +1,4 @@
-"""How long a call waits for its answer."""
+"""Deadlines of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: how long those who are ready to run wait for actors that never run out of messages."""
+"""Fairness: how long ready tasks wait for actors that never run out of messages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_p26_nobody_waits_for_more_than_a_budget_of_messages_from_each_busy_acto
                 waits.append(handled[0] - before)
 
     in_virtual_time(main)
-    # Whoever becomes ready within a round of the scheduler runs in the next, at a place in it
+    # A task that becomes ready within a round of the scheduler runs in the next, at a place in it
     # that chance decides: so each busy actor may have had its turn twice.
     assert max(waits) <= 2 * len(kinds) * BUDGET
     # And they were busy.

@@ -1,4 +1,4 @@
-"""Plain async functions as children: when they are up, and what they say then."""
+"""Async functions as children: when they are up, and the value that they report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is garbage when: a reference alone keeps neither actor nor messages."""
+"""Garbage: a reference alone keeps neither the actor nor its messages."""
 
 from __future__ import annotations
 

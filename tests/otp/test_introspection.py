@@ -1,4 +1,4 @@
-"""What can be asked of a living tree, and what it says by itself in the log."""
+"""Introspection of a running tree, and its log records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links: who falls with whom, and who only hears of it."""
+"""Links: which children end together, and which only receive a message."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ActorEnd(NamedTuple):
 
 
 class Society:
-    """The rules of links, on paper: who is dead of what, and what the others were told."""
+    """Model of links: which children have ended why, and the messages to the others."""
 
     def __init__(self, traps: list[bool], links: set[tuple[int, int]]) -> None:
         self.traps = traps

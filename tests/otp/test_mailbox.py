@@ -1,4 +1,4 @@
-"""The mailbox: in which order messages come, and what happens when there is no room."""
+"""Mailbox: the order of messages, and the behaviour of a full one."""
 
 from __future__ import annotations
 

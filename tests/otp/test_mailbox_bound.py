@@ -1,4 +1,4 @@
-"""Room in a mailbox: how much there is, who waits for it, and who gets it next."""
+"""Bound of a mailbox: its room, the tasks that wait for it, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisors used wrong: the message names what is wrong."""
+"""Misuse of supervisors: each error names the mistake."""
 
 from __future__ import annotations
 

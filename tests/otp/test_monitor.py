@@ -1,4 +1,4 @@
-"""Monitors: one `Down` for each, whatever happens, and none for those who took it back."""
+"""Monitors: exactly one `Down` for each, and none after a cancel with flush."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names: who has them, how long, and how one speaks to whoever has them."""
+"""Registry: owners of names, how long they keep them, and messages by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: at once, later, by others, twice, with a farewell; and messages of the wrong kind."""
+"""Replies: at once, later, by another task, twice, in `terminate`; and wrong kinds of messages."""
 
 from __future__ import annotations
 

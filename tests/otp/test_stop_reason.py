@@ -1,4 +1,4 @@
-"""Which of several reasons to stop counts."""
+"""Stop reasons: which of several counts."""
 
 from sessionmgr.otp import Actor, Killed, Shutdown, Supervisor, child
 

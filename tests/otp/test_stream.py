@@ -1,4 +1,4 @@
-"""Streams: many tasks, some at a time, and one consumer who sets the pace."""
+"""Streams: many tasks, a limited number at a time, and a consumer that sets the pace."""
 
 from __future__ import annotations
 

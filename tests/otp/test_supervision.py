@@ -1,4 +1,4 @@
-"""What every supervisor promises, one promise after the other."""
+"""Guarantees of every supervisor, one test for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisors do what the rules of OTP say: played scripts against the model of the rules."""
+"""Supervisors follow the rules of OTP: random scripts against the model of the rules."""
 
 from __future__ import annotations
 

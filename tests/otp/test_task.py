@@ -1,4 +1,4 @@
-"""Tasks whose crashes are answers: what owners are told, and what harms nobody."""
+"""Tasks whose crashes are results: the messages to owners, and the isolation of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last word of an actor: whether it has one, when, and for how long."""
+"""`terminate`: whether it runs, when, and for how long."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_an_outer_cancel_does_not_reach_terminate(autojump_clock: object) 
 
 
 class Loud(Actor):
-    """Raises in `terminate`, and elsewhere when it is told to."""
+    """Actor that raises in `terminate`, and elsewhere on request."""
 
     def __init__(self, error: Exception, at_birth: bool = False) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""That what type checkers read is also what happens."""
+"""Static types agree with the behaviour at run time."""
 
 from tests.otp import typing_sample
 

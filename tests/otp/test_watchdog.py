@@ -1,4 +1,4 @@
-"""The watchdog: who keeps the loop to itself, and where."""
+"""Watchdog: which child blocks the loop, and where."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def spin(until: threading.Event) -> None:
     for _ in range(10**9):
         if until.is_set():
             return
-    raise AssertionError("nobody noticed")
+    raise AssertionError("the watchdog noticed nothing")
 
 
 @pytest.mark.parametrize("block", [hog, spin])

@@ -1,4 +1,4 @@
-"""What type checkers know of programs that use actors: read by them, and run as well."""
+"""Sample program for type checkers, which is also run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to cut a stream of bytes into what single reads could give."""
+"""Ways to cut a stream of bytes into reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real agents and their clients said, where the recordings are at hand."""
+"""Recorded traffic of real agents and their clients, where the recordings are available."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Pa
     async with open_batch_setup() as hall:
         await collect(run_batch(hall.manager, path, defaults=defaults))
         assert sorted(hall.prompts()) == ["default", "own"]
-        with pytest.raises(JobsInvalid, match="options: options.actor: unknown option 'x'"):
+        with pytest.raises(JobsInvalid, match=r"options: options\.actor: unknown option 'x'"):
             await collect(run_batch(hall.manager, path, defaults=defaults, options=GIVEN))
 
 

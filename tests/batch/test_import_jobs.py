@@ -69,7 +69,7 @@ WRONG = [
         line(tools_denied=["Bash"]),
         "tools_denied: actor does not support tools_denied: leave it out",
     ),
-    (line(options={"x": 1}), "options: options.actor: unknown option 'x'"),
+    (line(options={"x": 1}), "options: options\.actor: unknown option 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
     (line(env={"A=B": "1"}), "env: a child's environment cannot contain 'A=B': invalid name"),
     (
@@ -155,7 +155,7 @@ async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Pa
     async with open_batch_setup() as setup:
         await collect(run_batch(setup.manager, path, defaults=defaults))
         assert sorted(setup.prompts()) == ["default", "own"]
-        with pytest.raises(JobsInvalid, match=r"options: options.actor: unknown option 'x'"):
+        with pytest.raises(JobsInvalid, match=r"options: options\.actor: unknown option 'x'"):
             await collect(run_batch(setup.manager, path, defaults=defaults, options=GIVEN))
 
 

@@ -42,7 +42,7 @@ class FollowUpTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     snapshot_id: str | None = None
-    wishes: RunArguments = msgspec.field(default_factory=lambda: cast("RunArguments", {}))
+    arguments: RunArguments = msgspec.field(default_factory=lambda: cast("RunArguments", {}))
     secret_options: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     """Options with secrets, which are not stored, found in the job or the settings."""
 
@@ -73,13 +73,15 @@ async def find_follow_up_target(
         snapshot_id = of_it[-1] if of_it else None
     of = job_of_session(decode_session((await store.session(stored.session_id)).body))
     record = None if of is None else _find_job_record(of, batch)
-    wishes = await _unrecorded_wishes(store, run, of, record)
+    arguments = await _unrecorded_arguments(store, run, of, record)
     sources = [configuration.options.get(run.provider, {})]
     if record is not None and record.job.options is not None:
         sources.insert(0, record.job.options)
     asked = await recorded_resume_spec(store, run) or ResumeSpec()
     secret = restore_options(asked.options, asked.withheld, *sources)
-    return FollowUpTarget(run=run, snapshot_id=snapshot_id, wishes=wishes, secret_options=secret)
+    return FollowUpTarget(
+        run=run, snapshot_id=snapshot_id, arguments=arguments, secret_options=secret
+    )
 
 
 async def _last_run(store: Store, session_id: str) -> StoredRun:
@@ -116,7 +118,7 @@ def _find_job_record(of: JobReference, batch: str | None) -> JobRecord | None:
     return record
 
 
-async def _unrecorded_wishes(
+async def _unrecorded_arguments(
     store: Store, run: Run, of: JobReference | None, record: JobRecord | None
 ) -> RunArguments:
     """Return the run's arguments that its own record does not contain.
@@ -125,12 +127,14 @@ async def _unrecorded_wishes(
         CommandLineInvalid: They are unknown, and the follow-up might be allowed more than the run.
     """
     asked = await recorded_resume_spec(store, run)
-    wishes: RunArguments = {}
+    arguments: RunArguments = {}
     if record is not None:
-        wish = run_request_for_job(record.job)
-        wishes["env"], wishes["budget"] = wish.env, wish.budget
+        request = run_request_for_job(record.job)
+        arguments["env"], arguments["budget"] = request.env, request.budget
         if asked is None:
-            wishes.update(cast("RunArguments", {name: getattr(wish, name) for name in _ASKED}))
+            arguments.update(
+                cast("RunArguments", {name: getattr(request, name) for name in _ASKED})
+            )
     elif asked is None and of is not None:
         raise CommandLineInvalid(
             f"only the batch's directory records what the job {of.job!r} was allowed: "
@@ -142,26 +146,26 @@ async def _unrecorded_wishes(
         print_note(
             f"values of its variables are not on record ({', '.join(asked.variables)}): see --env"
         )
-    return wishes
+    return arguments
 
 
 async def start_follow_up(
-    manager: Manager, followed: FollowUpTarget, message: str | None, wishes: RunArguments
+    manager: Manager, followed: FollowUpTarget, message: str | None, arguments: RunArguments
 ) -> RunHandle:
-    """Start a follow-up; `wishes` override the arguments of the run to follow up.
+    """Start a follow-up; `arguments` override the arguments of the run to follow up.
 
     Raises:
         NotResumable: A precondition does not hold; the error names it.
         StartRefused: The follow-up cannot start.
     """
-    given = wishes.get("options", {})
+    given = arguments.get("options", {})
     if followed.secret_options and not isinstance(given, msgspec.Struct):
-        wishes = {**wishes, "options": {**followed.secret_options, **given}}
+        arguments = {**arguments, "options": {**followed.secret_options, **given}}
     if followed.snapshot_id is not None:  # a snapshot records all arguments except variables
-        if "env" in followed.wishes:
-            wishes = {"env": followed.wishes["env"], **wishes}
-        return await manager.submit_resume(followed.snapshot_id, message, **wishes)
-    joined = cast("RunArguments", {**followed.wishes, **wishes})
+        if "env" in followed.arguments:
+            arguments = {"env": followed.arguments["env"], **arguments}
+        return await manager.submit_resume(followed.snapshot_id, message, **arguments)
+    joined = cast("RunArguments", {**followed.arguments, **arguments})
     return await manager.submit_follow_up(followed.run.id, message, **joined)
 
 
@@ -173,33 +177,33 @@ def choose_approver(configuration: Configuration) -> Approve | None:
     return load_approver(configuration)
 
 
-def wishes_of(configuration: Configuration, provider: str) -> RunArguments:
+def arguments_from_settings(configuration: Configuration, provider: str) -> RunArguments:
     """Return the arguments that flags set; files and variables do not override recorded ones."""
     configuration = configuration.of_provider(provider)
-    wishes: RunArguments = {}
+    arguments: RunArguments = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}
     if "model" in given:
-        wishes["model"] = configuration.model
+        arguments["model"] = configuration.model
     if "effort" in given:
-        wishes["effort"] = configuration.effort
+        arguments["effort"] = configuration.effort
     if "permission_mode" in given:
-        wishes["permission_mode"] = configuration.permission_mode
+        arguments["permission_mode"] = configuration.permission_mode
     if "tools_allowed" in given:
-        wishes["tools_allowed"] = configuration.tools_allowed
+        arguments["tools_allowed"] = configuration.tools_allowed
     if "tools_denied" in given:
-        wishes["tools_denied"] = configuration.tools_denied or ()
+        arguments["tools_denied"] = configuration.tools_denied or ()
     if "max_turns" in given:
-        wishes["max_turns"] = configuration.max_turns
+        arguments["max_turns"] = configuration.max_turns
     if "budget_usd" in given:
-        wishes["budget"] = Budget(usd=configuration.budget_usd)
+        arguments["budget"] = Budget(usd=configuration.budget_usd)
     clocks = Clocks(**configuration.clocks) if configuration.clocks else Clocks()
     if configuration.deadline is not None:
         clocks = msgspec.structs.replace(clocks, deadline=configuration.deadline)
     if clocks != Clocks():
-        wishes["clocks"] = clocks
-    return wishes
+        arguments["clocks"] = clocks
+    return arguments
 
 
-def wishes_of_flags(wish: RunRequest, given: set[str]) -> RunArguments:
+def arguments_from_flags(request: RunRequest, given: set[str]) -> RunArguments:
     """Return the fields of a request that further flags set (`given`)."""
-    return cast("RunArguments", {name: getattr(wish, name) for name in given})
+    return cast("RunArguments", {name: getattr(request, name) for name in given})

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from sessionmgr.adapter import Budget
 from sessionmgr.cli.config.configuration import load_configuration
-from sessionmgr.cli.follow_up import wishes_of
+from sessionmgr.cli.follow_up import arguments_from_settings
 from sessionmgr.cli.terminal.event_line import LONGEST, event_line
 from sessionmgr.cli.terminal.format_time import format_clock, parse_since
 from sessionmgr.cli.terminal.safe_text import display_width
@@ -98,8 +98,8 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
         deadline=["60"],
         clocks=["idle=5"],
     )
-    wishes = wishes_of(load_configuration(given), "claude")
-    assert wishes == {
+    arguments = arguments_from_settings(load_configuration(given), "claude")
+    assert arguments == {
         "effort": "high",
         "permission_mode": "plan",
         "tools_allowed": ("a", "b"),
@@ -109,8 +109,8 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
         "clocks": Clocks(idle=5.0, deadline=60.0),
     }
     one = load_configuration(argparse.Namespace(model=["m"], set_defaults=["claude.model=n"]))
-    assert wishes_of(one, "claude") == {"model": "n"}
-    assert wishes_of(one, "codex") == {"model": "m"}
+    assert arguments_from_settings(one, "claude") == {"model": "n"}
+    assert arguments_from_settings(one, "codex") == {"model": "m"}
 
 
 def test_a_snapshot_is_shown_with_the_way_on(terminal: CommandTerminal, tmp_path: Path) -> None:

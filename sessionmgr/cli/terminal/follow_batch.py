@@ -59,7 +59,7 @@ class BatchFollower:
         self._hints: Final = hints
         self._partial: Final = partial
         self._stored: Final = stored
-        self._scoreboard: Final = ProgressDisplay(sys.stderr, quiet=self._quiet)
+        self._display: Final = ProgressDisplay(sys.stderr, quiet=self._quiet)
         self._screen: Final = make_console(loudness=0)
         self._failures: Final = FailureTable()
         self._scope: Final = trio.CancelScope()
@@ -71,7 +71,7 @@ class BatchFollower:
     def print_above(self, text: str) -> None:
         """Print lines above the progress."""
         for line in text.splitlines():
-            self._scoreboard.print_line(line)
+            self._display.print_line(line)
 
     async def follow(self, batch: Batch) -> int:
         """Enter the batch, show it until it ends, and return the exit code.
@@ -82,11 +82,11 @@ class BatchFollower:
         error: SessionmgrError | None = None
         async with trio.open_nursery() as nursery:
             await nursery.start(self._stopping.watch)
-            nursery.start_soon(self._scoreboard.show, batch.progress)
+            nursery.start_soon(self._display.show, batch.progress)
             nursery.start_soon(
                 self._stopping.cancel_stuck_output, self._print_report, self._printing
             )
-            with redirect_log(self._scoreboard, LOGGER, sys.stderr):
+            with redirect_log(self._display, LOGGER, sys.stderr):
                 try:
                     with self._scope:
                         await self._read_results(batch)
@@ -106,13 +106,13 @@ class BatchFollower:
 
     async def _clear(self) -> None:
         with self._stopping.final_output_scope():
-            await self._scoreboard.clear()
+            await self._display.clear()
 
     async def _read_results(self, batch: Batch) -> None:
         async with batch:
             self._batch = batch
             for warning in batch.warnings:
-                self._scoreboard.print_line(f"warning: {one_line(warning)}", "warning")
+                self._display.print_line(f"warning: {one_line(warning)}", "warning")
             try:
                 with self._printing:
                     async for result in batch:
@@ -127,26 +127,22 @@ class BatchFollower:
         job, status = one_line(result.job), result.status.replace("_", " ")
         if result.status is RunStatus.COMPLETED:
             if result.attempt > 1 and not self._quiet:
-                self._scoreboard.print_line(
-                    f"✓ {job} completed on attempt {result.attempt}", "good"
-                )
+                self._display.print_line(f"✓ {job} completed on attempt {result.attempt}", "good")
         else:
             stopped = result.status is RunStatus.CANCELLED and self._is_stopped
             self._failures.add(result, stopped=stopped)
             if not stopped:
                 why = end_reason(result)
-                self._scoreboard.print_line(
-                    f"✗ {job} {status}" + (f": {why}" if why else ""), "bad"
-                )
+                self._display.print_line(f"✗ {job} {status}" + (f": {why}" if why else ""), "bad")
         for denial in job_denials(result):
             self._denials_shown = True
-            self._scoreboard.print_line(f"! {job} was denied {describe_denial(denial)}", "warning")
+            self._display.print_line(f"! {job} was denied {describe_denial(denial)}", "warning")
         if self._as_json:
             await self._print(encode_json(result))
 
     async def _print(self, line: bytes) -> None:
-        if self._scoreboard.is_live and sys.stdout is not None and sys.stdout.isatty():
-            self._scoreboard.print_line(
+        if self._display.is_live and sys.stdout is not None and sys.stdout.isatty():
+            self._display.print_line(
                 escaped_json(line.decode())
             )  # a live display lets it scroll by above
         else:
@@ -161,7 +157,7 @@ class BatchFollower:
         if self._quiet and well:
             if not self._denials_shown:  # the denials are those of an earlier command
                 for text, tone in denial_lines(summary, width=_width()):
-                    self._scoreboard.print_line(text, tone)
+                    self._display.print_line(text, tone)
         else:
             hints = {**self._hints}
             if self._stored and self._failures.last_run is not None:
@@ -170,7 +166,7 @@ class BatchFollower:
                 hints[f"{DETAILS_HINT} ({one_line(job)})"] = typed
             lines = report_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
-                self._scoreboard.print_line(text, tone)
+                self._display.print_line(text, tone)
         await self._clear()
         if self._stopping.asked_by is not None and not summary.all_completed:
             return INTERRUPTED
@@ -192,9 +188,7 @@ class BatchFollower:
             return
         self._is_stopped = True
         self._batch.stop(name)
-        self._scoreboard.print_line(
-            stopping_message(name, self._batch.progress().running), "warning"
-        )
+        self._display.print_line(stopping_message(name, self._batch.progress().running), "warning")
 
     def _final_hints(self) -> str:
         again = (

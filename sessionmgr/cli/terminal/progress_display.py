@@ -124,27 +124,27 @@ def _state_of(progress: BatchProgress) -> tuple[object, ...]:
 class LogStream:
     """Stream for the log that prints its lines above the progress."""
 
-    def __init__(self, scoreboard: ProgressDisplay) -> None:
-        self._scoreboard: Final = scoreboard
+    def __init__(self, display: ProgressDisplay) -> None:
+        self._display: Final = display
 
     def write(self, text: str) -> None:
         """Print the lines."""
         for line in text.splitlines():
-            self._scoreboard.print_line(line, "warning")
+            self._display.print_line(line, "warning")
 
     def flush(self) -> None:
         """Do nothing: the stream has no buffer."""
 
 
 @contextmanager
-def redirect_log(scoreboard: ProgressDisplay, name: str, stream: TextIO | None) -> Generator[None]:
+def redirect_log(display: ProgressDisplay, name: str, stream: TextIO | None) -> Generator[None]:
     """Redirect a logger from a stream to the progress display, for a while."""
     diverted: list[logging.StreamHandler[TextIO | LogStream]] = []
     for handler in logging.getLogger(name).handlers:
         if isinstance(handler, logging.StreamHandler):
             found = cast("logging.StreamHandler[TextIO | LogStream]", handler)
             if stream is not None and found.stream is stream:
-                found.setStream(LogStream(scoreboard))
+                found.setStream(LogStream(display))
                 diverted.append(found)
     try:
         yield

@@ -11,10 +11,10 @@ from sessionmgr.cli.config.paths import make_private
 from sessionmgr.cli.config.provider_defaults import add_set_flag
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.follow_up import (
+    arguments_from_settings,
     choose_approver,
     find_follow_up_target,
     start_follow_up,
-    wishes_of,
 )
 from sessionmgr.cli.inputs import read_env, read_options
 from sessionmgr.cli.job_flags import ENV, ENV_FILE, naming_budget_source
@@ -90,8 +90,8 @@ async def _resume(args: argparse.Namespace, wait: StoreWaitReporter) -> int:
     ):
         wait.attach(manager)
         with naming_budget_source(configuration):
-            wishes = _wishes(args, followed.run.provider)
-            handle = await start_follow_up(manager, followed, args.message, wishes)
+            arguments = _arguments(args, followed.run.provider)
+            handle = await start_follow_up(manager, followed, args.message, arguments)
         return await follow_runs(handle, args)
 
 
@@ -106,13 +106,13 @@ def _require_message(followed: FollowUpTarget, message: str | None) -> None:
         raise CommandLineInvalid(f"MESSAGE: {message!r} is empty; write what the agent should do")
 
 
-def _wishes(args: argparse.Namespace, provider: str) -> RunArguments:
-    wishes = wishes_of(args.configuration, provider)
+def _arguments(args: argparse.Namespace, provider: str) -> RunArguments:
+    arguments = arguments_from_settings(args.configuration, provider)
     if env := read_env(args.env or (), args.env_file):
-        wishes["env"] = env
+        arguments["env"] = env
     if options := read_options("--option", args.option or ()):
-        wishes["options"] = options
+        arguments["options"] = options
     approve = choose_approver(args.configuration)
     if approve is not None:
-        wishes["approve"] = approve
-    return wishes
+        arguments["approve"] = approve
+    return arguments

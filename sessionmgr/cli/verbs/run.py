@@ -13,11 +13,11 @@ from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.paths import make_private
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.follow_up import (
+    arguments_from_flags,
+    arguments_from_settings,
     choose_approver,
     find_follow_up_target,
     start_follow_up,
-    wishes_of,
-    wishes_of_flags,
 )
 from sessionmgr.cli.inputs import read_options, read_prompt
 from sessionmgr.cli.job_flags import add_job_flags, job_from_flags, naming_budget_source
@@ -71,18 +71,18 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is None:  # a follow-up has the provider of its run
         configuration = args.configuration = configuration.of_provider(configuration.provider)
     prompt = read_prompt(args.prompt, args.prompt_file, sys.stdin)
-    wish = run_request_for_job(job_from_flags(args, prompt))
-    wish = msgspec.structs.replace(wish, approve=choose_approver(configuration))
-    return run_verb(_main, args, wish)
+    request = run_request_for_job(job_from_flags(args, prompt))
+    request = msgspec.structs.replace(request, approve=choose_approver(configuration))
+    return run_verb(_main, args, request)
 
 
-async def _main(args: argparse.Namespace, wish: RunRequest) -> int:
+async def _main(args: argparse.Namespace, request: RunRequest) -> int:
     wait = StoreWaitReporter(args.configuration.store)
     start = _start if args.resume is None else _follow_up
-    return await run_reporting_waits(wait, partial(start, args, wish, wait))
+    return await run_reporting_waits(wait, partial(start, args, request, wait))
 
 
-async def _start(args: argparse.Namespace, wish: RunRequest, wait: StoreWaitReporter) -> int:
+async def _start(args: argparse.Namespace, request: RunRequest, wait: StoreWaitReporter) -> int:
     configuration: Configuration = args.configuration
     make_private(configuration.store)
     clocks = Clocks(**configuration.clocks)
@@ -93,8 +93,8 @@ async def _start(args: argparse.Namespace, wish: RunRequest, wait: StoreWaitRepo
         wait.attach(manager)
         session = await _new_session(manager, args)
         with naming_budget_source(configuration):
-            session.check(wish)
-            async with RunBlock(session, wish) as handle:
+            session.check(request)
+            async with RunBlock(session, request) as handle:
                 return await follow_runs(handle, args)
 
 
@@ -110,7 +110,7 @@ async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHan
 # --- follow-ups ----------------------------------------------------------------------------------
 
 
-async def _follow_up(args: argparse.Namespace, wish: RunRequest, wait: StoreWaitReporter) -> int:
+async def _follow_up(args: argparse.Namespace, request: RunRequest, wait: StoreWaitReporter) -> int:
     configuration: Configuration = args.configuration
     if args.cwd is not None:
         raise CommandLineInvalid(
@@ -126,8 +126,8 @@ async def _follow_up(args: argparse.Namespace, wish: RunRequest, wait: StoreWait
     ):
         wait.attach(manager)
         with naming_budget_source(configuration):
-            wishes = _wishes(args, wish, followed.run.provider)
-            handle = await start_follow_up(manager, followed, wish.prompt, wishes)
+            arguments = _arguments(args, request, followed.run.provider)
+            handle = await start_follow_up(manager, followed, request.prompt, arguments)
         return await follow_runs(handle, args)
 
 
@@ -141,9 +141,9 @@ def _require_provider(followed: FollowUpTarget, configuration: Configuration) ->
         )
 
 
-def _wishes(args: argparse.Namespace, wish: RunRequest, provider: str) -> RunArguments:
+def _arguments(args: argparse.Namespace, request: RunRequest, provider: str) -> RunArguments:
     """Return the arguments that flags set; all others stay as recorded."""
-    wishes = wishes_of(args.configuration, provider)
+    arguments = arguments_from_settings(args.configuration, provider)
     said = {
         "system_prompt": args.system_prompt or args.system_prompt_file,
         "images": args.image,
@@ -152,9 +152,9 @@ def _wishes(args: argparse.Namespace, wish: RunRequest, provider: str) -> RunArg
         "schema": args.schema,
         "env": args.env or args.env_file,
         "metadata": args.metadata,
-        "approve": wish.approve,
+        "approve": request.approve,
     }
-    wishes.update(wishes_of_flags(wish, {name for name, value in said.items() if value}))
+    arguments.update(arguments_from_flags(request, {name for name, value in said.items() if value}))
     if args.option:
-        wishes["options"] = read_options("--option", args.option)
-    return wishes
+        arguments["options"] = read_options("--option", args.option)
+    return arguments

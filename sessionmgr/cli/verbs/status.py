@@ -178,7 +178,7 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
 
 
 async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> int:
-    scoreboard = ProgressDisplay(sys.stdout, quiet=args.quiet or args.json)
+    display = ProgressDisplay(sys.stdout, quiet=args.quiet or args.json)
     state: BatchState | None = None
     try:
         while True:
@@ -192,9 +192,9 @@ async def _follow(args: argparse.Namespace, store: Store | None, out: Path) -> i
                 if before is None or _counts(before) != _counts(state):
                     print_json(state)
             else:
-                await scoreboard.refresh(state.progress)
+                await display.refresh(state.progress)
             await trio.sleep(EVERY)
-        await scoreboard.clear()
+        await display.clear()
     except KeyboardInterrupt:
         print_note("stopped watching; the batch continues")
         return INTERRUPTED

@@ -3,12 +3,17 @@
 import ast
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
+import io
 import pkgutil
+import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +25,7 @@ import sessionmgr.lazy_exports
 import sessionmgr.otp
 import sessionmgr.testing.names
 import sessionmgr_adapters
+from tests.pages import pages, text_of
 
 PACKAGES: list[ModuleType] = [sessionmgr, sessionmgr_adapters]
 TESTS = Path(__file__).parent
@@ -202,3 +208,71 @@ def test_a_class_name_means_one_thing() -> None:
     others = [*class_names(TESTS), *class_names(TESTS.parent / "benchmarks")]
     taken = {place: places[name] for name, place in others if name in places}
     assert taken == {}
+
+
+# --- words -------------------------------------------------------------------------------------
+
+VAGUE = re.compile(r"\b(nobody|somebody|whoever|whence|told)\b", re.IGNORECASE)
+SOURCES = {
+    path.relative_to(folder.parent).as_posix(): path
+    for folder in [*map(home, PACKAGES), TESTS.parent / "benchmarks"]
+    for path in sorted(folder.rglob("*.py"))
+}
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each string literal and each comment of a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_docstrings_comments_and_messages_name_the_one_who_acts(path: str) -> None:
+    found = [
+        f"{path}:{line}: …{text[max(match.start() - 30, 0) : match.end() + 30]}…"
+        for line, text in texts(SOURCES[path].read_text(encoding="utf-8"))
+        for match in VAGUE.finditer(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_names_the_one_who_acts(page: str) -> None:
+    lines = enumerate(text_of(page).splitlines(), 1)
+    assert [f"{page}:{number}: {line}" for number, line in lines if VAGUE.search(line)] == []
+
+
+@pytest.mark.parametrize("source", ["pass  # nobody", '"""What is Told."""', 'f"{a} told"'])
+def test_a_vague_word_is_found_in_comments_docstrings_and_messages(source: str) -> None:
+    assert any(VAGUE.search(text) for _, text in texts(source))
+
+
+# --- cycles ------------------------------------------------------------------------------------
+
+
+def imports_of(name: str) -> set[str]:
+    """Return our modules that a module imports: at the top, in functions, for type checkers."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names}
+            case ast.ImportFrom(module=str(module), names=names):
+                inner = {f"{module}.{alias.name}" for alias in names}
+                found |= inner.intersection(MODULES) or {module}
+            case _:
+                pass
+    return found.intersection(MODULES) - {name}
+
+
+def test_no_modules_import_each_other() -> None:
+    # The contracts of lint-imports order packages; this orders the modules inside them, too. Where
+    # it fails, CycleError names the modules of one cycle.
+    TopologicalSorter({name: imports_of(name) for name in MODULES}).prepare()

@@ -98,7 +98,12 @@ class RunHandle:
         return self.events()
 
     def events(self, *, after: int = 0) -> Cursor:
-        """Iterate over the events with a number above `after`, to the terminal one."""
+        """Iterate over the run's events up to the terminal one.
+
+        Args:
+            after: The number of an event; the iteration begins with the next one. The default, 0,
+                begins with the first.
+        """
         first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
         return Cursor(
             self._state,

@@ -50,12 +50,21 @@ _REMOVED_VARIABLES: Final = (
 
 
 def agent_environment(isolated: IsolatedEnvironment) -> dict[str, str]:
-    """Return the base environment of the agents, which replaces ours."""
+    """Return the base environment of the agents, which replaces ours.
+
+    Args:
+        isolated: The environment with the model server's address and a home of its own.
+    """
     return {**isolated.claude(), **isolated.codex()}
 
 
 def unrehearsable_jobs(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
-    """Yield a problem for each job whose provider cannot be rehearsed."""
+    """Yield a problem for each job whose provider cannot be rehearsed.
+
+    Args:
+        jobs: The jobs, or the file that contains them.
+        defaults: A job with the default fields, or None.
+    """
     source = JobSource(jobs)
     for line, found in source:
         if isinstance(found, Job):  # the batch reports the other jobs' mistakes itself
@@ -82,16 +91,28 @@ class RehearsalHost(InProcessHost):
     """The job host of a rehearsal: runs in this process, with the rehearsed jobs."""
 
     def readiness(self, job: Job) -> Health:
-        """Report whether the agent of a rehearsed job is usable."""
+        """Report whether the agent of a rehearsed job is usable.
+
+        Args:
+            job: The job as the user wrote it.
+        """
         return super().readiness(rehearsed_job(job))
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Start an attempt."""
+        """Start an attempt.
+
+        Args:
+            work: The attempt, with the job as the user wrote it.
+        """
         await super().submit(msgspec.structs.replace(work, job=rehearsed_job(work.job)))
 
 
 def refused_hosts_message(strangers: Sequence[str]) -> str | None:
-    """Return a message about refused connections to other hosts, if there were any."""
+    """Return a message about refused connections to other hosts, or None if there were none.
+
+    Args:
+        strangers: The hosts that the agents tried to reach.
+    """
     if not strangers:
         return None
     return f"refused the agents' connections to other hosts: {', '.join(sorted({*strangers}))}"

@@ -192,6 +192,14 @@ def scripted(
 
     Without the capability `interrupt` its runs can only be cancelled, and without `steer` they
     accept no messages.
+
+    Args:
+        name: The provider's name.
+        scripts: The steps for each prompt, as a mapping or a function; without it, a prompt is
+            itself a script in JSON.
+        capabilities: The declared capabilities.
+        permissions: The supported permission modes, and the agent's own name of each.
+        options: The struct of the provider's options.
     """
     bases: list[type[ScriptedProvider]] = []
     if capabilities.interrupt is not UNSUPPORTED:

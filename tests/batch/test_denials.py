@@ -29,7 +29,7 @@ async def test_a_denied_job_is_in_the_summary_with_its_denials(
         job="q1",
         tool_name="Bash",
         summary="touch q1.txt",
-        reason="nobody is there to be asked",
+        reason="no approver is configured",
         by="default",
     )
     assert (batch.summary().denied_jobs, batch.summary().denials) == (1, (denial,))
@@ -48,7 +48,7 @@ async def test_with_fail_a_denied_job_has_failed_and_a_rerun_continues_it(
         assert result.failure is not None
         assert result.failure.kind is FailureKind.PERMISSION_REFUSED
         assert result.failure.message.startswith(
-            "denied: Bash: touch q1.txt (nobody is there to be asked)"
+            "denied: Bash: touch q1.txt (no approver is configured)"
         )
         assert batch.summary().statuses == {"failed": 1}
 

@@ -69,7 +69,7 @@ WRONG = [
         line(tools_denied=["Bash"]),
         "tools_denied: actor does not support tools_denied: leave it out",
     ),
-    (line(options={"x": 1}), r"options: options\.actor: unknown option 'x'"),
+    (line(options={"x": 1}), "options: options.actor: unknown option 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
     (line(env={"A=B": "1"}), "env: a child's environment cannot contain 'A=B': invalid name"),
     (

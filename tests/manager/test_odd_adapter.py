@@ -274,7 +274,7 @@ async def test_an_end_takes_words_for_a_reason_and_nothing_else(autojump_clock: 
         run = await house.start(Wait(seconds=10))
         await trio.sleep(1)
         nonsense: Any = object()
-        with pytest.raises(TypeError, match="is a text"):
+        with pytest.raises(TypeError, match="must be a string"):
             run.cancel(nonsense)
         with pytest.raises(TypeError):
             await house.manager.cancel(run.id, detail=nonsense)

@@ -155,7 +155,7 @@ async def test_each_step_in_each_phase(
         take(run, step)
         assert run.phase is RunPhase.OVER
     else:
-        with pytest.raises(IllegalTransition, match=f"a run that is {phase} cannot"):
+        with pytest.raises(IllegalTransition, match=f"may not follow in a run that is {phase}"):
             take(run, step)
         assert run.phase is phase
 

@@ -35,8 +35,8 @@ SLACK: Final = 20.0
 """Seconds that a busy machine may add to a time limit."""
 PATIENCE: Final = 120.0
 ENDING: Final = 90.0
-"""Seconds for a run to end by itself; less than the manager's own limits, so that the test reports
-the delay itself.
+"""Seconds for a run to send its text or to end by itself; less than the manager's own limits, so
+that the test reports the delay itself.
 """
 _OURS: Final = {"message_sent", "session_created", "stall_suspected"}
 # Events that may come before the provider has reported its start, and may prevent that.
@@ -120,7 +120,7 @@ class ConformanceHarness:
             AssertionError: The time limit passed.
         """
         said = ""
-        with trio.move_on_after(PATIENCE):
+        with trio.move_on_after(ENDING):
             async for event in run:
                 match event:
                     case MessageStreamed(delta=delta):
@@ -132,7 +132,8 @@ class ConformanceHarness:
                 if text is None or text in said:
                     return True
             return False
-        raise AssertionError(f"expected the text {text!r}, got {said!r}")
+        expected = "any text" if text is None else f"the text {text!r}"
+        raise AssertionError(f"expected {expected}, got {said!r} in {ENDING:.0f} s")
 
     async def result_in_time(self, run: RunHandle) -> RunResult:
         """Wait for the result of a run that was interrupted or cancelled.

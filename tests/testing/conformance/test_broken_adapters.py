@@ -315,3 +315,26 @@ async def test_of_a_run_that_does_not_end_it_is_said_what_was_told(
     )
     with pytest.raises(AssertionError, match=r"has not ended after 90 s; events: .*'run_started'"):
         await law(open_case, tmp_path)
+
+
+async def test_of_a_hanging_run_that_sends_no_text_it_is_said_what_was_expected(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    case = AdapterCase(
+        adapter=Endless,
+        answers=Play(prompt="hi", text="hi"),
+        hangs=Play(prompt="hang"),
+        virtual=True,
+    )
+
+    @asynccontextmanager
+    async def open_case(_: Path) -> AsyncGenerator[AdapterCase, None]:
+        yield case
+
+    (law,) = (
+        each
+        for each in ADAPTER_BEHAVIOURS
+        if each.name == "a_cancelled_run_ends_in_time_and_keeps_its_text"
+    )
+    with pytest.raises(AssertionError, match=r"expected any text, got '' in 90 s"):
+        await law(open_case, tmp_path)

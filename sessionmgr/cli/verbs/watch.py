@@ -69,8 +69,10 @@ def run(args: argparse.Namespace) -> int:
 
 async def _watch(args: argparse.Namespace, store: Store) -> int:
     kind, id = await resolve_id(store, args.id, "session", "run", batch=args.batch, is_on=True)
-    run = await store.run(id) if kind == "run" else await _run_of(store, id)
-    while True:
+    code = INTERRUPTED
+    following = await store.run(id) if kind == "run" else await _run_of(store, id)
+    while following is not None:
+        run = following
         watcher = Watcher(store, run, args)
         try:
             code = await watcher.show()
@@ -81,9 +83,7 @@ async def _watch(args: argparse.Namespace, store: Store) -> int:
                 print_note(f"to end it: {suggested_command(configuration, 'cancel', run.run_id)}")
             return INTERRUPTED
         following = await _after(store, run) if kind == "session" else None
-        if following is None:
-            return code
-        run = following
+    return code
 
 
 async def _run_of(store: Store, session_id: str) -> StoredRun:

@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
 async def _watch(args: argparse.Namespace, store: Store) -> int:
     kind, id = await resolve_id(store, args.id, "session", "run", batch=args.batch, is_on=True)
     code = INTERRUPTED
+    following: StoredRun | None
     following = await store.run(id) if kind == "run" else await _run_of(store, id)
     while following is not None:
         run = following

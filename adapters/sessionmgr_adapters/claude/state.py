@@ -141,7 +141,7 @@ class ClaudeState:
         """Return the name of the block whose text is streamed."""
         return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
-    def judge(self, tool_use_id: str) -> bool:
+    def record_decision(self, tool_use_id: str) -> bool:
         """Note that a call was decided; return False if that was known."""
         return _add_name(tool_use_id, self._judged)
 
@@ -163,7 +163,7 @@ class ClaudeState:
         """Whether a tool was called."""
         return bool(self._called)
 
-    def fill(self, frame: AssistantFrame) -> None:
+    def record_context_size(self, frame: AssistantFrame) -> None:
         """Store the size of the context."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:

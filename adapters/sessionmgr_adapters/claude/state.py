@@ -132,7 +132,7 @@ class ClaudeState:
         """Number of tokens that the last call of the model has read."""
 
     def name(self, message_id: str) -> str:
-        """Return the name of the next block of a message."""
+        """Count a block of a message, and return its name."""
         place = self._blocks.get(message_id, 0)
         self._blocks[message_id] = place + 1
         return f"{message_id}/{place}"
@@ -142,7 +142,7 @@ class ClaudeState:
         return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
     def record_decision(self, tool_use_id: str) -> bool:
-        """Note that a call was decided; return False if that was known."""
+        """Record that a call was decided; return False if that was known."""
         return _add_name(tool_use_id, self._judged)
 
     def begin(self, call: ToolUse) -> bool:
@@ -164,7 +164,7 @@ class ClaudeState:
         return bool(self._called)
 
     def record_context_size(self, frame: AssistantFrame) -> None:
-        """Store the size of the context."""
+        """Record the size of the context that a message reports."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:
             read = model_usage_of(usage)

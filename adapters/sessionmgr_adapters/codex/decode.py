@@ -183,7 +183,7 @@ def frame_thread(frame: CodexFrame | RpcResponse | RpcErrorResponse) -> str:
 
 
 def peer_request_of(message: RpcRequest) -> PeerRequest:
-    """Return the request that the app-server makes."""
+    """Return the `PeerRequest` for a request of the app-server."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
     return PeerRequest(id_, message.method, params if isinstance(params, dict) else {})

@@ -174,11 +174,11 @@ class ThreadCache:
             self.unload(thread)
 
     def mark_for_unloading(self, thread: str) -> None:
-        """Record that a thread must be unloaded as soon as it is open."""
+        """Mark a thread that must be unloaded as soon as it is open."""
         self._closing.setdefault(thread, trio.Event())
 
     def unmark_for_unloading(self, thread: str) -> None:
-        """Record that the expected thread was not opened after all."""
+        """Remove the mark of a thread that was not opened after all."""
         if thread in self._closing:
             self._closing.pop(thread).set()
 

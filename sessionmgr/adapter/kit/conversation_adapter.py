@@ -53,7 +53,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
 
     @staticmethod
     def connect(spec: Any) -> AbstractAsyncContextManager[Any]:
-        """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces.
+        """Connect from a `Spec` for the length of a block; tests replace it by a mock SDK.
 
         It starts the child without waiting for an answer: the connection sends a handshake as a
         request.

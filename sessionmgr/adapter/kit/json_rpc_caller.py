@@ -88,7 +88,7 @@ RpcOutgoing: TypeAlias = RpcCall | PeerReply
 
 
 class JsonRpcCaller:
-    """Calls of one run; `is_temporary` returns whether a refusal is temporary."""
+    """Caller of the server's methods for one run; `is_temporary` classifies a refusal."""
 
     def __init__(
         self, send: Callable[[RpcCall], Awaitable[None]], is_temporary: Callable[[RpcRefusal], bool]

@@ -86,7 +86,7 @@ class StdioChild:
                 nursery.cancel_scope.cancel()
 
     async def run_background(self) -> None:
-        """Work concurrently with the reader; it is cancelled when the child has exited."""
+        """Run tasks of a subclass beside the reader; they are cancelled when the child exits."""
         await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:

@@ -83,7 +83,7 @@ class CodexConnection(StdioChild):
         """Runs calls that belong to no conversation, until the connection ends."""
 
     async def run_background(self) -> None:
-        """Greet the app-server, then run the cache's tasks until the connection ends."""
+        """Initialize the connection, then run the cache's tasks until it ends."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self.cache.open(nursery)

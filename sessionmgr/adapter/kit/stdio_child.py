@@ -1,6 +1,6 @@
 """Child process that speaks in lines, from its start to the proof that its tree is empty.
 
-To end it, its input is closed (a subclass may first send a farewell in its protocol); then signals
+To end it, its input is closed (a subclass may first send a closing message); then signals
 escalate. Cancelling its owner does not interrupt this.
 """
 

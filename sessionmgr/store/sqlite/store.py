@@ -1,8 +1,8 @@
 """SQLite store: its connections, its transactions, and the notification of commits.
 
-Two laws hold. Data is durable before it is visible: a task is notified only after the commit, so no
-reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so no
-commit can fall between its look and its wait.
+Two rules hold. Data is durable before it is visible: a task is notified only after the commit, so
+no reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so
+no commit can fall between its look and its wait.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]
     """Open a manager whose provider `scripted` plays scripts, with any clock.
 
     `async with sessionmgr_scripted({"fix it": (Say(text="done"),)}) as manager:`. At the end of the
-    block, the fixture checks that the store is a lawful record.
+    block, the fixture checks that the stored record breaks no invariant.
     """
 
     @asynccontextmanager

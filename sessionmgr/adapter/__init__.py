@@ -1,4 +1,4 @@
-"""The port: the interface of adapters, the context of their runs, and their discovery."""
+"""The port: the base class of adapters, the context of their runs, and their discovery."""
 
 from sessionmgr.adapter.adapter import (
     AppendMessage as AppendMessage,

@@ -1,7 +1,7 @@
 """Base class of adapters: the supervised actor that executes runs on one provider.
 
-The manager sends it messages. Its handlers do no I/O and never wait: each starts a task in the
-adapter's nursery of run tasks, so that nothing delays the start of a run.
+The manager sends it messages. Its handlers do no I/O and never wait: each starts a task under the
+adapter's supervisor of run tasks, so that nothing delays the start of a run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log: Final = logging.getLogger("sessionmgr.adapter")
 
 
 class RunTask(Protocol):
-    """Task of one run: the adapter starts it, and its interruption, in the nursery of run tasks."""
+    """Task of one run: the adapter starts it, and its interruption, under its task supervisor."""
 
     context: RunContext | None
     """The context of the run, for the adapter that received its start."""
@@ -103,7 +103,7 @@ class ProviderAdapter(Actor):
     connections: DynamicSupervisor
     """The supervisor of its connections, set before `init`."""
     run_tasks: TaskSupervisor
-    """The nursery of its run tasks, set before `init`."""
+    """The supervisor of its run tasks, set before `init`."""
 
     name: ClassVar[str]
     """The name of the provider, as users write it."""

@@ -1,4 +1,4 @@
-"""Protocols of the adapter's seam: connections, conversations on them, and drivers.
+"""Protocols between an adapter and its SDK: connections, conversations on them, and drivers.
 
 An adapter's `sdk.py` implements them, and a mock SDK replaces it. A connection is one child process
 tree, or one pool of HTTP connections. A conversation is one of the provider's sessions on it, with

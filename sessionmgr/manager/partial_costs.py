@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter import AdapterBroken, ProviderUnknown, find_adapter
 from sessionmgr.model import (
-    NOTHING_SAID,
     NOTHING_USED,
     TERMINAL,
+    UNKNOWN_COST,
     UNSUPPORTED,
     Provenance,
     RunStatus,
@@ -82,7 +82,7 @@ class CostGaps:
             if run.cost.provenance is Provenance.PARTIAL:
                 self._partial.update(ids)
                 continue
-            is_unknown = (run.usage, run.cost) == (NOTHING_USED, NOTHING_SAID)
+            is_unknown = (run.usage, run.cost) == (NOTHING_USED, UNKNOWN_COST)
             if is_unknown and run.started_at and self._reports_costs(stored.provider):
                 self._unknown.update(ids)
 

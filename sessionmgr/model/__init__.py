@@ -150,8 +150,8 @@ from sessionmgr.model.timestamps import (
 )
 from sessionmgr.model.tool_summaries import tool_summary as tool_summary
 from sessionmgr.model.usage import (
-    NOTHING_SAID as NOTHING_SAID,
     NOTHING_USED as NOTHING_USED,
+    UNKNOWN_COST as UNKNOWN_COST,
     Cost as Cost,
     Provenance as Provenance,
     Usage as Usage,
@@ -171,7 +171,6 @@ __all__ = [
     "EVENT_TYPES",
     "EXPECTED",
     "NATIVE",
-    "NOTHING_SAID",
     "NOTHING_USED",
     "OUTCOMES",
     "PATTERN",
@@ -179,6 +178,7 @@ __all__ = [
     "TERMINAL",
     "TERMINAL_TYPES",
     "TRANSITIONS",
+    "UNKNOWN_COST",
     "UNSUPPORTED",
     "AnyEvent",
     "Capabilities",

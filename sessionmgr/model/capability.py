@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Support(StrEnum):
-    """How a provider has a capability."""
+    """Degree to which a provider supports a capability."""
 
     NATIVE = "native"
     """The provider has it."""
@@ -124,7 +124,7 @@ def negotiate(
     prefer: Iterable[str] = (),
     require_native: Iterable[str] = (),
 ) -> Negotiation:
-    """Compare what is asked with what is `offered`; an emulated capability satisfies."""
+    """Compare the requested capabilities with those `offered`; an emulated one suffices."""
     strict = dict.fromkeys(_requested_names(require_native))
     needed = {**dict.fromkeys(_requested_names(require)), **strict}
     granted: dict[str, Support] = {}
@@ -167,5 +167,5 @@ def describe_capability(name: str) -> str:
 
 
 def _requested_names(asked: Iterable[str]) -> Iterable[str]:
-    """Return the names asked for; a text is one name, not its letters."""
+    """Return the requested names; a string is one name, not a sequence of letters."""
     return (asked,) if isinstance(asked, str) else asked

@@ -1,4 +1,4 @@
-"""Errors of inconsistent values."""
+"""Errors of the model: an event that the status of its run does not allow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sessionmgr.errors import SessionmgrError
 
 
 class ModelError(SessionmgrError):
-    """Base class of errors of inconsistent values."""
+    """Base class of errors of the model."""
 
 
 class IllegalTransition(ModelError, ValueError):

@@ -31,17 +31,17 @@ class EndReason(StrEnum):
 class EndCause(StrEnum):
     """The cause of a run's end."""
 
-    PROVIDER = "the provider, well"
-    PROVIDER_ERROR = "the provider, with an error"
-    RATE_LIMIT = "a rate limit that was not waited for"
+    PROVIDER = "the provider reports success"
+    PROVIDER_ERROR = "the provider reports an error"
+    RATE_LIMIT = "a rate limit that no retry waits for"
     CALLER = "the caller"
-    SHUTDOWN = "manager or program going down"
+    SHUTDOWN = "shutdown of the program or its manager"
     NEWER_ATTEMPT = "a newer attempt took over"
     DEADLINE = "the deadline"
-    SILENCE = "start, model or idle clock"
+    SILENCE = "start, model or idle timeout"
     BUDGET = "the budget"
     PAUSE = "pause"
-    CAPABILITY = "what it required is not there"
+    CAPABILITY = "a required capability is missing"
     ADAPTER_CRASH = "adapter crash"
     MANAGER_CRASH = "manager crash"
 

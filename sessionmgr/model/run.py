@@ -12,7 +12,7 @@ from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
 from sessionmgr.model.outcome import EndReason
 from sessionmgr.model.permission import Permission, PermissionDenial
 from sessionmgr.model.status import RunStatus
-from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost, Usage
+from sessionmgr.model.usage import NOTHING_USED, UNKNOWN_COST, Cost, Usage
 from sessionmgr.model.value import Value, without_unknown
 
 
@@ -63,7 +63,7 @@ class RunResult(Value, frozen=True, kw_only=True):
     """Number of tool calls."""
     usage: Usage = NOTHING_USED
     """Token usage."""
-    cost: Cost = NOTHING_SAID
+    cost: Cost = UNKNOWN_COST
     """Cost in US dollars."""
     failure: Failure | None = None
     """The failure, unless the run completed."""

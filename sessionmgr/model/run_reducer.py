@@ -46,7 +46,7 @@ from sessionmgr.model.run import Image, Run, ToolCalls
 from sessionmgr.model.status import STATUS_EVENTS, TERMINAL, TRANSITIONS
 from sessionmgr.model.timestamps import seconds_between
 from sessionmgr.model.tool_summaries import tool_summary
-from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost
+from sessionmgr.model.usage import NOTHING_USED, UNKNOWN_COST, Cost
 
 _STREAMED: Final = {MessageStreamed}
 _PARENT: Final = attrgetter("parent_tool_call_id")
@@ -245,8 +245,8 @@ def _add_cost(run: Run, event: TokenUsageUpdated) -> Cost:
     """Return a run's cost plus new usage: tokens without a price make it partial."""
     added = Cost(usd=event.cost, provenance=event.provenance)
     if added.usd is None:
-        return run.cost if event.usage == NOTHING_USED else run.cost + NOTHING_SAID
-    if run.cost == NOTHING_SAID and run.usage == NOTHING_USED:
+        return run.cost if event.usage == NOTHING_USED else run.cost + UNKNOWN_COST
+    if run.cost == UNKNOWN_COST and run.usage == NOTHING_USED:
         return added
     return run.cost + added
 

@@ -12,7 +12,7 @@ from sessionmgr.model.value import Value
 
 
 class Session(Value, frozen=True, kw_only=True):
-    """A session without its runs."""
+    """Record of a session, without its runs."""
 
     id: str
     provider: str

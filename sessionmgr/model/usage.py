@@ -64,7 +64,7 @@ class Cost(Value, frozen=True, kw_only=True, gc=False):
     def __add__(self, other: Cost) -> Cost:
         """Add two costs; a known and an unknown one make a partial one."""
         if self.usd is None and other.usd is None:
-            return NOTHING_SAID
+            return UNKNOWN_COST
         known = [each for each in (self, other) if each.usd is not None]
         provenance = max((each._provenance_or_partial for each in known), key=_WORSE.index)
         return Cost(
@@ -79,13 +79,13 @@ class Cost(Value, frozen=True, kw_only=True, gc=False):
 
 
 NOTHING_USED: Final = Usage()
-NOTHING_SAID: Final = Cost()
+UNKNOWN_COST: Final = Cost()
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
     """Add up costs. The sum of none is unknown, as is `Cost()`: it is not a neutral element."""
     parts = iter(costs)
-    total = next(parts, NOTHING_SAID)
+    total = next(parts, UNKNOWN_COST)
     for each in parts:
         total += each
     return total

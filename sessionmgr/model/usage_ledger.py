@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost, Provenance, Usage
+from sessionmgr.model.usage import NOTHING_USED, UNKNOWN_COST, Cost, Provenance, Usage
 from sessionmgr.model.value import Value
 
 COUNTERS: Final = Usage.__struct_fields__
@@ -63,7 +63,7 @@ class UsageLedger(Value, frozen=True, kw_only=True):
     """All booked usage and the meters' last readings: sufficient to continue after a restart."""
 
     total: Usage = NOTHING_USED
-    cost: Cost = NOTHING_SAID
+    cost: Cost = UNKNOWN_COST
     meters: dict[str, dict[str, UsageMeter]] = msgspec.field(
         default_factory=dict[str, dict[str, UsageMeter]]
     )
@@ -83,7 +83,7 @@ class UsageLedger(Value, frozen=True, kw_only=True):
         cost = self.cost
         if usd is not None:  # a later reading includes costs that an earlier one omitted
             booked = Cost(usd=usd, provenance=provenance)
-            cost = booked if cost == NOTHING_SAID else cost + booked
+            cost = booked if cost == UNKNOWN_COST else cost + booked
         ledger = UsageLedger(total=total, cost=cost, meters=meters)
         return ledger, UsageBooking(usage=usage, usd=usd, provenance=provenance, total=total)
 

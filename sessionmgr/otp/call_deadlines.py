@@ -29,7 +29,7 @@ class Expirable(Protocol):
 
 
 class DeadlineTable:
-    """Calls by their timeouts, and the task that expires them."""
+    """Table of the open calls by their timeouts; its task expires them."""
 
     def __init__(self) -> None:
         self._buckets: dict[float, dict[Expirable, float]] = {}

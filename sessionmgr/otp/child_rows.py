@@ -1,4 +1,4 @@
-"""Rows of the list of a supervisor's children, and their counts."""
+"""Results of `which_children` and `count_children`."""
 
 from __future__ import annotations
 

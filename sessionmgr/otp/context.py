@@ -1,4 +1,4 @@
-"""Context variable with the child for which the running task works."""
+"""Current child: the context variable that holds the child for which a task works."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ import msgspec
 
 
 class Normal(msgspec.Struct, frozen=True):
-    """It finished its work."""
+    """Exit reason of a child that finished its work."""
 
     def __str__(self) -> str:
         return "normal"
 
 
 class Shutdown(msgspec.Struct, frozen=True):
-    """It was asked to stop and did. `detail` is the requester's explanation."""
+    """Exit reason of a child that stopped on request. `detail` is the requester's explanation."""
 
     detail: object = None
 
@@ -24,14 +24,14 @@ class Shutdown(msgspec.Struct, frozen=True):
 
 
 class Killed(msgspec.Struct, frozen=True):
-    """It was ended without `terminate`, or `terminate` exceeded its time."""
+    """Exit reason of a child that ended without `terminate`, or exceeded its time for it."""
 
     def __str__(self) -> str:
         return "killed"
 
 
 class Crashed(msgspec.Struct, frozen=True):
-    """It raised an exception. The exception keeps its traceback, and so all its frames."""
+    """Exit reason of a child that raised an exception, which keeps its traceback and frames."""
 
     error: BaseException
 
@@ -41,7 +41,7 @@ class Crashed(msgspec.Struct, frozen=True):
 
 
 class NoProc(msgspec.Struct, frozen=True):
-    """There was no such child: it had already ended, or never existed."""
+    """Exit reason of a child that had already ended, or never existed."""
 
     def __str__(self) -> str:
         return "no such actor"

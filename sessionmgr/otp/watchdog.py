@@ -1,6 +1,6 @@
 """Watchdog for code that blocks the event loop, which no supervisor can stop.
 
-It is a thread, so that it runs while the loop is blocked. It asks the loop for a sign of record; if
+It is a thread, so that it runs while the loop is blocked. It asks the loop for a sign of life; if
 none comes in time, it logs the stack of the loop's thread, which shows the blocking code, and the
 name of the child that runs it.
 """

@@ -1,6 +1,6 @@
 """Escalation that ends a tree: a polite request, SIGTERM, then SIGKILL, each with a grace period.
 
-The order is a law: each step is skipped once the program has ended, and `kill` always follows,
+The order is fixed: each step is skipped once the program has ended, and `kill` always follows,
 also when the wait is cancelled, because descendants may outlive the program.
 """
 

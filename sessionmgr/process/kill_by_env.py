@@ -1,4 +1,4 @@
-"""Killing the processes of one living tree that have a certain variable.
+"""Killing the processes of one living tree that have a certain environment variable.
 
 Some agents start the tools of several conversations from one process, and set a variable that names
 the conversation. As everywhere, a pidfd is opened before the process is examined, so that a signal

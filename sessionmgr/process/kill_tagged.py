@@ -12,7 +12,7 @@ proof.
 
 A launcher inside a tree gives its own trees other tags. A process that it has started may carry
 only such a tag, and has no spawner any more if that was killed. So all trees of such a launcher
-are wanted as soon as one of its processes is seen that carries both tags.
+are killed as soon as one of its processes is seen that carries both tags.
 
 A process whose child is killed would continue: a shell starts its next command. So ancestors are
 killed before their descendants.
@@ -49,7 +49,7 @@ _GENERATIONS: Final = 32
 
 
 class TaggedProcessKiller:
-    """Killer of all processes whose tag is wanted; it records which it killed."""
+    """Killer of all processes with a tag that `wanted` accepts; it records which it killed."""
 
     def __init__(self, wanted: Callable[[int], bool]) -> None:
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""Passing texts to a child: on its command line, through stdin, or in a private file.
+"""Private files of a run, and the other channels that pass a text to a child: argv and stdin.
 
 All users of the machine can read a command line, the system limits its length, and a text in it can
 be mistaken for an option; so only short and harmless texts go there.

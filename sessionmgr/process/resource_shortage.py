@@ -54,13 +54,13 @@ async def retry_on_shortage(
     Raises:
         Exception: `start` failed for another reason, or the shortage did not end in time.
     """
-    patience = trio.current_time() + RETRY_FOR
+    deadline = trio.current_time() + RETRY_FOR
     pause = _FIRST_PAUSE
     while True:
         try:
             return await start()
         except Exception as error:
-            if not is_transient_shortage(error) or trio.current_time() >= patience:
+            if not is_transient_shortage(error) or trio.current_time() >= deadline:
                 raise
             if isinstance(error, DescriptorsExhausted) and not others():
                 raise

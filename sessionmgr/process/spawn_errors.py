@@ -1,4 +1,4 @@
-"""Error classes for programs that did not start."""
+"""Translation of a failed start, as the spawner or reaper reports it, into an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection of a start that was cancelled."""
+"""Detection of a `nursery.start` that was cancelled."""
 
 from __future__ import annotations
 

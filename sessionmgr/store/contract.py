@@ -252,7 +252,7 @@ class RequestStore(Protocol):
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Return whether the request is now assigned to this owner alone."""
+        """Assign a free request to this owner alone; return whether the owner now has it."""
         ...
 
     async def complete(self, request_id: str, result: bytes) -> None:

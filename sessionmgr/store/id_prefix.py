@@ -1,4 +1,4 @@
-"""Abbreviated ids."""
+"""Resolution of abbreviated ids."""
 
 from __future__ import annotations
 

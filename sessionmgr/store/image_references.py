@@ -1,4 +1,4 @@
-"""Images named by events: a blob is removed with the last event that names it."""
+"""References from events to images; a blob without a reference can be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of well-known keys, which detect a key without knowing its value.
+"""Shapes of well-known API keys and private keys, to detect a key whose value is unknown.
 
 Each shape has three forms: for a record, which is JSON; for a text; and for the end of a text that
 may be the beginning of such a key, because text arrives in pieces.

@@ -1,4 +1,4 @@
-r"""Classifies a child's output that failed to decode: malformed frame or noise.
+r"""Classification of output that failed to decode: malformed frame or noise.
 
 A line is decoded first and classified here only if that failed, so that frames pay nothing for it.
 Before and after a frame, a byte order mark, white space and terminal escape sequences are

@@ -26,5 +26,5 @@ async def test_a_call_that_is_over_is_forgotten(autojump_clock: MockClock) -> No
     with trio.fail_after(DEADLINE + 1):
         answer = await caller.call("look", {})
     assert answer.refusal is not None
-    assert caller.is_deaf
+    assert caller.is_unresponsive
     assert len(caller) == 0

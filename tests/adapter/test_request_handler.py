@@ -39,7 +39,7 @@ class RigidDriver(ToyDriver):
 
 
 class RigidAdapter(ToyAdapter):
-    def drive(self, run: RunContext) -> ToyDriver:
+    def make_driver(self, run: RunContext) -> ToyDriver:
         return RigidDriver(run)
 
 

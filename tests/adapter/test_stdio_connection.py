@@ -74,7 +74,7 @@ class WordConnection(StdioConnection[str, str]):
         self.size = 0
         self.lives: list[bool] = []
 
-    async def live(self) -> None:
+    async def run_background(self) -> None:
         self.lives.append(not self.has_ended)
         try:
             await trio.sleep_forever()

@@ -106,7 +106,7 @@ def test_codex_may_say_what_it_likes(frames: list[Json]) -> None:
     for frame in frames:
         match frame:
             case {"method": str(method), "id": int(id_) | str(id_), "params": params}:
-                codex_lines.asking_of(RpcRequest(id_, method, json.dumps(params).encode()))
+                codex_lines.peer_request_of(RpcRequest(id_, method, json.dumps(params).encode()))
             case {"method": str(method), "params": params}:
                 notice = codex_lines.decode_notice(
                     RpcNotification(method, json.dumps(params).encode())

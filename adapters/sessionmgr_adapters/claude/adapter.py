@@ -83,7 +83,7 @@ EXIT_WAIT_AFTER_CUT: Final = 2.0
 
 
 class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
-    """Executes runs on Claude Code; `ClaudeOptions` are its settings."""
+    """Adapter that executes runs on Claude Code; `ClaudeOptions` are its options."""
 
     name = "claude"
     display_name = "Claude Code"
@@ -117,7 +117,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     resume_command = "claude --resume {id}"
     environment = CLAUDE_ENVIRONMENT
     connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect_claude)
-    """The seam that a mock SDK replaces."""
+    """Opens a connection to a process; tests replace it by a mock SDK."""
     patience: ClassVar[float] = FIRST_FRAME_TIMEOUT
     """Seconds to wait for the first frame of a kept process."""
 

@@ -313,7 +313,7 @@ class ClaudeDriver(ClaudeRun):
             self._quiet_scope = None
 
     async def interrupt(self) -> None:
-        """Ask the agent to end its turn; its frames tell when the turn has ended."""
+        """Ask the agent to end its turn; its frames show when the turn has ended."""
         self._outbound.refuse_held()
         self.take_step(ClaudeStep.INTERRUPT)
         if self.is_over:

@@ -112,7 +112,7 @@ def _events(frame: ClaudeFrame | NoFrame, state: ClaudeState) -> Iterable[Event]
             return [ProviderSessionUpdated(provider_session_id=session_id)]
         case HostRequest(request=ask):
             if ask.tool_use_id is not None and ask.subtype == "can_use_tool":
-                state.judge(ask.tool_use_id)
+                state.record_decision(ask.tool_use_id)
             return ()  # the driver handles these
         case MessageLifecycle() | KeepAliveFrame() | ControlReplyFrame() | HostRequestWithdrawn():
             return ()
@@ -146,7 +146,7 @@ def _assistant(frame: AssistantFrame, state: ClaudeState) -> Iterator[Event]:
         return
     parent = _parent(frame.parent_tool_use_id)
     if parent is UNSET:
-        state.fill(frame)
+        state.record_context_size(frame)
     message = frame.message
     content = [TextBlock(message.content)] if isinstance(message.content, str) else message.content
     for block in content:
@@ -273,7 +273,7 @@ def _denial_event(
     tool: str, tool_use_id: str, reason: str | None, state: ClaudeState
 ) -> Iterator[Event]:
     """Yield the events of a call that was denied without a request."""
-    if not state.judge(tool_use_id):
+    if not state.record_decision(tool_use_id):
         return
     call = state.tools.get(tool_use_id)
     approval_id, tool_input = f"{tool_use_id}.rule", call.input if call else None

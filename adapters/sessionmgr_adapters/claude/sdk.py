@@ -1,6 +1,6 @@
 """Connection to Claude Code: a child process, its stdin and its stdout.
 
-This is the seam that a mock SDK replaces. To end a process, the adapter sends a request to end the
+Tests replace it by a mock SDK. To end a process, the adapter sends a request to end the
 session, and then closes its input. If it only closed the input, the process would finish its turn
 first; if it only killed the process, the tools would survive until the reaper of the process tree
 kills them.

@@ -132,7 +132,7 @@ class ClaudeState:
         """Number of tokens that the last call of the model has read."""
 
     def name(self, message_id: str) -> str:
-        """Return the name of the next block of a message."""
+        """Count a block of a message, and return its name."""
         place = self._blocks.get(message_id, 0)
         self._blocks[message_id] = place + 1
         return f"{message_id}/{place}"
@@ -141,8 +141,8 @@ class ClaudeState:
         """Return the name of the block whose text is streamed."""
         return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
-    def judge(self, tool_use_id: str) -> bool:
-        """Note that a call was decided; return False if that was known."""
+    def record_decision(self, tool_use_id: str) -> bool:
+        """Record that a call was decided; return False if that was known."""
         return _add_name(tool_use_id, self._judged)
 
     def begin(self, call: ToolUse) -> bool:
@@ -163,8 +163,8 @@ class ClaudeState:
         """Whether a tool was called."""
         return bool(self._called)
 
-    def fill(self, frame: AssistantFrame) -> None:
-        """Store the size of the context."""
+    def record_context_size(self, frame: AssistantFrame) -> None:
+        """Record the size of the context that a message reports."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:
             read = model_usage_of(usage)

@@ -250,7 +250,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         """Unload the thread that is kept for a session, so that other programs can open it."""
         owner = self._kept.pop(provider_session_id, None)
         if owner is not None:
-            owner.cache.drop(provider_session_id)
+            owner.cache.unload_if_idle(provider_session_id)
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:

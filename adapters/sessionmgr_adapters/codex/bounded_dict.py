@@ -13,7 +13,7 @@ MAX_ENTRIES: Final = 4096
 
 
 class BoundedDict(OrderedDict[K, V]):
-    """A dictionary of the entries that were set last."""
+    """A dictionary that keeps only the entries that were set last."""
 
     def __init__(self, limit: int = MAX_ENTRIES) -> None:
         super().__init__()

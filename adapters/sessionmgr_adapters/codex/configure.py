@@ -1,6 +1,6 @@
 """The preparation of a run's thread, before the prompt is sent.
 
-The order is fixed: wait for the app-server's greeting, check its version and the thread's tools,
+The order is fixed: wait for the app-server's handshake, check its version and the thread's tools,
 read the configuration, open the thread, apply the permissions, send the system prompt. The prompt
 must not be sent if any step returns a failure.
 """

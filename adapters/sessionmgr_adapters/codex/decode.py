@@ -2,7 +2,7 @@
 
 `read_notices` decodes a notice in one pass, envelope and parameters together; nearly every line of
 a streaming text is one. `sessionmgr.wire.json_rpc` decodes the envelope of every other line, and
-`decode_notice` and `asking_of` decode its contents.
+`decode_notice` and `peer_request_of` decode its contents.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def decode_frame(message: RpcMessage | NoFrame) -> CodexFrame | RpcResponse | Rp
         case RpcNotification():
             return decode_notice(message)
         case RpcRequest():
-            return asking_of(message)
+            return peer_request_of(message)
         case _:
             return message
 
@@ -182,8 +182,8 @@ def frame_thread(frame: CodexFrame | RpcResponse | RpcErrorResponse) -> str:
             return ""
 
 
-def asking_of(message: RpcRequest) -> PeerRequest:
-    """Return the request that the app-server makes."""
+def peer_request_of(message: RpcRequest) -> PeerRequest:
+    """Return the `PeerRequest` for a request of the app-server."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
     return PeerRequest(id_, message.method, params if isinstance(params, dict) else {})

@@ -88,7 +88,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
     @property
     def is_unresponsive(self) -> bool:
         """Whether the app-server did not answer a call in time."""
-        return self.caller.is_deaf
+        return self.caller.is_unresponsive
 
     async def _send(self, message: RpcOutgoing) -> None:
         await self.conversation.send(message)
@@ -281,7 +281,7 @@ class CodexDriver(PhasedConversationRun[RpcOutgoing, CodexFrame, CodexPhase, Cod
         started, even if the permissions of the thread have changed since.
         """
         is_well = self.phase is CodexPhase.OVER and self._has_completed and not self.is_unresponsive
-        is_odd = self._cleanup.has_running_work or self.state.agents.add
+        is_odd = self._cleanup.has_running_work or self.state.agents.any_called
         return self._request.options.keep and is_well and not is_odd
 
 

@@ -248,7 +248,7 @@ def is_transient_refusal(refusal: RpcRefusal) -> bool:
 
 
 def lost_start_race(stderr: str, tries: int) -> bool:
-    """Whether a process failed for that reason, and may be started again."""
+    """Whether a process failed because its home was incomplete, and may be started again."""
     return tries < MAX_STARTS and is_home_unfinished(stderr)
 
 

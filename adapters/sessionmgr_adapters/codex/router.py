@@ -171,7 +171,7 @@ class FrameRouter:
                 self._connection.cache.note_closed(thread)
             case frames.ThreadSettingsNotice(thread_settings=settings):
                 self._connection.cache.note_settings(thread, settings)
-            case frames.TurnStartedNotice(turn=turn) if self._connection.cache.is_unwanted(thread):
+            case frames.TurnStartedNotice(turn=turn) if self._connection.cache.is_unloading(thread):
                 about = {"threadId": thread, "turnId": turn.id}
                 self._connection.call_soon("turn/interrupt", {**about})
             case _:
@@ -213,9 +213,9 @@ class FrameRouter:
                 continue
             if conversation is not None:
                 held += [(conversation, each) for each in self.claim(agent, conversation)]
-            elif self._connection.cache.is_unwanted(caller):
+            elif self._connection.cache.is_unloading(caller):
                 held_back = self._forget(agent)
-                self._connection.cache.release_idle(agent, "")
+                self._connection.cache.unload(agent, "")
                 for each in held_back:
                     if isinstance(each, frames.TurnStartedNotice):
                         self._note(agent, each)

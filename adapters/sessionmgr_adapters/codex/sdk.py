@@ -82,8 +82,8 @@ class CodexConnection(StdioChild):
         self._nursery: trio.Nursery | None = None
         """Runs calls that belong to no conversation, until the connection ends."""
 
-    async def live(self) -> None:
-        """Greet the app-server, then run the cache's tasks until the connection ends."""
+    async def run_background(self) -> None:
+        """Initialize the connection, then run the cache's tasks until it ends."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self.cache.open(nursery)
@@ -183,7 +183,7 @@ class CodexConnection(StdioChild):
                 # Another resume of the thread must wait until this call is answered and undone.
                 # A fork does not open the thread that it names, but a copy.
                 if call.method != "thread/fork" and "threadId" in call.params:
-                    self.cache.expect_unwanted(str(call.params["threadId"]))
+                    self.cache.mark_for_unloading(str(call.params["threadId"]))
                 continue  # its answer names what must be undone: see `_undo`
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
@@ -191,9 +191,9 @@ class CodexConnection(StdioChild):
             return
         for each in threads:
             if each != thread:
-                self.cache.release_idle(each, conversation.turns.get(each, ""))
+                self.cache.unload(each, conversation.turns.get(each, ""))
         if not (keep and turn is None and self.cache.add_idle(thread)):
-            self.cache.release_idle(thread, turn)
+            self.cache.unload(thread, turn)
 
     # --- receiving -------------------------------------------------------------------------------
 
@@ -230,10 +230,10 @@ class CodexConnection(StdioChild):
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING_METHODS and opened is not None:
-            self.cache.release_idle(opened.thread.id)
+            self.cache.unload(opened.thread.id)
         elif call.method == "thread/resume":
             # Not for a fork: its `threadId` is the source, which may still be unloading.
-            self.cache.give_up(thread)
+            self.cache.unmark_for_unloading(thread)
 
     def _bind(
         self, conversation: CodexConversation, call: RpcCall, answer: RpcResponse

@@ -37,7 +37,7 @@ class CalledAgents:
         self._have_begun: Final[set[str]] = set()
 
     @property
-    def add(self) -> bool:
+    def any_called(self) -> bool:
         """Whether any agent was called."""
         return bool(self._callers)
 

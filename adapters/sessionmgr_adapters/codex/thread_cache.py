@@ -105,7 +105,7 @@ class ThreadCache:
         """Whether a thread is loaded or being unloaded."""
         return thread in self._loaded or thread in self._closing
 
-    def is_unwanted(self, thread: str) -> bool:
+    def is_unloading(self, thread: str) -> bool:
         """Whether a thread is being unloaded."""
         return thread in self._closing
 
@@ -134,13 +134,13 @@ class ThreadCache:
         scope = self._idle[thread] = trio.CancelScope()
         self._nursery.start_soon(self._hold_idle, thread, scope)
         if len(self._idle) > MAX_IDLE_THREADS:
-            self.drop(next(iter(self._idle)))
+            self.unload_if_idle(next(iter(self._idle)))
         return True
 
     async def _hold_idle(self, thread: str, scope: trio.CancelScope) -> None:
         with scope:
             await trio.sleep(IDLE_FOR)
-            self.drop(thread)
+            self.unload_if_idle(thread)
 
     def _unkeep(self, thread: str) -> bool:
         scope = self._idle.pop(thread, None)
@@ -163,26 +163,26 @@ class ThreadCache:
     async def release(self, thread: str) -> None:
         """Unload an idle thread, and wait until another program can resume it."""
         await trio.lowlevel.checkpoint()
-        self.drop(thread)
+        self.unload_if_idle(thread)
         closing = self._closing.get(thread)
         if closing is not None:
             await closing.wait()
 
-    def drop(self, thread: str) -> None:
+    def unload_if_idle(self, thread: str) -> None:
         """Unload a thread if it is idle."""
         if self._unkeep(thread):
-            self.release_idle(thread)
+            self.unload(thread)
 
-    def expect_unwanted(self, thread: str) -> None:
-        """Record that a thread must be unloaded as soon as it is open."""
+    def mark_for_unloading(self, thread: str) -> None:
+        """Mark a thread that must be unloaded as soon as it is open."""
         self._closing.setdefault(thread, trio.Event())
 
-    def give_up(self, thread: str) -> None:
-        """Record that the expected thread was not opened after all."""
+    def unmark_for_unloading(self, thread: str) -> None:
+        """Remove the mark of a thread that was not opened after all."""
         if thread in self._closing:
             self._closing.pop(thread).set()
 
-    def release_idle(self, thread: str, turn: str | None = None) -> None:
+    def unload(self, thread: str, turn: str | None = None) -> None:
         """Unload a thread, ending its work first if a run left it in the middle of a turn.
 
         Args:

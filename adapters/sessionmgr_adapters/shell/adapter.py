@@ -51,7 +51,7 @@ PERMISSIONS: Final = PermissionMap(
 
 
 class ShellAdapter(RunAdapter[ShellRun]):
-    """Executes commands of the system; `ShellOptions` are its settings."""
+    """Adapter that executes commands of the system; `ShellOptions` are its options."""
 
     name = "shell"
     display_name = "Shell command"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ChangeSignal:
-    """Wakes the tasks that wait for a condition when something may have changed."""
+    """Signal that wakes the tasks waiting for a condition when something may have changed."""
 
     def __init__(self) -> None:
         self._noted = trio.Event()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.kit.run_end import process_exit_event
-from sessionmgr.adapter.kit.stdio_child import HURRIED_LADDER, LAST_MOMENTS
+from sessionmgr.adapter.kit.stdio_child import HURRIED_ESCALATION, LAST_MOMENTS
 from sessionmgr.process import Escalation, PipePump, end_tree, open_tree
 from sessionmgr.trio_util_types import AsyncValue
 
@@ -115,7 +115,7 @@ class ChildRun:
         run: RunContext,
         *,
         ladder: Escalation = LADDER,
-        cut: Escalation = HURRIED_LADDER,
+        cut: Escalation = HURRIED_ESCALATION,
         decoder: LineDecoder | None = None,
         grace: float = GRACE,
     ) -> None:

@@ -53,7 +53,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
 
     @staticmethod
     def connect(spec: Any) -> AbstractAsyncContextManager[Any]:
-        """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces.
+        """Connect from a `Spec` for the length of a block; tests replace it by a mock SDK.
 
         It starts the child without waiting for an answer: the connection sends a handshake as a
         request.
@@ -72,7 +72,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         """
         raise NotImplementedError
 
-    def drive(self, run: RunContext) -> D:
+    def make_driver(self, run: RunContext) -> D:
         """Return a new driver for a run. It receives frames from `open` on, and is used once."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         """Execute one run as one conversation."""
         try:
             async with self._pool.lease(self.spec(run), run.connections) as lease:
-                driver = self.drive(run)
+                driver = self.make_driver(run)
                 with self.active_runs(run, driver):
                     await driver.run_conversation(await self.open(run, lease.connection, driver))
                 if driver.is_broken or run.was_silent or not self.is_fit(run, driver):

@@ -1,6 +1,6 @@
-"""State of configuration files, to detect whether one has changed, appeared or vanished.
+"""Fingerprint of configuration files, which shows that one has changed, appeared or vanished.
 
-While the state is equal, an adapter need not read the provider's configuration again. It determines
+While their state is equal, an adapter need not read the provider's configuration again. It takes
 the state before it reads the configuration, so that a change in between is detected the next time.
 """
 

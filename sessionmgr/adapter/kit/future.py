@@ -1,4 +1,4 @@
-"""Value that arrives later, such as the reply to a request."""
+"""Future: a value that arrives later, such as the reply to a request."""
 
 from __future__ import annotations
 

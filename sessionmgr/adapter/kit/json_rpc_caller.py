@@ -88,15 +88,15 @@ RpcOutgoing: TypeAlias = RpcCall | PeerReply
 
 
 class JsonRpcCaller:
-    """Calls of one run; `is_passing` returns whether a refusal is temporary."""
+    """Caller of the server's methods for one run; `is_temporary` classifies a refusal."""
 
     def __init__(
-        self, send: Callable[[RpcCall], Awaitable[None]], is_passing: Callable[[RpcRefusal], bool]
+        self, send: Callable[[RpcCall], Awaitable[None]], is_temporary: Callable[[RpcRefusal], bool]
     ) -> None:
-        self.is_deaf = False
+        self.is_unresponsive = False
         """Whether a call was not answered in time."""
         self._send: Final = send
-        self._is_passing: Final = is_passing
+        self._is_temporary: Final = is_temporary
         self._open: Final[dict[int, Future[RpcAnswer]]] = {}
         self._last = 0
 
@@ -108,7 +108,7 @@ class JsonRpcCaller:
         """Call a method and return the answer; try again while it is refused temporarily."""
         answer = await self._call(method, params)
         for number in range(MAX_ATTEMPTS):
-            if answer.refusal is None or not self._is_passing(answer.refusal):
+            if answer.refusal is None or not self._is_temporary(answer.refusal):
                 break
             await trio.sleep(PAUSE * 2**number)
             answer = await self._call(method, params)
@@ -124,7 +124,7 @@ class JsonRpcCaller:
                 return await answered.wait()
         finally:
             self._open.pop(number, None)
-        self.is_deaf = True
+        self.is_unresponsive = True
         message = f"no answer within {DEADLINE:.0f} seconds"
         return RpcAnswer(number, method, refusal=RpcRefusal(0, message))
 

@@ -11,7 +11,7 @@ one read are pushed in one `feed` to each driver. The routing rules:
 - A request that belongs to no open conversation is refused.
 
 Our requests are sent in the order of the calls, once the handshake has been answered and few enough
-others are open. They have no deadline: the clocks of the run end one that is not answered.
+others are open. They have no deadline: if one is not answered, a timeout ends its run.
 
     class EchoConnection(JsonRpcConnection[Frame]):
         def __init__(self) -> None:

@@ -47,7 +47,7 @@ BUSY: Final = -32001
 
 
 class JsonRpcPeer(Generic[T]):
-    """Requests and notifications, sent with `write`, which returns whether there was room."""
+    """Our side of a connection; `write` sends a line and returns whether there was room."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The modules of the kit's public names; each is imported on first use.
+"""Lazy exports: the kit's public names by module; each module is imported on first use.
 
 A command does not have to load the modules that it does not need.
 """

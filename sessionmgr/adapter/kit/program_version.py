@@ -1,4 +1,4 @@
-"""Program of a provider: whether it is installed, and whether its version is too old."""
+"""Checks of a provider's program: whether it is installed, and whether its version is too old."""
 
 from __future__ import annotations
 

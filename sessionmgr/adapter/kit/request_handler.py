@@ -29,7 +29,7 @@ TOO_MANY_REQUESTS: Final = "too many requests are open"
 
 
 class RequestHandler(Generic[Outgoing, Frame]):
-    """Open requests of one conversation, by the provider's names for them."""
+    """Handler of one conversation's requests, which have the provider's names."""
 
     def __init__(
         self,

@@ -37,9 +37,9 @@ class RunAdapter(ProviderAdapter, Generic[P]):
         self._runs: Final[dict[str, P]] = {}
 
     @contextmanager
-    def active_runs(self, run: RunContext, played_by: P) -> Generator[None]:
+    def active_runs(self, run: RunContext, driver: P) -> Generator[None]:
         """Forward the run's interrupts and messages to its driver for the length of a block."""
-        self._runs[run.run_id] = played_by
+        self._runs[run.run_id] = driver
         try:
             yield
         finally:
@@ -47,14 +47,14 @@ class RunAdapter(ProviderAdapter, Generic[P]):
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the provider to end the turn; `run` continues until it has ended."""
-        played_by = self._runs.get(run.run_id)
-        if played_by is not None:
-            await played_by.interrupt()
+        driver = self._runs.get(run.run_id)
+        if driver is not None:
+            await driver.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
         """Offer another message to the turn, and return whether it was accepted."""
-        played_by = self._runs.get(run.run_id)
-        return played_by is not None and await played_by.add(content, message_id)
+        driver = self._runs.get(run.run_id)
+        return driver is not None and await driver.add(content, message_id)
 
     @classmethod
     def can_interrupt(cls) -> bool:

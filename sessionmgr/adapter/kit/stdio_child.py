@@ -1,6 +1,6 @@
 """Child process that speaks in lines, from its start to the proof that its tree is empty.
 
-To end it, its input is closed (a subclass may first send a farewell in its protocol); then signals
+To end it, its input is closed (a subclass may first send a closing message); then signals
 escalate. Cancelling its owner does not interrupt this.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 LADDER: Final = Escalation(polite=3.0, term=2.0)
-HURRIED_LADDER: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
+HURRIED_ESCALATION: Final = Escalation(polite=0.0, term=0.2, linger=0.2)
 """Escalation for a child whose time to end is over."""
 LAST_MOMENTS: Final = 1.0
 """Seconds that a child has to exit after it has closed its output."""
@@ -77,7 +77,7 @@ class StdioChild:
         tree = await launcher.spawn(command)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run, tree)
-            nursery.start_soon(self.live)
+            nursery.start_soon(self.run_background)
             try:
                 yield self
             finally:
@@ -85,8 +85,8 @@ class StdioChild:
                     await self.aclose()
                 nursery.cancel_scope.cancel()
 
-    async def live(self) -> None:
-        """Work concurrently with the reader; it is cancelled when the child has exited."""
+    async def run_background(self) -> None:
+        """Run tasks of a subclass beside the reader; they are cancelled when the child exits."""
         await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:
@@ -101,7 +101,7 @@ class StdioChild:
                     nursery.start_soon(self._serve, tree)
                     await self._wait_for_exit(tree)
                     self._closed.set()
-                    ladder = HURRIED_LADDER if self.hurried else self._ladder
+                    ladder = HURRIED_ESCALATION if self.hurried else self._ladder
                     self.facts = await end_tree(tree, ladder)
                     with trio.move_on_after(LAST_MOMENTS):
                         await self._pump.stdout_ended.wait()

@@ -1,4 +1,4 @@
-"""Codec of events: total, and without loss.
+"""Codec of events: it decodes any input, and loses nothing.
 
 The stored bytes are the record, and an event is a view of them. The fast decoder refuses whatever
 it does not know exactly; only then the slow path removes the unknown fields and carries them along.

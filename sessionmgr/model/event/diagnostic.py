@@ -22,7 +22,7 @@ class StallSuspected(Event, frozen=True, kw_only=True):
 
 
 class PolicyViolation(Event, frozen=True, kw_only=True):
-    """The agent did something that it may not do, or broke a rule of the manager."""
+    """The agent exceeded its permissions, or broke a rule of the manager."""
 
     type: ClassVar[Literal["policy_violation"]]
     rule: str

@@ -49,7 +49,7 @@ MAX_SPARES: Final = 16
 ATTEMPTS: Final = 5
 """Number of attempts to get a reaper if spawners die before they make one."""
 MAX_SPAWNER_DEATHS: Final = 10
-"""So many spawners may die within `SPAWNER_DEATHS_WITHIN` seconds before the launcher fails."""
+"""Maximum number of spawner deaths within `SPAWNER_DEATHS_WITHIN` s before the launcher fails."""
 SPAWNER_DEATHS_WITHIN: Final = 10.0
 KILL_WITHIN: Final = 5.0
 """Seconds for killing the remaining trees when the block ends."""

@@ -148,10 +148,10 @@ class _Spawner:
         self._wakeup.unregister(self._control.fileno())
         self._wakeup.unregister(self._owner)
         self._control.close()
-        patience = time.monotonic() + REAPERS_END_WITHIN
+        deadline = time.monotonic() + REAPERS_END_WITHIN
         refused_since = 0.0
         while not self._reap():
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 self._reapers.clear()  # now they are killed like any other child
             killed = self._killer.kill_children(self._reaped)
             if self._reapers or killed or not self._killer.refused:

@@ -1,4 +1,4 @@
-"""Becoming a subreaper: the process that adopts the orphans among its descendants.
+"""Subreaper: the process that adopts the orphans among its descendants.
 
 Runs in the spawner: it imports little of the standard library and nothing else.
 """

@@ -1,4 +1,4 @@
-"""Wait for several descriptors and for the death of a child.
+"""Poller of descriptors that also wakes up when a child dies.
 
 Runs in the spawner: it imports little of the standard library and nothing else.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Wakeup:
-    """Poll of descriptors, which SIGCHLD interrupts."""
+    """Poller of descriptors; SIGCHLD interrupts its wait."""
 
     def __init__(self, *descriptors: int) -> None:
         self._signalled, self._signal = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

@@ -199,7 +199,7 @@ class MemoryStore(MemoryJournal):
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Return whether the request is now assigned to this owner alone."""
+        """Assign a free request to this owner alone; return whether the owner now has it."""
         await checkpoint()
         found = self._request(request_id)
         taken = found.owner is not None and found.owner != owner and not gone(found.owner)

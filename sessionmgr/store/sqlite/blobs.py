@@ -1,4 +1,4 @@
-"""Statements for blobs, snapshots, back-offs, metadata and cost totals."""
+"""SQL of `AuxiliaryStore`: blobs, snapshots, back-offs, metadata and cost totals."""
 
 from __future__ import annotations
 

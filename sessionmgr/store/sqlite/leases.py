@@ -1,4 +1,4 @@
-"""Statements for leases, and for requests of other processes."""
+"""SQL of `LeaseStore` and `RequestStore`: leases, and requests of other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries of sessions, runs and events."""
+"""SQL queries of `EventJournal`: sessions, runs and events; `journal` writes them."""
 
 from __future__ import annotations
 

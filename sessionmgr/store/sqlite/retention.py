@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 ROWS_AT_ONCE: Final = 2000
 RUNS_AT_ONCE: Final = 50
-"""Rows, and runs whose rows, one step drops; appends run in between."""
+"""Maximum number of rows, and of runs, that one step drops; appends run in between."""
 PAGES_AT_ONCE: Final = 500
 """Pages that one step returns; appends run in between."""
 SHORT_LOG: Final = 256

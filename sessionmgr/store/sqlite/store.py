@@ -1,8 +1,8 @@
 """SQLite store: its connections, its transactions, and the notification of commits.
 
-Two laws hold. Data is durable before it is visible: a task is notified only after the commit, so no
-reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so no
-commit can fall between its look and its wait.
+Two rules hold. Data is durable before it is visible: a task is notified only after the commit, so
+no reader sees an event that a crash could undo. And a waiting task subscribes before it reads, so
+no commit can fall between its look and its wait.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _no_notification(jobs: Sequence[DatabaseJob]) -> None:
 def reads(
     query: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
-    """Return a method that runs a query; it takes the query's parameters but for the connection."""
+    """Return a method that runs a query; it takes the query's parameters except the connection."""
 
     async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda connection: query(connection, *args, **kwargs))
@@ -101,7 +101,7 @@ def reads(
 def writes(
     change: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
-    """Return a method that runs a change, likewise."""
+    """Return a method that runs a write; it takes the parameters except the connection."""
 
     async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda connection: change(connection, *args, **kwargs))
@@ -329,7 +329,7 @@ class SqliteStore:
         *,
         gone: Callable[[LeaseOwner], bool] = lambda _: False,
     ) -> bool:
-        """Return whether the request is now assigned to this owner alone."""
+        """Assign a free request to this owner alone; return whether the owner now has it."""
         over: LeaseOwner | None = None
         while True:
             taker = await self.write(

@@ -49,7 +49,7 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         command = Command(argv=argv, cwd=run.cwd, env=dict(run.env))
         return ConnectionSpec(launcher=run.launcher, command=command)
 
-    def drive(self, run: RunContext) -> ToyDriver:
+    def make_driver(self, run: RunContext) -> ToyDriver:
         """Return the driver of a run."""
         return ToyDriver(run)
 

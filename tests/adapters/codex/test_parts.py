@@ -24,7 +24,7 @@ from sessionmgr.process import secret_values
 from sessionmgr.wire import Line, OversizedFrame, RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex.approvals import approval_request, request_name, verdict
 from sessionmgr_adapters.codex.configure import OLDEST_VERSION
-from sessionmgr_adapters.codex.decode import asking_of, decode_notice, read_notices
+from sessionmgr_adapters.codex.decode import decode_notice, peer_request_of, read_notices
 from sessionmgr_adapters.codex.frames import (
     AccountLimits,
     CodexMessageDelta,
@@ -298,7 +298,7 @@ def test_a_notice_is_what_its_method_says() -> None:
 @given(method=st.sampled_from(["turn/completed", "item/started", "error", "x"]), data=st.binary())
 def test_no_parameters_are_too_odd_to_be_told(method: str, data: bytes) -> None:
     normalise(decode_notice(RpcNotification(method, data)), state())
-    asking_of(RpcRequest(1, method, data))
+    peer_request_of(RpcRequest(1, method, data))
 
 
 # --- modes ---------------------------------------------------------------------------------------

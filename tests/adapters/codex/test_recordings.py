@@ -20,7 +20,7 @@ from sessionmgr.model import (
 from sessionmgr.wire import RpcNotification, RpcRequest, RpcResponse
 from sessionmgr.wire.json_rpc import decode_rpc
 from sessionmgr_adapters.codex.approvals import APPROVALS, CALL, approval_request
-from sessionmgr_adapters.codex.decode import asking_of, decode_notice, params_thread
+from sessionmgr_adapters.codex.decode import decode_notice, params_thread, peer_request_of
 from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.frames import (
     CodexFrame,
@@ -64,7 +64,7 @@ def play(path: Path) -> PlayedCodexRecording:
                 case RpcNotification():
                     frame = decode_notice(message)
                 case RpcRequest():
-                    frame = asking_of(message)
+                    frame = peer_request_of(message)
                 case RpcResponse():
                     continue
                 case _:

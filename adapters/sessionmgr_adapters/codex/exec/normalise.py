@@ -35,7 +35,7 @@ class ExecState(CodexState):
         self.model = model  # `codex exec` does not report its model
         self.started = True  # it reports its thread first, so no event is held back
         self.last_turn: frames.TurnEndedNotice | None = None
-        self.complaint: frames.TurnError | None = None
+        self.last_error: frames.TurnError | None = None
         """The last error, whether or not the turn has ended with it."""
 
     @property
@@ -43,9 +43,9 @@ class ExecState(CodexState):
         """The error with which the turn failed, or the last error if no turn has ended."""
         if self.last_turn is not None:
             return failure_of_end(self.last_turn.turn, self)
-        if self.complaint is not None:
+        if self.last_error is not None:
             return failure_of_end(
-                frames.CodexTurn(id="", status="failed", error=self.complaint), self
+                frames.CodexTurn(id="", status="failed", error=self.last_error), self
             )
         return None
 
@@ -62,7 +62,7 @@ def normalise(frame: CodexFrame, state: ExecState) -> list[Event]:
         case frames.TurnEndedNotice():
             state.last_turn = frame
         case frames.ErrorNotice(will_retry=False, error=error):
-            state.complaint = error
+            state.last_error = error
         case _:
             pass
     return of_turn(frame, state)

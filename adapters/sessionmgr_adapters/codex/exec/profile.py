@@ -63,7 +63,7 @@ def require_no_user_profile(program: Sequence[str]) -> None:
     """Refuse a profile that the user has named: Codex accepts only one.
 
     Raises:
-        ProfileRefused: The program's arguments name one.
+        SecretFileRefused: The program's arguments name one.
     """
     for each in program[1:]:
         if each in _FLAGS or each.startswith(("--profile=", "-p=")):
@@ -76,10 +76,10 @@ def require_no_user_profile(program: Sequence[str]) -> None:
 
 @contextmanager
 def linked_profile(home: Path, file: Path) -> Generator[str, None, None]:
-    """Write settings to a private profile in a Codex home, and yield the profile's name.
+    """Link a file of settings into a Codex home as a profile, and yield the profile's name.
 
     Raises:
-        ProfileRefused: The link cannot be made.
+        SecretFileRefused: The link cannot be made.
     """
     name = f"{PROFILE_PREFIX}{secrets.token_hex(8)}"
     link = home / f"{name}{SUFFIX}"

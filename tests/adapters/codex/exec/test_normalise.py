@@ -185,8 +185,8 @@ def test_an_empty_message_is_none_and_one_that_begins_is_none_yet() -> None:
 def test_an_error_without_a_turns_end_is_remembered() -> None:
     events, state = told({"type": "error", "message": "Connection failed: refused"})
     assert events == []
-    assert state.complaint is not None
-    assert state.complaint.message == "Connection failed: refused"
+    assert state.last_error is not None
+    assert state.last_error.message == "Connection failed: refused"
     assert state.last_turn is None
 
 

@@ -74,12 +74,12 @@ def request_of_arguments(call: str, prompt: str, wishes: RunArguments) -> RunReq
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
         ArgumentValueInvalid: An argument has an invalid value.
     """
-    wishes = plain_wishes(call, wishes)
+    wishes = checked_run_arguments(call, wishes)
     require_arguments(call, _PROMPT, {"prompt": prompt})
     return msgspec.structs.replace(RunRequest(prompt=prompt), **wishes)
 
 
-def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
+def checked_run_arguments(call: str, wishes: RunArguments) -> RunArguments:
     """Check the arguments beside the prompt, and return them with plain paths and mappings.
 
     Raises:

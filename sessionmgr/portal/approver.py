@@ -38,10 +38,10 @@ CallApprove: TypeAlias = Callable[[AsyncApprove, ApprovalRequest], Future[Decisi
 
 def approver(
     call: str, approve: PortalApprove | None, hook: CallApprove | None, *, waits: bool
-) -> tuple[Approve | None, WaitingRoom | None]:
-    """Return the approve function for the manager, and the room in which its requests wait.
+) -> tuple[Approve | None, ApprovalQueue | None]:
+    """Return the approve function for the manager, and the queue in which its requests wait.
 
-    There is a room only if a waiting thread is to answer; `waits` says whether the call has one.
+    There is a queue only if a waiting thread is to answer; `waits` says whether the call has one.
 
     Raises:
         ArgumentTypeInvalid: It is no function, or a coroutine function without a hook.
@@ -64,8 +64,8 @@ def approver(
         )
     if not waits:
         raise ArgumentValueInvalid(call, "approve", approve, NO_THREAD)
-    room = WaitingRoom(approve)
-    return room.ask, room
+    queue = ApprovalQueue(approve)
+    return queue.ask, queue
 
 
 NO_THREAD: Final = (
@@ -109,7 +109,7 @@ async def wait_for(future: Future[T]) -> T:
     return future.result(0)
 
 
-class WaitingRoom:
+class ApprovalQueue:
     """The requests of a session's runs that wait for a thread which waits for these runs."""
 
     def __init__(self, approve: PortalApprove) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import Approve
     from sessionmgr.batch import Batch, BatchOptions, JobResult, Jobs, ResultCursor, Summary
-    from sessionmgr.portal.approver import WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue
     from sessionmgr.portal.loop_thread import LoopThread
 
 
@@ -32,14 +32,14 @@ class PortalBatch:
     def __init__(
         self,
         loop: LoopThread,
-        room: WaitingRoom | None,
+        queue: ApprovalQueue | None,
         jobs: Jobs,
         out: str | Path | None,
         approve: Approve | None,
         how: BatchOptions,
     ) -> None:
         self._loop: Final = loop
-        self._room: Final = room
+        self._queue: Final = queue
         self._batch: Final[Batch] = run_batch(loop.manager, jobs, out=out, approve=approve, **how)
         self._leave: Final = trio.Event()
         self._entered: Final = trio.Event()
@@ -78,7 +78,7 @@ class PortalBatch:
     ) -> None:
         """Cancel what is not done, and wait for its end."""
         assert self._block is not None
-        self._loop.soon(self._leave.set)
+        self._loop.call_soon(self._leave.set)
         try:
             self._loop.wait("run_batch", self._block)
         except Exception:
@@ -127,8 +127,8 @@ class PortalBatch:
     def _results(self, results: ResultCursor) -> Iterator[JobResult]:
         while True:
             future = self._loop.submit("run_batch", partial(self._next, results))
-            if self._room is not None:
-                self._room.wait(future, None)
+            if self._queue is not None:
+                self._queue.wait(future, None)
             result = self._loop.wait("run_batch", future)
             if result is None:
                 break

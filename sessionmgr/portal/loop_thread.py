@@ -104,7 +104,7 @@ class LoopThread:
         """Begin to end everything, without waiting for it."""
         with self._lock:
             self.is_closed = True
-        self.soon(self._stop.set)
+        self.call_soon(self._stop.set)
 
     def require_other_thread(self, call: str) -> None:
         """Make sure that a blocking call does not wait for itself.
@@ -117,7 +117,7 @@ class LoopThread:
 
     # --- work --------------------------------------------------------------------------------
 
-    def soon(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Have a function called in the loop, without waiting for it; never if the loop is over.
 
         It must not raise: that would end the loop.
@@ -145,7 +145,7 @@ class LoopThread:
                 raise PortalClosed(call) from self._failure
             self._pending[future] = (call, partial(_fail, future))
         future.add_done_callback(partial(self._is_done, scope))
-        self.soon(partial(self._begin, work, future, scope, undelivered))
+        self.call_soon(partial(self._begin, work, future, scope, undelivered))
         return future
 
     def wait(self, call: str, future: Future[T], timeout: float | None = None) -> T:
@@ -173,7 +173,7 @@ class LoopThread:
             self._pending.pop(future, None)
         if future.cancelled():
             future.set_running_or_notify_cancel()  # wakes concurrent.futures.wait and as_completed
-            self.soon(scope.cancel)
+            self.call_soon(scope.cancel)
 
     # --- in the thread -----------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import BatchOptions, Jobs
     from sessionmgr.manager import Clocks, CommonWishes, Manager, RunArguments, RunHandle
     from sessionmgr.model import RunResult
-    from sessionmgr.portal.approver import CallApprove, PortalApprove, WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue, CallApprove, PortalApprove
     from sessionmgr.process import Launcher
     from sessionmgr.store import Store
 
@@ -112,7 +112,7 @@ class Portal:
         except BaseException:
             run.cancel("its call was interrupted")
             raise
-        self._loop.soon(run.handle.session.release)
+        self._loop.call_soon(run.handle.session.release)
         return result
 
     def start(
@@ -152,8 +152,8 @@ class Portal:
         True
         """
         self._loop.require_other_thread("start")
-        asking, room = approver("start", approve, self._call_approve, waits=True)
-        future = self._submit_start("start", provider, prompt, cwd, asking, room, wishes)
+        asking, queue = approver("start", approve, self._call_approve, waits=True)
+        future = self._submit_start("start", provider, prompt, cwd, asking, queue, wishes)
         return self._loop.wait("start", future)
 
     def submit(
@@ -184,7 +184,7 @@ class Portal:
         ['0', '1', '2']
         """
         asking, _ = approver("submit", approve, self._call_approve, waits=False)
-        begin = self._beginning("submit", provider, prompt, cwd, asking, wishes)
+        begin = self._prepare_start("submit", provider, prompt, cwd, asking, wishes)
 
         async def run() -> RunResult:
             handle = await begin()
@@ -253,8 +253,8 @@ class Portal:
         ...     sorted(result.text for result in results)
         ['0', '1', '2']
         """
-        asking, room = approver("run_batch", approve, self._call_approve, waits=True)
-        return PortalBatch(self._loop, room, jobs, out, asking, how)
+        asking, queue = approver("run_batch", approve, self._call_approve, waits=True)
+        return PortalBatch(self._loop, queue, jobs, out, asking, how)
 
     def call(self, function: Callable[[Manager], Awaitable[T]]) -> T:
         """Call an async function with the manager in the portal's loop, and return its result.
@@ -294,17 +294,17 @@ class Portal:
         prompt: str,
         cwd: str | Path,
         approve: Approve | None,
-        room: WaitingRoom | None,
+        queue: ApprovalQueue | None,
         wishes: CommonWishes,
     ) -> Future[PortalRun]:
-        begin = self._beginning(call, provider, prompt, cwd, approve, wishes)
+        begin = self._prepare_start(call, provider, prompt, cwd, approve, wishes)
 
         async def start() -> PortalRun:
-            return PortalRun(self._loop, await begin(), room)
+            return PortalRun(self._loop, await begin(), queue)
 
         return self._loop.submit(call, start, undelivered=PortalRun.cancel)
 
-    def _beginning(
+    def _prepare_start(
         self,
         call: str,
         provider: str,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.manager import FollowUp, RunHandle
-    from sessionmgr.portal.approver import WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue
     from sessionmgr.portal.loop_thread import LoopThread
 
 T = TypeVar("T")
@@ -54,10 +54,10 @@ class PortalRun:
     hello completed
     """
 
-    def __init__(self, loop: LoopThread, handle: RunHandle, room: WaitingRoom | None) -> None:
+    def __init__(self, loop: LoopThread, handle: RunHandle, queue: ApprovalQueue | None) -> None:
         self._loop: Final = loop
         self._handle: Final = handle
-        self._room: Final = room
+        self._queue: Final = queue
         """Where requests wait for a thread that waits for this run."""
         self._lock: Final = threading.Lock()
         self._future: Future[RunResult] | None = None
@@ -221,7 +221,7 @@ class PortalRun:
         """
         if detail is not None:
             _require_text("cancel", "detail", detail)
-        self._loop.soon(partial(self._handle.cancel, detail))
+        self._loop.call_soon(partial(self._handle.cancel, detail))
 
     @property
     def future(self) -> Future[RunResult]:
@@ -239,7 +239,7 @@ class PortalRun:
         ...     portal.start("shell", "printf hello").future.result().text
         'hello'
         """
-        self._require_no_room("future")
+        self._require_no_queue("future")
         with self._lock:
             if self._future is None:
                 self._future = self._result("future")
@@ -270,7 +270,7 @@ class PortalRun:
         ...     last.type
         'run_completed'
         """
-        self._require_no_room("next_event")
+        self._require_no_queue("next_event")
         self._require_own("next_event", after)
         at_hand = self._at_hand(after)
         if at_hand is not None or (after is not None and after.type in TERMINAL_TYPES):
@@ -301,7 +301,7 @@ class PortalRun:
     def _follow_up(self, sent: FollowUp) -> PortalFollowUp:
         if sent.run is self._handle:
             return PortalFollowUp(sent.state, self)
-        return PortalFollowUp(sent.state, PortalRun(self._loop, sent.run, self._room))
+        return PortalFollowUp(sent.state, PortalRun(self._loop, sent.run, self._queue))
 
     def _result(self, call: str) -> Future[RunResult]:
         return self._loop.submit(call, self._handle.result)
@@ -326,9 +326,9 @@ class PortalRun:
 
     def _wait(self, call: str, future: Future[T], timeout: float | None = None) -> T:
         """Wait for a future of this run, and answer the run's requests in this thread."""
-        if self._room is not None:
+        if self._queue is not None:
             try:
-                self._room.wait(future, timeout)
+                self._queue.wait(future, timeout)
             except BaseException:  # KeyboardInterrupt
                 future.cancel()
                 raise
@@ -339,9 +339,9 @@ class PortalRun:
         if future.cancelled():
             self.cancel("its future was cancelled")
 
-    def _require_no_room(self, call: str) -> None:
-        if self._room is not None:
-            raise ArgumentValueInvalid(call, "approve", self._room.approve, NO_THREAD)
+    def _require_no_queue(self, call: str) -> None:
+        if self._queue is not None:
+            raise ArgumentValueInvalid(call, "approve", self._queue.approve, NO_THREAD)
 
     def _require_own(self, call: str, after: object) -> None:
         if after is None:

@@ -62,7 +62,7 @@ class FaultyStore(MemoryStore):
         self.largest = 0
         """The number of events in the largest batch."""
 
-    async def suffer(self, faults: Sequence[Fault]) -> None:
+    async def inject(self, faults: Sequence[Fault]) -> None:
         """Apply faults one after the other; afterwards the store works again.
 
         Args:

@@ -56,7 +56,7 @@ class AdapterBehaviourGroup:
 
     behaviours: list[AdapterBehaviour] = field(default_factory=list[AdapterBehaviour])
 
-    def law(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
+    def register(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
         """Add a behaviour with its requirements."""
 
         def add(law: Law) -> Law:

@@ -32,7 +32,7 @@ def requested_commands(asked: ApprovalRequest) -> list[CommandCall]:
     """Return the commands that a tool would run; empty if the tool runs none.
 
     Raises:
-        NotPlainError: It runs commands that cannot be determined with certainty.
+        NotSimpleError: It runs commands that cannot be determined with certainty.
     """
     given = asked.tool_input
     found: list[Json] = [given] if asked.effect == "command" else []

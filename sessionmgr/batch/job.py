@@ -42,9 +42,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cwd: str | None = None
     """The working directory; the default is that of the batch."""
     permission_mode: PermissionMode | None = None
-    """What the agent may do without asking; the default is `default`."""
-    tools_allowed: tuple[str, ...] | None = None
     """The permission mode: what the agent may do without asking; the default is `default`."""
+    tools_allowed: tuple[str, ...] | None = None
+    """The only tools that the agent may use; the default is all of its tools."""
     tools_denied: tuple[str, ...] | None = None
     """Tools that the agent may not use."""
     require: tuple[str, ...] | None = None

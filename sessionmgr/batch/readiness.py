@@ -60,7 +60,7 @@ def provider_readiness(manager: Manager, job: Job) -> Health:
 
     Raises:
         StartRefused: The job would be refused.
-        VariableRefused: A child may not get a variable.
+        EnvironmentVariableInvalid: A child may not get a variable.
     """
     return manager.readiness(job.provider or "", run_request_for_job(job), cwd=job.cwd or ".")
 

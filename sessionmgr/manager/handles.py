@@ -332,7 +332,7 @@ class SessionHandle:
         Raises:
             StartRefused: The run would be refused, could never succeed, or its provider is not
             installed or not logged in.
-            VariableRefused: A child may not get a variable.
+            EnvironmentVariableInvalid: A child may not get a variable.
         """
         self._state.require_own_trio_run()
         wish = msgspec.structs.replace(wish, session_budget=self._budget)

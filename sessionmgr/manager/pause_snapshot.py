@@ -1,4 +1,4 @@
-"""The pause of a run: the request, and the snapshot that is stored with the run's end."""
+"""Pausing a run: the request, and the snapshot that is stored with the run's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PauseRequest(msgspec.Struct, frozen=True):
-    """The request to pause a run, with the contents of its snapshot."""
+    """A request to pause a run, with the contents of its snapshot."""
 
     snapshot_id: str
     node: str | None

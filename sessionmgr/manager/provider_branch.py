@@ -119,7 +119,7 @@ class ProviderBranch:
         """Build the environment of the provider's programs.
 
         Raises:
-            VariableRefused: The job sets a variable that must not be passed on.
+            EnvironmentVariableInvalid: The job sets a variable that must not be passed on.
         """
         if job:
             return self._build_environment(job)

@@ -213,7 +213,7 @@ class RunState(ABC):
 
     @property
     def can_wait(self) -> bool:
-        """Whether it is queued and can still be dispatched."""
+        """Whether it is queued: neither dispatched nor over."""
         return RunStep.DISPATCH in TRANSITIONS[self.phase]
 
     @property
@@ -299,7 +299,7 @@ class RunState(ABC):
         self.task, self._recall = task, None
 
     def begin_stop(self, stop: StopReason) -> bool:
-        """Set the reason of the end, past every queue; False if the run is ending already."""
+        """Set the stop reason, past the inbox; False if the run is ending already."""
         if not self._try_to_advance(RunStep.STOP):
             return False
         self._set_stop(stop)
@@ -314,7 +314,7 @@ class RunState(ABC):
         return True
 
     def conclude(self, stop: StopReason) -> bool:
-        """Set the reason of an end that is being stored; False if another reason was set before."""
+        """Set the stop reason of an end that is being stored; False if there was one before."""
         return self.begin_stop(stop) or self._set_stop(stop)
 
     def end(self, stop: StopReason, pause: PauseRequest | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""A batch of jobs in a portal, as a block and an iterator of results."""
+"""A batch of jobs in a portal: a context manager and an iterator of results."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class PortalBatch:
     """A batch of a portal, for the length of a block; `Portal.run_batch` returns it.
 
-    The start of the block reads and checks all jobs. Its end cancels the jobs that are not over,
-    and writes the summary. An iteration yields each result once, in the order in which jobs end.
+    Entering the block reads and checks all jobs. Leaving it cancels unfinished jobs, and writes the
+    summary. Each iteration yields every result once, in the order in which jobs end.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class PortalBatch:
         """Read and check all jobs, then start.
 
         Raises:
-            JobsInvalid: Some jobs cannot be done; nothing was started.
+            JobsInvalid: Some jobs are invalid; nothing was started.
             BatchBusy: Another process runs the batch.
             OutDirectoryTaken: The directory holds the batch of another jobs file.
-            OtherStore: Attempts to continue are in another store.
+            StoreMismatch: The attempts to continue are in another store.
             LedgerUnusable: The directory or the ledger cannot be used.
             PortalClosed: The portal is closed.
         """
@@ -76,7 +76,7 @@ class PortalBatch:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Cancel what is not done, and wait for its end."""
+        """Cancel unfinished jobs, and wait for their end."""
         assert self._block is not None
         self._loop.call_soon(self._leave.set)
         try:
@@ -86,7 +86,7 @@ class PortalBatch:
                 raise
 
     def __iter__(self) -> Iterator[JobResult]:
-        """Iterate over the results from the first; each time anew.
+        """Iterate over the results; each iteration begins with the first one.
 
         Raises:
             PortalClosed: The portal is closed, or was closed meanwhile.
@@ -101,7 +101,7 @@ class PortalBatch:
         return self._batch.summary()
 
     async def _hold(self) -> None:
-        """Hold the batch open until its block is left."""
+        """Keep the batch open until its block is left."""
         try:
             async with self._batch:
                 self._is_open = True
@@ -133,5 +133,5 @@ class PortalBatch:
             if result is None:
                 break
             yield result
-        if not self._is_open and self._block is not None:  # it gave up: raise its error
+        if not self._is_open and self._block is not None:  # the batch has failed: raise its error
             self._loop.wait("run_batch", self._block)

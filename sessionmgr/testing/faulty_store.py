@@ -63,7 +63,7 @@ class FaultyStore(MemoryStore):
         """The number of events in the largest batch."""
 
     async def inject(self, faults: Sequence[Fault]) -> None:
-        """Apply faults one after the other; afterwards the store works again.
+        """Inject faults one after the other; afterwards the store works again.
 
         Args:
             faults: The faults, in their order.

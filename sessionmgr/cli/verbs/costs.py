@@ -132,7 +132,7 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
 
 
 class CostGroup(NamedTuple):
-    """Group of a sum: its key, and the job and the directory that it belongs to."""
+    """The group of a sum: its key, and the job, the batch and the directory that it belongs to."""
 
     key: str
     job: str | None = None

@@ -98,7 +98,11 @@ class RunHandle:
         return self.events()
 
     def events(self, *, after: int = 0) -> Cursor:
-        """Iterate over the events with a number above `after`, to the terminal one."""
+        """Iterate over the run's events, to the terminal one.
+
+        Args:
+            after: The number of the last event to skip; by default it begins with the first one.
+        """
         first = self._entry.run.first_seq or self._entry.session_state.last_seq + 1
         return Cursor(
             self._state,
@@ -142,6 +146,8 @@ class RunHandle:
 
     def supersede(self, detail: str | None = None) -> bool:
         """Begin to end the run because a newer attempt at the same job replaces it.
+
+        Return False if the run is ending already.
 
         Args:
             detail: The reason, for the record; by default none.

@@ -172,6 +172,7 @@ class LoopThread:
         return self.wait(call, self.submit(call, work))
 
     def _is_done(self, scope: trio.CancelScope, future: Future[T]) -> None:
+        """Forget a future that is done; if it was cancelled, cancel its work (done callback)."""
         with self._lock:
             self._pending.pop(future, None)
         if future.cancelled():

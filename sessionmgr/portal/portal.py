@@ -184,7 +184,7 @@ class Portal:
         ['0', '1', '2']
         """
         asking, _ = approver("submit", approve, self._call_approve, waits=False)
-        begin = self._prepare_start("submit", provider, prompt, cwd, asking, wishes)
+        begin = self._beginning("submit", provider, prompt, cwd, asking, wishes)
 
         async def run() -> RunResult:
             handle = await begin()
@@ -299,14 +299,14 @@ class Portal:
         queue: ApprovalQueue | None,
         wishes: CommonWishes,
     ) -> Future[PortalRun]:
-        begin = self._prepare_start(call, provider, prompt, cwd, approve, wishes)
+        begin = self._beginning(call, provider, prompt, cwd, approve, wishes)
 
         async def start() -> PortalRun:
             return PortalRun(self._loop, await begin(), queue)
 
         return self._loop.submit(call, start, undelivered=PortalRun.cancel)
 
-    def _prepare_start(
+    def _beginning(
         self,
         call: str,
         provider: str,

@@ -50,12 +50,21 @@ _REMOVED_VARIABLES: Final = (
 
 
 def agent_environment(isolated: IsolatedEnvironment) -> dict[str, str]:
-    """Return the base environment of the agents, which replaces ours."""
+    """Return the base environment of the agents, which replaces ours.
+
+    Args:
+        isolated: The isolated environment of the rehearsal.
+    """
     return {**isolated.claude(), **isolated.codex()}
 
 
 def unrehearsable_jobs(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
-    """Yield a problem for each job whose provider cannot be rehearsed."""
+    """Yield a problem for each job whose provider cannot be rehearsed.
+
+    Args:
+        jobs: The jobs of the batch.
+        defaults: The job whose fields apply where a job sets nothing.
+    """
     source = JobSource(jobs)
     for line, found in source:
         if isinstance(found, Job):  # the batch reports the other jobs' mistakes itself
@@ -82,16 +91,28 @@ class RehearsalHost(InProcessHost):
     """The job host of a rehearsal: runs in this process, with the rehearsed jobs."""
 
     def readiness(self, job: Job) -> Health:
-        """Report whether the agent of a rehearsed job is usable."""
+        """Report whether the agent of a rehearsed job is usable.
+
+        Args:
+            job: The job as the batch has it.
+        """
         return super().readiness(rehearsed_job(job))
 
     async def submit(self, work: AttemptSpec) -> None:
-        """Start an attempt."""
+        """Start an attempt at the rehearsed job.
+
+        Args:
+            work: The attempt and its job.
+        """
         await super().submit(msgspec.structs.replace(work, job=rehearsed_job(work.job)))
 
 
 def refused_hosts_message(strangers: Sequence[str]) -> str | None:
-    """Return a message about refused connections to other hosts, if there were any."""
+    """Return a message about refused connections to other hosts, if there were any.
+
+    Args:
+        strangers: The hosts to which the agents tried to connect.
+    """
     if not strangers:
         return None
     return f"refused the agents' connections to other hosts: {', '.join(sorted({*strangers}))}"

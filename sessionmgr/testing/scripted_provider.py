@@ -192,6 +192,14 @@ def scripted(
 
     Without the capability `interrupt` its runs can only be cancelled, and without `steer` they
     accept no messages.
+
+    Args:
+        name: The name of the provider.
+        scripts: The scripts by prompt, or a function that returns one; by default each prompt is
+            its own script.
+        capabilities: The capabilities that it declares; by default all that scripts can play.
+        permissions: The permission modes that it declares; by default it supports every mode.
+        options: The class of its options; by default it has none.
     """
     bases: list[type[ScriptedProvider]] = []
     if capabilities.interrupt is not UNSUPPORTED:

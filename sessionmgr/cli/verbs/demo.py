@@ -93,6 +93,7 @@ def _in_own_directory(job: Job, place: Path) -> Job:
 
 
 def _require_expected_results(batch: Batch) -> bool:
+    """Return whether the jobs have ended as the demo intends."""
     return batch.summary().statuses == AS_PLANNED
 
 

@@ -176,6 +176,11 @@ async def runs_are_cancelled_when_the_manager_closes(stage: ConformanceHarness) 
 
 
 async def _is_cancelled(stage: ConformanceHarness, run: RunHandle, play: Play | None) -> None:
+    """Check that a run ends as cancelled, in time and with its text.
+
+    Raises:
+        AssertionError: It does not.
+    """
     result = await stage.result_in_time(run)
     assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER), result.failure
     if play is not None:

@@ -73,7 +73,7 @@ def _text(schema: Mapping[str, Json]) -> str:
     shaped = {
         "date": "2000-01-01",
         "date-time": "2000-01-01T00:00:00Z",
-        "email": "nobody@example.invalid",
+        "email": "user@example.invalid",
         "uri": "http://example.invalid/",
         "uuid": "00000000-0000-4000-8000-000000000000",
     }

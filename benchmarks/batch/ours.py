@@ -64,11 +64,11 @@ async def _measure_memory(count: int) -> Figures:
         place = Path(directory)
         async with open_manager(store=place / "store.db", adapters={"actor": actor}) as manager:
             await _run_all(manager, WARM, place / "warm")
-            actor.diary.clear()
+            actor.log.clear()
             gc.collect()
             before = rss_kib()
             await _run_all(manager, count, place / "out")
-            actor.diary.clear()  # the provider's own memory, for tests
+            actor.log.clear()  # the provider's own memory, for tests
             gc.collect()
             return {"kib": (rss_kib() - before) / count}
 

@@ -154,7 +154,7 @@ class RunControl(Protocol):
     @property
     def inbox(self) -> EventInbox: ...  # noqa: D102
     def note_activity(self) -> None: ...  # noqa: D102
-    def claim(self, stop: StopReason) -> bool: ...  # noqa: D102
+    def begin_stop(self, stop: StopReason) -> bool: ...  # noqa: D102
     def end(self, stop: StopReason) -> bool: ...  # noqa: D102
     def redact(self, text: str) -> str: ...  # noqa: D102
     async def ask(self, request: ApprovalRequest) -> Decision: ...  # noqa: D102
@@ -336,7 +336,7 @@ class RunContext:
 
     def _end(self, stop: StopReason, event: Event) -> None:
         self.emit_nowait(event)  # first: an event that cannot be encoded must not end the run
-        self._control.claim(stop)
+        self._control.begin_stop(stop)
 
     def time_out(self, detail: str) -> None:
         """End the run because a deadline of the provider itself has passed.

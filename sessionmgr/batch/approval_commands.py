@@ -32,7 +32,7 @@ def requested_commands(asked: ApprovalRequest) -> list[CommandCall]:
     """Return the commands that a tool would run; empty if the tool runs none.
 
     Raises:
-        NotPlainError: It runs commands that cannot be determined with certainty.
+        NotSimpleError: It runs commands that cannot be determined with certainty.
     """
     given = asked.tool_input
     found: list[Json] = [given] if asked.effect == "command" else []
@@ -79,12 +79,12 @@ def _texts(found: list[Json]) -> list[str]:
 
 
 def begins_with(words: CommandWords, begin: Sequence[str]) -> bool:
-    """Whether a command begins with exactly these words, so that a rule may allow it."""
+    """Return whether a command begins with exactly these words: a rule may then allow it."""
     return None not in words and list(words[: len(begin)]) == list(begin)
 
 
 def may_begin_with(words: CommandWords, begin: Sequence[str]) -> bool:
-    """Whether a command is, or could be, one that begins with these words.
+    """Return whether a command is, or could be, one that begins with these words.
 
     The directory and the case of its name are ignored. After an option or an unknown word, any
     later word may be the next of `begin`.
@@ -120,7 +120,7 @@ def _in_order(words: CommandWords, begin: Sequence[str]) -> bool:
 
 
 def _alters_git(words: CommandWords) -> bool:
-    """Whether git gets a configuration or a directory of commands before its command."""
+    """Return whether git options replace its configuration or its directory of commands."""
     at = 1
     while at < len(words):
         word = words[at]

@@ -41,7 +41,7 @@ def path_forms(asked: ApprovalRequest, path: str) -> PathForms | None:
 
 
 def is_inside(directory: str, other: str) -> bool:
-    """Return whether `other` is `directory` or below it, judging by the paths as written."""
+    """Return whether `directory` is `other` or below it, judging by the paths as written."""
     inner, outer = os.path.normpath(directory), os.path.normpath(other)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 

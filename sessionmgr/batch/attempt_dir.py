@@ -63,7 +63,7 @@ class AttemptDirectory:
                 await self._write_bounded(self._stderr.close)
 
     async def record_events(self, events: Iterable[AnyEvent]) -> None:
-        """Store standard error, and the processes that the run left running."""
+        """Store what events report of standard error and of processes left running."""
         errors, left_running = list[str](), list[str]()
         for event in events:
             match event:

@@ -80,7 +80,7 @@ class BatchCounters:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """Return the number of ended jobs by status.
+        """The number of ended jobs by status.
 
         A job that will run again counts with its former outcome until it ends the next time.
         """
@@ -91,7 +91,7 @@ class BatchCounters:
 
     @property
     def failures_by_kind(self) -> dict[str, int]:
-        """Return the number of ended jobs by kind of failure, most frequent first."""
+        """The number of ended jobs by kind of failure, most frequent first."""
         found = [(kind, count) for kind, count in dict(self.kinds).items() if count > 0]
         return dict(sorted(found, key=lambda each: (-each[1], each[0])))
 
@@ -129,7 +129,7 @@ class BatchCounters:
     def end_job(
         self, before: str, result: JobResult, former_result: FormerResult | None, now: float
     ) -> None:
-        """Count the end of a job; `stood` is its former outcome."""
+        """Count the end of a job; `former_result` is the result that the new one replaces."""
         self.move(before, result.status.value)
         if former_result is not None:
             self.former[former_result.state] -= 1

@@ -161,7 +161,7 @@ class DryRun:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about valid but possibly unintended jobs among those read so far."""
+        """The warnings about valid but possibly unintended jobs among those read so far."""
         if self._reader is None:
             return self._takeover_warnings
         return (

@@ -1,4 +1,4 @@
-"""Describes a wrong value of a job's field: expected and actual."""
+"""Wrong types in a job's fields, described by the expected and the actual value."""
 
 from __future__ import annotations
 

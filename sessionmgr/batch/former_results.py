@@ -1,8 +1,8 @@
-"""Former results of jobs that are scheduled to run again.
+"""SQL of the ledger for former results: last results of jobs that are scheduled to run again.
 
 The ledger keeps such a result until the job's next run has ended. If no attempt has started by
-the next import of the jobs, the job returns to its former state. `begun` is the number of the
-first attempt that started, or 0.
+the next import of the jobs, the job returns to its former state. The column `begun` is the number
+of the first attempt that has started since, or 0.
 """
 
 from __future__ import annotations

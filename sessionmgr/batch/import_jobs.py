@@ -279,7 +279,7 @@ class JobImporter:
             return False
 
     def _is_ready(self, read: ImportedJob, where: str) -> bool:
-        """Check the provider of a job that will run this time."""
+        """Return whether the provider of a job is ready, if the job will run this time."""
         return not read.entered.chosen or self._readiness.check(read.entered.job, where)
 
     def _enter(self, checked: JobCheck) -> ImportedJob | None:

@@ -44,7 +44,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     permission_mode: PermissionMode | None = None
     """What the agent may do without asking; the default is `default`."""
     tools_allowed: tuple[str, ...] | None = None
-    """The only tools that the agent may use; an empty list allows none."""
+    """The only tools that the agent may use; by default all, and an empty list allows none."""
     tools_denied: tuple[str, ...] | None = None
     """Tools that the agent may not use."""
     require: tuple[str, ...] | None = None

@@ -27,7 +27,7 @@ _BEFORE: Final = 11
 
 
 def is_same_work(known: KnownJob, entered: JobEntry) -> bool:
-    """Whether a job's work is the same as before."""
+    """Return whether a job's work is the same as before."""
     # Older versions digested all fields; the digests of the work fields are still valid.
     same = known.fingerprint == entered.fingerprint
     return same or work_digests(known.digests) == work_digests(entered.digests)

@@ -46,7 +46,7 @@ def _check_image(image: str) -> str:
     """Return the whole path of an image of moderate size.
 
     Raises:
-        FileRefused: It is unreadable or too large.
+        FileRefusedError: It is unreadable or too large.
     """
     read_bounded_bytes(Path(image), limit=LARGEST_IMAGE)
     return str(Path(image).resolve())

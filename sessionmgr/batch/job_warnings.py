@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def collect_warnings(
     reader: JobImporter, directory_warnings: Sequence[str], *, is_answered: bool
 ) -> tuple[str, ...]:
-    """Return the warnings about all imported jobs; `crowded` are those about shared directories."""
+    """Return the warnings about all imported jobs, including those about shared directories."""
     return (
         *_unused_arguments(reader),
         *reader.overridden_flags.warnings(),

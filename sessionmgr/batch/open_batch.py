@@ -28,7 +28,7 @@ class BatchOptions(TypedDict, total=False):
     """Options of a batch, as keyword arguments."""
 
     concurrency: int | None
-    """Maximum number of concurrent jobs; the default is 4, or the sum of `per_provider`."""
+    """Maximum number of concurrent jobs; the default is 4, or the sum of `per_provider` if more."""
     per_provider: Mapping[str, int]
     """Maximum number of concurrent jobs for each provider."""
     retries: int

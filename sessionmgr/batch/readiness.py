@@ -35,7 +35,7 @@ class ReadinessCheck:
         self._unready: Final[dict[tuple[str, str], _UnreadyProvider]] = {}
 
     def check(self, job: Job, where: str) -> bool:
-        """Check whether a job that is about to run can use its provider."""
+        """Return whether a job that is about to run can use its provider; if not, note why."""
         provider, cwd = job.provider or "", job.cwd or "."
         key = (provider, cwd, encode_json({**(job.options or {}), "env ": dict(job.env or {})}))
         if key not in self._known:
@@ -60,7 +60,7 @@ def provider_readiness(manager: Manager, job: Job) -> Health:
 
     Raises:
         StartRefused: The job would be refused.
-        VariableRefused: A child may not get a variable.
+        EnvironmentVariableInvalid: A child may not get a variable.
     """
     return manager.readiness(job.provider or "", run_request_for_job(job), cwd=job.cwd or ".")
 

@@ -130,7 +130,7 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path, valid_lines: Callable[[], Iterable[bytes]]) -> None:
-        """Rewrite the file; `kept` returns the lines to keep.
+        """Rewrite the file; `valid_lines` returns the lines to keep.
 
         Raises:
             ResultsUnwritable: The file cannot be written.

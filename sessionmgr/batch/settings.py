@@ -26,7 +26,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Checked settings of a batch."""
 
     concurrency: int | None = None
-    """None: 4, or the sum of the limits of all providers."""
+    """None: the larger of 4 and the sum of the limits of all providers."""
     per_provider: Mapping[str, int]
     retries: int = 2
     retry_on: frozenset[FailureKind] | None = None

@@ -81,6 +81,7 @@ async def run_checks(configuration: Configuration, names: Sequence[str]) -> list
 
 
 async def _run_concurrently(checks: list[CheckResult]) -> list[CheckResult]:
+    """Return results that needed no waiting, from an async function like the other checks."""
     await trio.lowlevel.checkpoint()
     return checks
 

@@ -178,7 +178,10 @@ def choose_approver(configuration: Configuration) -> Approve | None:
 
 
 def arguments_from_settings(configuration: Configuration, provider: str) -> RunArguments:
-    """Return the arguments that flags set; files and variables do not override recorded ones."""
+    """Return the arguments that flags set, and the time limits that any source sets.
+
+    Other settings of files and variables do not override the recorded arguments.
+    """
     configuration = configuration.of_provider(provider)
     arguments: RunArguments = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}

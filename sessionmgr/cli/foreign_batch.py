@@ -1,4 +1,4 @@
-"""Progress of a batch in another process, from its ledger and its sessions' events."""
+"""Progress of a batch that another process runs, from its ledger and its sessions' events."""
 
 from __future__ import annotations
 

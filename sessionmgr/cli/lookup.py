@@ -84,7 +84,7 @@ async def resolve_id(
         if len(jobs) == 1:
             return "session", jobs[0].session_id
         if jobs:
-            said = [await _is_session_of_job(store, each) for each in jobs]
+            said = [await _describe_job_session(store, each) for each in jobs]
             raise NameAmbiguous(f"{len(jobs)} batches have a job {text!r}", said, _AMONG_BATCHES)
     if not found or not text:
         whole = " or ".join(kinds) if is_id else ", ".join(kinds[:-1]) + f", {kinds[-1]} or job"
@@ -161,7 +161,7 @@ async def _has_run_on(store: Store, stored: StoredSession) -> bool:
 # --- ambiguous ids -------------------------------------------------------------------------------
 
 
-async def _is_session_of_job(store: Store, stored: StoredSession) -> str:
+async def _describe_job_session(store: Store, stored: StoredSession) -> str:
     of = job_of_session(decode_session(stored.body))
     assert of is not None
     where = str(of.out) if of.out is not None else f"batch {of.batch}"

@@ -1,4 +1,4 @@
-"""The modules of the package's public names; each is imported on first use.
+"""Lazy exports of the package: its public names, and the module that each is imported from.
 
 A command does not have to load the modules that it does not need.
 """

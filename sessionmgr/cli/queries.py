@@ -1,4 +1,4 @@
-"""Queries of verbs to the store."""
+"""Store queries that several verbs share."""
 
 from __future__ import annotations
 

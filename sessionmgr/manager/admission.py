@@ -85,7 +85,7 @@ async def _admit(
     )
     live.closing = live.sleeps_when_idle = False
     live.add_secrets(plan.secrets)
-    live.commands.admit(entry, has_turn=live.is_free)
+    live.commands.admit(entry, is_current=live.is_free)
     live.runs[entry.id] = manager_state.runs[entry.id] = entry
     live.enqueue(entry)
     live.add_waiter(entry.admitted)

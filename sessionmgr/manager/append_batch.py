@@ -1,4 +1,4 @@
-"""An append in preparation: numbered events, and the records that follow from them.
+"""One append under construction: its numbered events, and the run records that include them.
 
 Nothing here waits, and nothing outside changes before the store has committed the append.
 """
@@ -140,7 +140,7 @@ class AppendBatch:
 
     @property
     def previews(self) -> Iterable[tuple[RunState, Sequence[AnyEvent]]]:
-        """The events, by run, that no fold contains: they change only the texts of records."""
+        """The preview events by run: they change only a record's text, so no fold includes them."""
         if self._streaming is not None:
             return ((self._streaming, self.written),)
         return () if self._unfolded is None else self._unfolded.items()

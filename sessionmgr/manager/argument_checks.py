@@ -33,7 +33,7 @@ _MODES: Final = [mode.value for mode in PermissionMode]
 
 
 class ArgumentKind(NamedTuple):
-    """A valid kind of argument, in code and in words; `fault` checks its value."""
+    """A kind of argument: `fits` checks its type, `fault` its value, and `wanted` describes it."""
 
     fits: Callable[[object], bool]
     wanted: str
@@ -74,13 +74,13 @@ def request_of_arguments(call: str, prompt: str, wishes: RunArguments) -> RunReq
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
         ArgumentValueInvalid: An argument has an invalid value.
     """
-    wishes = plain_wishes(call, wishes)
+    wishes = checked_run_arguments(call, wishes)
     require_arguments(call, _PROMPT, {"prompt": prompt})
     return msgspec.structs.replace(RunRequest(prompt=prompt), **wishes)
 
 
-def plain_wishes(call: str, wishes: RunArguments) -> RunArguments:
-    """Check the arguments beside the prompt, and return them with plain paths and mappings.
+def checked_run_arguments(call: str, wishes: RunArguments) -> RunArguments:
+    """Check the arguments of a run except its prompt; return them with plain paths and mappings.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.

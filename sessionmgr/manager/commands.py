@@ -42,13 +42,13 @@ class RecorderCommands:
     def __init__(self, inbox: Inbox) -> None:
         self._inbox: Final = inbox
 
-    def admit(self, run: RunState, *, has_turn: bool) -> None:
+    def admit(self, run: RunState, *, is_current: bool) -> None:
         """Store the admission of a run, and dispatch the run if it is active already.
 
         Raises:
             InboxFull: Too many items wait in the inbox.
         """
-        self._inbox.put_request(RecorderCommand(RecordTransitions.run_admitted, (run, has_turn)))
+        self._inbox.put_request(RecorderCommand(RecordTransitions.run_admitted, (run, is_current)))
 
     def dispatch(self, run: RunState) -> None:
         """Dispatch a run that is the active one now."""

@@ -13,7 +13,7 @@ from sessionmgr.manager.argument_checks import MESSAGES, request_of_arguments, r
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.errors import ManagerClosing, NotPausable, ProviderNotReady
 from sessionmgr.manager.lazy_event import LazyEvent
-from sessionmgr.manager.pause_snapshot import PauseOrder
+from sessionmgr.manager.pause_snapshot import PauseRequest
 from sessionmgr.manager.resume_spec import storable_options
 from sessionmgr.manager.run_planner import plan_run, run_grant, run_readiness
 from sessionmgr.manager.run_state import TurnMessage
@@ -148,6 +148,8 @@ class RunHandle:
     def supersede(self, detail: str | None = None) -> bool:
         """Begin to end the run because a newer attempt at the same job replaces it.
 
+        Return False if the run is ending already.
+
         Args:
             detail: The reason, for the record; by default none.
         """
@@ -197,15 +199,15 @@ class RunHandle:
         encode_json(state)  # raises here: what is not JSON is the caller's mistake
         self._require_pausable()
         snapshot_id = self._state.new_id(IdKind.SNAPSHOT)
-        order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
-        if not entry.end(StopReason(cause=EndCause.PAUSE), order):
+        request = PauseRequest(snapshot_id, node, state, message, entry.plan.asked)
+        if not entry.end(StopReason(cause=EndCause.PAUSE), request):
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.plan.wish.approve is not None:
             self._state.approvers[self.session_id] = entry.plan.wish.approve
-        if order.asked.get("withheld"):
+        if request.asked.get("withheld"):
             self._state.secret_options[snapshot_id] = storable_options(entry.plan.wish)
         with self._state.lifetime.cancel_after_end(entry.plan.clocks.of("close")):
             stored = await self._state.store.snapshot(snapshot_id)
@@ -337,7 +339,7 @@ class SessionHandle:
         Raises:
             StartRefused: The run would be refused, could never succeed, or its provider is not
             installed or not logged in.
-            VariableRefused: A child may not get a variable.
+            EnvironmentVariableInvalid: A child may not get a variable.
         """
         self._state.require_own_trio_run()
         wish = msgspec.structs.replace(wish, session_budget=self._budget)

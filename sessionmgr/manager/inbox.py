@@ -30,19 +30,19 @@ ROOM_ITEMS: Final = 2048
 MOST_BYTES: Final = 16 * ROOM
 """Bytes of events that an inbox can hold, unless one batch alone has more."""
 MOST_EVENTS: Final = 4 * ROOM_ITEMS
-"""The number of event batches that an inbox can hold,"""
+"""Maximum number of event batches in an inbox."""
 MOST_REQUESTS: Final = 2 * MOST_EVENTS
-"""the number of batches and caller requests together,"""
+"""Maximum number of event batches and caller requests together."""
 MOST_ITEMS: Final = 4 * MOST_EVENTS
-"""and the number of all items: commands that end runs always find space, as a session has"""
+"""Maximum number of all items; the next two limits leave space for the commands that end runs."""
 MOST_RUNS: Final = MOST_EVENTS // 2
-"""at most this number of active and queued runs, and each of them at most"""
+"""Maximum number of active and queued runs of a session."""
 MOST_QUESTIONS: Final = MOST_EVENTS // 8
-"""this number of approval requests."""
+"""Maximum number of open approval requests of a run."""
 ENVELOPE: Final = 100
 """Approximate number of bytes of an event beside its text."""
 IN_ONE_GO: Final = 8
-"""The number of calls of `room` after which other tasks get a turn."""
+"""Number of consecutive calls of `room` after which other tasks get a turn."""
 
 
 class CommitUrgency(IntEnum):

@@ -1,4 +1,4 @@
-"""The launcher's place in the supervision tree: started on first use, stopped last.
+"""A launcher of child processes that opens on first use; the supervision tree stops it last.
 
 If the launcher fails to start, only the starts that wait for it fail; the next start tries
 again.

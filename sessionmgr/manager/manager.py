@@ -16,7 +16,7 @@ from sessionmgr.manager.argument_checks import (
     MESSAGES,
     RECORDS,
     SESSION_ARGUMENTS,
-    plain_wishes,
+    checked_run_arguments,
     request_of_arguments,
     require_arguments,
 )
@@ -351,7 +351,7 @@ class Manager(ProviderQueries, StoreQueries):
             StartRefused: The run cannot be started.
         """
         require_arguments("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
-        wishes = plain_wishes("submit_resume", wishes)
+        wishes = checked_run_arguments("submit_resume", wishes)
         self._state.require_open("submit_resume")
         if isinstance(snapshot, str):
             snapshot = decode_snapshot((await self._state.store.snapshot(snapshot)).body)
@@ -386,7 +386,7 @@ class Manager(ProviderQueries, StoreQueries):
             StartRefused: The run cannot start.
         """
         require_arguments("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
-        wishes = plain_wishes("submit_follow_up", wishes)
+        wishes = checked_run_arguments("submit_follow_up", wishes)
         self._state.require_open("submit_follow_up")
         store = self._state.store
         session_id = (await store.run(run_id)).session_id

@@ -277,8 +277,8 @@ class ManagerState:
     def status(self) -> ManagerStatus:
         """Return the status of the manager."""
         entries = [entry for entry in self.runs.values() if not entry.is_over]
-        running = Counter(entry.run.provider for entry in entries if entry.has_turn)
-        queued = Counter(entry.run.provider for entry in entries if not entry.has_turn)
+        running = Counter(entry.run.provider for entry in entries if entry.is_current)
+        queued = Counter(entry.run.provider for entry in entries if not entry.is_current)
         now = trio.current_time()
         since = [
             (live.committing_since, live.commit_error)

@@ -1,4 +1,4 @@
-"""The pause of a run: the order, and the snapshot that is stored with the run's end."""
+"""Pausing a run: the request, and the snapshot that is stored with the run's end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sessionmgr.store import Redactor
 
 
-class PauseOrder(msgspec.Struct, frozen=True):
-    """The order to pause a run, with the contents of its snapshot."""
+class PauseRequest(msgspec.Struct, frozen=True):
+    """A request to pause a run, with the contents of its snapshot."""
 
     snapshot_id: str
     node: str | None
@@ -25,21 +25,21 @@ class PauseOrder(msgspec.Struct, frozen=True):
 
 
 def make_snapshot(
-    order: PauseOrder, run: Run, *, cwd: str, redactor: Redactor, created_at: str, at: int
+    request: PauseRequest, run: Run, *, cwd: str, redactor: Redactor, created_at: str, at: int
 ) -> SnapshotRow:
-    """Make the snapshot of a paused run from its order and its record."""
+    """Make the snapshot of a paused run from its request and its record."""
     value = SnapshotValue(
-        id=order.snapshot_id,
+        id=request.snapshot_id,
         run_id=run.id,
         session_id=run.session_id,
         provider=run.provider,
         provider_session_id=run.provider_session_id,
         cwd=run.cwd or cwd,
         permission=run.permission,
-        node=order.node,
-        state=order.state,
-        message=order.message,
-        asked=order.asked,
+        node=request.node,
+        state=request.state,
+        message=request.message,
+        asked=request.asked,
         created_at=created_at,
     )
     return SnapshotRow(

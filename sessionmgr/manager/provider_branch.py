@@ -119,7 +119,7 @@ class ProviderBranch:
         """Build the environment of the provider's programs.
 
         Raises:
-            VariableRefused: The job sets a variable that must not be passed on.
+            EnvironmentVariableInvalid: The job sets a variable that must not be passed on.
         """
         if job:
             return self._build_environment(job)
@@ -302,7 +302,7 @@ class ProviderBranch:
             entry.end(StopReason(cause=EndCause.CAPABILITY, detail=detail))
 
     def can_append(self) -> bool:
-        """Whether a message can be given to a running turn, as far as is known."""
+        """Return whether a message can be given to a running turn, as far as is known."""
         is_unsupported = self._reported.get("steer") is UNSUPPORTED
         return self.adapter_class.can_append() and not is_unsupported
 

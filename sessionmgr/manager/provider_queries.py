@@ -49,7 +49,7 @@ class ProviderQueries:
 
         Raises:
             StartRefused: The run would be refused.
-            VariableRefused: A child may not get a variable.
+            EnvironmentVariableInvalid: A child may not get a variable.
         """
         return run_grant(self._state, self._hypothetical_session(provider, cwd), wish)
 
@@ -63,7 +63,7 @@ class ProviderQueries:
 
         Raises:
             StartRefused: The run would be refused.
-            VariableRefused: A child may not get a variable.
+            EnvironmentVariableInvalid: A child may not get a variable.
         """
         return run_readiness(self._state, self._hypothetical_session(provider, cwd), wish)
 

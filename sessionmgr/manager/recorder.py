@@ -380,7 +380,10 @@ class Recorder:
             self._state.launch(run)
 
     def _is_within_budgets(self, entry: RunState) -> bool:
-        """Limit a starting run to the rest of its outer budgets; end it if nothing remains."""
+        """Return whether a starting run may start: it is limited to the rest of its outer budgets.
+
+        If nothing remains of one of them, the run is ended.
+        """
         wish, session, manager = entry.plan.wish, self.session_state.account, self._state.account
         spent = spent_budget_reason(wish, session, manager)
         if spent is not None:

@@ -54,7 +54,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 class CommonWishes(TypedDict, total=False):
     """The keyword arguments of a run that do not depend on the event loop of its caller.
 
-    They accept any kind of collection, mapping and path; `plain_wishes` converts them.
+    They accept any kind of collection, mapping and path; `checked_run_arguments` converts them.
     """
 
     system_prompt: str | None

@@ -69,7 +69,7 @@ def plan_run(manager_state: ManagerState, session: Session, wish: RunRequest) ->
 
     Raises:
         StartRefused: The provider cannot run it, or not in this way; the subclass says why.
-        VariableRefused: A variable must not be given to a child.
+        EnvironmentVariableInvalid: A variable must not be given to a child.
     """
     if not manager_state.open:
         raise ManagerClosing
@@ -133,7 +133,7 @@ def run_grant(manager_state: ManagerState, session: Session, wish: RunRequest) -
 
     Raises:
         StartRefused: The run would be refused or could never succeed.
-        VariableRefused: A child may not get a variable.
+        EnvironmentVariableInvalid: A child may not get a variable.
     """
     plan = plan_run(manager_state, session, wish)
     check_run_content(manager_state, session.provider, plan.spec)
@@ -145,7 +145,7 @@ def run_readiness(manager_state: ManagerState, session: Session, wish: RunReques
 
     Raises:
         StartRefused: The run would be refused.
-        VariableRefused: A child may not get a variable.
+        EnvironmentVariableInvalid: A child may not get a variable.
     """
     spec = plan_run(manager_state, session, wish).spec
     adapter = manager_state.providers[session.provider].adapter_class

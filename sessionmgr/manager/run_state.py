@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import ApprovalRequest, Decision, ProviderAdapter, RunContext
     from sessionmgr.manager.inbox import Inbox
-    from sessionmgr.manager.pause_snapshot import PauseOrder
+    from sessionmgr.manager.pause_snapshot import PauseRequest
     from sessionmgr.manager.pending_approval import PendingApproval
     from sessionmgr.manager.run_plan import RunPlan
     from sessionmgr.model import AnyEvent, Event, Negotiation, Session
@@ -186,7 +186,7 @@ class RunState(ABC):
         """The explanation of its silence when the timer last computed its timeout."""
         self.stopped_in: tuple[str, ...] = ()
         """The tools whose calls were running when the run was stopped."""
-        self.pause: PauseOrder | None = None
+        self.pause: PauseRequest | None = None
 
     @property
     def id(self) -> str:
@@ -207,13 +207,13 @@ class RunState(ABC):
         return self._record
 
     @property
-    def has_turn(self) -> bool:
+    def is_current(self) -> bool:
         """Whether it is the active run of its session."""
         return self.session_state.active is self
 
     @property
     def can_wait(self) -> bool:
-        """Whether it is queued and can still be dispatched."""
+        """Whether it is queued: neither dispatched nor over."""
         return RunStep.DISPATCH in TRANSITIONS[self.phase]
 
     @property
@@ -298,8 +298,8 @@ class RunState(ABC):
         self._advance(RunStep.START)
         self.task, self._recall = task, None
 
-    def claim(self, stop: StopReason) -> bool:
-        """Set the reason of the end, past every queue; False if the run is ending already."""
+    def begin_stop(self, stop: StopReason) -> bool:
+        """Set the stop reason, past the inbox; False if the run is ending already."""
         if not self._try_to_advance(RunStep.STOP):
             return False
         self._set_stop(stop)
@@ -314,12 +314,12 @@ class RunState(ABC):
         return True
 
     def conclude(self, stop: StopReason) -> bool:
-        """Set the reason of an end that is being stored; False if another reason was set before."""
-        return self.claim(stop) or self._set_stop(stop)
+        """Set the stop reason of an end that is being stored; False if there was one before."""
+        return self.begin_stop(stop) or self._set_stop(stop)
 
-    def end(self, stop: StopReason, pause: PauseOrder | None = None) -> bool:
+    def end(self, stop: StopReason, pause: PauseRequest | None = None) -> bool:
         """End the run, by an interrupt first if possible; False if it is ending already."""
-        if not self.claim(stop):
+        if not self.begin_stop(stop):
             return False
         self.pause = pause
         if self.phase is RunPhase.OVER:  # there is no task to end
@@ -365,7 +365,7 @@ class RunState(ABC):
 
     def abandon_task(self) -> None:
         """Cancel the task at once: the recorder has died, and the Reconciler writes the end."""
-        self.claim(StopReason(cause=EndCause.MANAGER_CRASH))
+        self.begin_stop(StopReason(cause=EndCause.MANAGER_CRASH))
         self.cut_task()
 
     # --- notes of other parts --------------------------------------------------------------------

@@ -320,7 +320,7 @@ class SessionSupervisor:
 
 
 class _ExclusiveTurn:
-    """A lock whose first owner does not wait, not even for the scheduler."""
+    """A lock by name; acquiring a free one does not yield to the scheduler."""
 
     __slots__ = ("_lock", "_locks", "_name")
 

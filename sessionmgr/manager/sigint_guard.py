@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _InterruptGuard:
-    """The handler in front of trio's own, in one `trio.run`."""
+    """A SIGINT handler that wraps trio's own, for one `trio.run`."""
 
     def __init__(self, handler: Handler) -> None:
         self.managers = 0

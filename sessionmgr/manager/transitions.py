@@ -99,7 +99,7 @@ class RecordTransitions:
 
     # --- start and end of a run ------------------------------------------------------------------
 
-    def run_admitted(self, draft: AppendBatch, entry: RunState, has_turn: bool) -> None:
+    def run_admitted(self, draft: AppendBatch, entry: RunState, is_current: bool) -> None:
         """Write the admission of a run; dispatch it if it is the active one."""
         if draft.seq == 0:
             draft.write(None, SessionCreated())
@@ -108,11 +108,11 @@ class RecordTransitions:
             draft.reopens = True
             draft.write(None, SessionReopened())
         draft.effects.append(partial(self._recorder.notify_waiter, entry.admitted))
-        if has_turn and entry.is_active:
+        if is_current and entry.is_active:
             self.run_dispatched(draft, entry)
             return
         draft.write(entry, _prompt_event(entry, "queued"))
-        if has_turn:
+        if is_current:
             self.task_not_started(draft, entry)
         else:
             draft.effects.append(partial(self._recorder.start_next_run, entry))

@@ -1,8 +1,8 @@
 """Validation of the events that an adapter emits: an invalid event affects only its run.
 
-A figure that cannot be meant is removed, and the record says so. Any other impossible value is a
-mistake of the adapter and crashes its run: each event is decoded from its encoded form, so that a
-value of a wrong type is found here and not by a reader of the record.
+An impossible figure, such as a negative number of tokens, is removed with a warning in the record.
+Any other invalid value is a mistake of the adapter and crashes its run: each event is decoded from
+its encoded form, so that a value of a wrong type is found here and not by a reader of the record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Approve functions of programs that do not run on trio, and the thread in which each is called.
+"""Approve functions for programs that do not run on trio, and the threads that call them.
 
 A plain function is called in the thread that waits for the run, in `result()` or iteration. With a
-`call_approve` hook every function is called by the hook, for example in an asyncio loop.
+`call_approve` hook, the hook calls every function, for example in an asyncio loop.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ CallApprove: TypeAlias = Callable[[AsyncApprove, ApprovalRequest], Future[Decisi
 
 def approver(
     call: str, approve: PortalApprove | None, hook: CallApprove | None, *, waits: bool
-) -> tuple[Approve | None, WaitingRoom | None]:
-    """Return the approve function for the manager, and the room in which its requests wait.
+) -> tuple[Approve | None, ApprovalQueue | None]:
+    """Return the approve function for the manager, and the queue of its unanswered requests.
 
-    There is a room only if a waiting thread is to answer; `waits` says whether the call has one.
+    There is a queue only if a waiting thread answers the requests; `waits` says whether the call
+    has such a thread.
 
     Raises:
-        ArgumentTypeInvalid: It is no function, or a coroutine function without a hook.
+        ArgumentTypeInvalid: It is not a function, or a coroutine function without a hook.
         ArgumentValueInvalid: It is a plain function, and no thread will wait.
     """
     if approve is None:
@@ -64,8 +65,8 @@ def approver(
         )
     if not waits:
         raise ArgumentValueInvalid(call, "approve", approve, NO_THREAD)
-    room = WaitingRoom(approve)
-    return room.ask, room
+    queue = ApprovalQueue(approve)
+    return queue.ask, queue
 
 
 NO_THREAD: Final = (
@@ -92,7 +93,7 @@ def _by_hook(approve: PortalApprove, hook: CallApprove) -> Approve:
 
 
 async def wait_for(future: Future[T]) -> T:
-    """Wait in trio for a future of another thread; to cancel this cancels the future."""
+    """Wait in trio for another thread's future; cancelling the wait cancels the future."""
     token = trio.lowlevel.current_trio_token()
     done = trio.Event()
 
@@ -109,8 +110,8 @@ async def wait_for(future: Future[T]) -> T:
     return future.result(0)
 
 
-class WaitingRoom:
-    """The requests of a session's runs that wait for a thread which waits for these runs."""
+class ApprovalQueue:
+    """Approval requests of a session's runs; threads that wait for those runs answer them."""
 
     def __init__(self, approve: PortalApprove) -> None:
         self.approve: Final = approve
@@ -118,7 +119,7 @@ class WaitingRoom:
         self._requests: Final[deque[tuple[ApprovalRequest, Future[Decision]]]] = deque()
 
     async def ask(self, request: ApprovalRequest) -> Decision:
-        """Put a request here, and wait for its answer."""
+        """Enqueue a request, and wait for its answer."""
         answer: Future[Decision] = Future()
         with self._changed:
             self._requests.append((request, answer))
@@ -126,7 +127,7 @@ class WaitingRoom:
         return await wait_for(answer)
 
     def wait(self, future: Future[T], timeout: float | None) -> None:
-        """Answer requests in this thread until the future is done, or time is up."""
+        """Answer requests in this thread until the future is done or the timeout expires."""
         future.add_done_callback(self._wake)
         ends = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -154,5 +155,5 @@ class WaitingRoom:
             raise
         else:
             with suppress(InvalidStateError):
-                # The manager refuses whatever is no decision, such as an awaitable.
+                # The manager refuses anything but a decision, such as an awaitable.
                 answer.set_result(decision)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""A batch of jobs in a portal, as a block and an iterator of results."""
+"""A batch of jobs in a portal: a context manager and an iterator of results."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import Approve
     from sessionmgr.batch import Batch, BatchOptions, JobResult, Jobs, ResultCursor, Summary
-    from sessionmgr.portal.approver import WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue
     from sessionmgr.portal.loop_thread import LoopThread
 
 
 class PortalBatch:
     """A batch of a portal, for the length of a block; `Portal.run_batch` returns it.
 
-    The start of the block reads and checks all jobs. Its end cancels the jobs that are not over,
-    and writes the summary. An iteration yields each result once, in the order in which jobs end.
+    Entering the block reads and checks all jobs. Leaving it cancels unfinished jobs, and writes the
+    summary. Each iteration yields every result once, in the order in which jobs end.
     """
 
     def __init__(
         self,
         loop: LoopThread,
-        room: WaitingRoom | None,
+        queue: ApprovalQueue | None,
         jobs: Jobs,
         out: str | Path | None,
         approve: Approve | None,
         how: BatchOptions,
     ) -> None:
         self._loop: Final = loop
-        self._room: Final = room
+        self._queue: Final = queue
         self._batch: Final[Batch] = run_batch(loop.manager, jobs, out=out, approve=approve, **how)
         self._leave: Final = trio.Event()
         self._entered: Final = trio.Event()
@@ -52,10 +52,10 @@ class PortalBatch:
         """Read and check all jobs, then start.
 
         Raises:
-            JobsInvalid: Some jobs cannot be done; nothing was started.
+            JobsInvalid: Some jobs are invalid; nothing was started.
             BatchBusy: Another process runs the batch.
             OutDirectoryTaken: The directory holds the batch of another jobs file.
-            OtherStore: Attempts to continue are in another store.
+            StoreMismatch: The attempts to continue are in another store.
             LedgerUnusable: The directory or the ledger cannot be used.
             PortalClosed: The portal is closed.
         """
@@ -76,9 +76,9 @@ class PortalBatch:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Cancel what is not done, and wait for its end."""
+        """Cancel unfinished jobs, and wait for their end."""
         assert self._block is not None
-        self._loop.soon(self._leave.set)
+        self._loop.call_soon(self._leave.set)
         try:
             self._loop.wait("run_batch", self._block)
         except Exception:
@@ -86,7 +86,7 @@ class PortalBatch:
                 raise
 
     def __iter__(self) -> Iterator[JobResult]:
-        """Iterate over the results from the first; each time anew.
+        """Iterate over the results; each iteration begins with the first one.
 
         Raises:
             PortalClosed: The portal is closed, or was closed meanwhile.
@@ -101,7 +101,7 @@ class PortalBatch:
         return self._batch.summary()
 
     async def _hold(self) -> None:
-        """Hold the batch open until its block is left."""
+        """Keep the batch open until its block is left."""
         try:
             async with self._batch:
                 self._is_open = True
@@ -127,11 +127,11 @@ class PortalBatch:
     def _results(self, results: ResultCursor) -> Iterator[JobResult]:
         while True:
             future = self._loop.submit("run_batch", partial(self._next, results))
-            if self._room is not None:
-                self._room.wait(future, None)
+            if self._queue is not None:
+                self._queue.wait(future, None)
             result = self._loop.wait("run_batch", future)
             if result is None:
                 break
             yield result
-        if not self._is_open and self._block is not None:  # it gave up: raise its error
+        if not self._is_open and self._block is not None:  # the batch has failed: raise its error
             self._loop.wait("run_batch", self._block)

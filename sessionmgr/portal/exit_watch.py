@@ -1,8 +1,8 @@
-"""Closes the portals that are still open when the program ends, as in a notebook.
+"""Closes portals that are still open when the program ends, for example in a notebook.
 
-The interpreter waits for a portal's thread at its exit. One watching thread per process stops the
-open portals then: after the main thread and all threads of the program that are no daemons have
-ended, since these may still use a portal.
+At exit the interpreter waits for a portal's thread, because it is not a daemon. Therefore one
+watcher thread per process stops the open portals: after the main thread and all other non-daemon
+threads have ended, since these may still use a portal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _OPEN: Final[dict[threading.Thread, Callable[[], None]]] = {}
 """The threads of the open portals, with the functions that stop them."""
 _LOCK: Final = threading.Lock()
 _WATCH: Final[list[threading.Thread]] = []
-"""The watching thread, once there was a portal."""
+"""The watcher thread; empty before the first portal."""
 
 
 def add(portal: threading.Thread, stop: Callable[[], None]) -> None:
-    """Call `stop` when the program ends and the portal of this thread is still open."""
+    """Register a portal's thread: call `stop` if the program ends while the portal is open."""
     with _LOCK:
         _OPEN[portal] = stop
         if not _WATCH:
@@ -31,7 +31,7 @@ def add(portal: threading.Thread, stop: Callable[[], None]) -> None:
 
 
 def remove(portal: threading.Thread) -> None:
-    """Forget a portal that has ended."""
+    """Unregister a portal that has ended."""
     with _LOCK:
         _OPEN.pop(portal, None)
 
@@ -48,7 +48,7 @@ def _watch() -> None:
 
 
 def _users() -> list[threading.Thread]:
-    """Return the threads of the program that the interpreter waits for."""
+    """Return the non-daemon threads of the program, except the main thread and the portals'."""
     with _LOCK:
         portals = set(_OPEN)
     main = threading.main_thread()

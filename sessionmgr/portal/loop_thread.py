@@ -1,11 +1,11 @@
-"""A thread with a trio loop of its own, in which one manager is open.
+"""A thread that runs a trio loop with one open manager.
 
-Other threads hand work to the loop and get a `concurrent.futures.Future` for it. Such a future
-stays pending until it has its result, because a running one cannot be cancelled; to cancel it
+Other threads submit work to the loop and get a `concurrent.futures.Future` for it. Such a future
+stays pending until it has its result, because a running one cannot be cancelled; cancelling it
 cancels the work. A pending future fails with `PortalClosed` when the thread ends.
 
-The thread is not a daemon: the interpreter waits for it at its exit, so that the manager can end
-its processes. `exit_watch` ends it there if the program has not.
+The thread is not a daemon: the interpreter waits for it at exit, so that the manager can end its
+processes. If the program has not closed the portal by then, `exit_watch` does.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class LoopThread:
         self._pending: Final[dict[object, tuple[str, Callable[[BaseException], None]]]] = {}
         """Futures without a result: their call, and how to fail them."""
         self.is_closed = False
-        """Whether it takes no more calls."""
+        """Whether it refuses further calls."""
         self._token: trio.lowlevel.TrioToken | None = None
         self._calls: trio.Nursery | None = None
         self._stop: Final = trio.Event()
         self._failure: BaseException | None = None
-        """What ended the loop before it was closed; the first `close` raises it."""
+        """The error that ended the loop before it was closed; the first `close` raises it."""
 
-    # --- its life, seen from other threads ---------------------------------------------------
+    # --- start and end, called by other threads ----------------------------------------------
 
     def start(self) -> None:
         """Start the thread, and wait until the manager is open.
@@ -72,10 +72,10 @@ class LoopThread:
             self.close()
 
     def close(self, call: str = "close") -> None:
-        """End all calls and runs, and wait for the thread; the second call does nothing.
+        """End all calls and runs, and wait for the thread; a second call does nothing.
 
-        A KeyboardInterrupt does not end the wait, because the manager still ends processes: it is
-        raised after it. Another one ends it; the interpreter waits for the thread at its exit.
+        A KeyboardInterrupt during the wait is raised after it, because the manager is still ending
+        processes. A second one ends the wait at once; the interpreter then waits for the thread.
 
         Raises:
             PortalDeadlock: The portal's own thread calls.
@@ -101,13 +101,13 @@ class LoopThread:
             raise failure
 
     def request_stop(self) -> None:
-        """Begin to end everything, without waiting for it."""
+        """Begin to end all calls and runs, without waiting for their end."""
         with self._lock:
             self.is_closed = True
-        self.soon(self._stop.set)
+        self.call_soon(self._stop.set)
 
     def require_other_thread(self, call: str) -> None:
-        """Make sure that a blocking call does not wait for itself.
+        """Refuse a blocking call in the portal's own thread, where it would deadlock.
 
         Raises:
             PortalDeadlock: The portal's own thread calls.
@@ -117,8 +117,8 @@ class LoopThread:
 
     # --- work --------------------------------------------------------------------------------
 
-    def soon(self, function: Callable[[], object]) -> None:
-        """Have a function called in the loop, without waiting for it; never if the loop is over.
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Schedule a function in the loop, without waiting for it; do nothing once the loop ended.
 
         It must not raise: that would end the loop.
         """
@@ -133,7 +133,10 @@ class LoopThread:
         *,
         undelivered: Callable[[T], object] | None = None,
     ) -> Future[T]:
-        """Have work done in the loop; `undelivered` gets a result that came after a cancel.
+        """Run an async function in the loop, and return the future of its result.
+
+        If the future was cancelled just before the function returned, `undelivered` gets the
+        result.
 
         Raises:
             PortalClosed: The portal is closed.
@@ -145,11 +148,11 @@ class LoopThread:
                 raise PortalClosed(call) from self._failure
             self._pending[future] = (call, partial(_fail, future))
         future.add_done_callback(partial(self._is_done, scope))
-        self.soon(partial(self._begin, work, future, scope, undelivered))
+        self.call_soon(partial(self._begin, work, future, scope, undelivered))
         return future
 
     def wait(self, call: str, future: Future[T], timeout: float | None = None) -> T:
-        """Wait for a future; what interrupts the wait cancels the future.
+        """Wait for a future; a timeout or an interrupt of the wait cancels the future.
 
         Raises:
             TimeoutError: The future has no result within `timeout` seconds.
@@ -164,16 +167,17 @@ class LoopThread:
             raise
 
     def call(self, call: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Have work done in the loop, and wait for it."""
+        """Run an async function in the loop, and wait for its result."""
         self.require_other_thread(call)
         return self.wait(call, self.submit(call, work))
 
     def _is_done(self, scope: trio.CancelScope, future: Future[T]) -> None:
+        """Forget a future that is done; if it was cancelled, cancel its work (done callback)."""
         with self._lock:
             self._pending.pop(future, None)
         if future.cancelled():
             future.set_running_or_notify_cancel()  # wakes concurrent.futures.wait and as_completed
-            self.soon(scope.cancel)
+            self.call_soon(scope.cancel)
 
     # --- in the thread -----------------------------------------------------------------------
 
@@ -226,7 +230,7 @@ async def _serve(
     scope: trio.CancelScope,
     undelivered: Callable[[T], object] | None,
 ) -> None:
-    """Do the work of one call: all but its cancellation goes to the future."""
+    """Run the work of one call, and set its result or its error on the future."""
     with scope:
         match await outcome.acapture(work):
             case outcome.Value(value=value):

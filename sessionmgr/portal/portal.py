@@ -1,4 +1,4 @@
-"""The portal: a manager in a thread of its own, with ordinary calls and futures."""
+"""The portal: a manager in a thread of its own, used through blocking calls and futures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import BatchOptions, Jobs
     from sessionmgr.manager import Clocks, CommonWishes, Manager, RunArguments, RunHandle
     from sessionmgr.model import RunResult
-    from sessionmgr.portal.approver import CallApprove, PortalApprove, WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue, CallApprove, PortalApprove
     from sessionmgr.process import Launcher
     from sessionmgr.store import Store
 
@@ -62,7 +62,7 @@ class Portal:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the portal. An exception of the block is not replaced by one of the manager."""
+        """Close the portal. An exception of the block takes precedence over one of the manager."""
         try:
             self.close()
         except Exception:
@@ -72,8 +72,8 @@ class Portal:
     def close(self) -> None:
         """End all runs, their processes and the thread, and wait for that.
 
-        Calls that wait in other threads raise `PortalClosed`, and so do pending futures. The second
-        call does nothing. A program that never calls it has its portals closed at its exit.
+        Calls that wait in other threads raise `PortalClosed`, and so do pending futures. A second
+        call does nothing. Portals that are still open when the program ends are closed then.
 
         Raises:
             PortalDeadlock: A callback in the portal's own thread calls.
@@ -112,7 +112,7 @@ class Portal:
         except BaseException:
             run.cancel("its call was interrupted")
             raise
-        self._loop.soon(run.handle.session.release)
+        self._loop.call_soon(run.handle.session.release)
         return result
 
     def start(
@@ -152,8 +152,8 @@ class Portal:
         True
         """
         self._loop.require_other_thread("start")
-        asking, room = approver("start", approve, self._call_approve, waits=True)
-        future = self._submit_start("start", provider, prompt, cwd, asking, room, wishes)
+        asking, queue = approver("start", approve, self._call_approve, waits=True)
+        future = self._submit_start("start", provider, prompt, cwd, asking, queue, wishes)
         return self._loop.wait("start", future)
 
     def submit(
@@ -167,10 +167,10 @@ class Portal:
     ) -> Future[RunResult]:
         """Start a run, and return the future of its result.
 
-        `asyncio.wrap_future` awaits it. To cancel the future, or the asyncio task that awaits it,
-        cancels the run: the future is cancelled at once, and the run ends within the `close` clock
-        (5 s by default). See `start` for the parameters. Refusals are exceptions of the future;
-        wrong arguments are raised by the call.
+        `asyncio.wrap_future` awaits it. Cancelling the future, or the asyncio task that awaits
+        it, cancels the run: the future is cancelled at once, and the run ends within the `close`
+        clock (5 s by default). See `start` for the parameters. Refusals are exceptions of the
+        future; the call itself raises errors about wrong arguments.
 
         Raises:
             ArgumentTypeInvalid: An argument has a wrong type.
@@ -208,9 +208,9 @@ class Portal:
         approve: PortalApprove | None = None,
         **wishes: Unpack[CommonWishes],
     ) -> Future[PortalRun]:
-        """Return a future of what `start` returns; see there, and `submit`.
+        """Start a run as `start` does, and return the future of its handle.
 
-        To cancel the future before the run is admitted cancels the run.
+        Cancelling the future before the run is admitted cancels the run.
 
         Raises:
             ArgumentTypeInvalid: An argument has a wrong type.
@@ -239,8 +239,8 @@ class Portal:
 
         Args:
             jobs: The path of a file of jobs, or `Job`s.
-            out: The directory of the batch. The same call again does what is left. The default is
-                None: nothing is kept.
+            out: The directory of the batch. The same call again continues the batch. The default
+                is None: nothing is stored beside the portal's store.
             approve: As for `start`. The thread that iterates over the results calls it.
             **how: The settings of `sessionmgr.run_batch`, such as `concurrency` and `retries`.
 
@@ -253,13 +253,13 @@ class Portal:
         ...     sorted(result.text for result in results)
         ['0', '1', '2']
         """
-        asking, room = approver("run_batch", approve, self._call_approve, waits=True)
-        return PortalBatch(self._loop, room, jobs, out, asking, how)
+        asking, queue = approver("run_batch", approve, self._call_approve, waits=True)
+        return PortalBatch(self._loop, queue, jobs, out, asking, how)
 
     def call(self, function: Callable[[Manager], Awaitable[T]]) -> T:
         """Call an async function with the manager in the portal's loop, and return its result.
 
-        This gives everything that a portal has no method for.
+        Use it for everything that the portal has no method for.
 
         Args:
             function: An async function of trio; it must not block.
@@ -275,7 +275,9 @@ class Portal:
         return self._loop.call("call", partial(function, self._loop.manager))
 
     def submit_call(self, function: Callable[[Manager], Awaitable[T]]) -> Future[T]:
-        """Return a future of what `call` returns; to cancel it cancels the function.
+        """Call an async function as `call` does, and return its future.
+
+        Cancelling the future cancels the function.
 
         Args:
             function: An async function of trio; it must not block.
@@ -294,13 +296,13 @@ class Portal:
         prompt: str,
         cwd: str | Path,
         approve: Approve | None,
-        room: WaitingRoom | None,
+        queue: ApprovalQueue | None,
         wishes: CommonWishes,
     ) -> Future[PortalRun]:
         begin = self._beginning(call, provider, prompt, cwd, approve, wishes)
 
         async def start() -> PortalRun:
-            return PortalRun(self._loop, await begin(), room)
+            return PortalRun(self._loop, await begin(), queue)
 
         return self._loop.submit(call, start, undelivered=PortalRun.cancel)
 
@@ -343,8 +345,8 @@ def open_portal(
     processes and the thread.
 
     Args:
-        store: The path of a SQLite file, or a store of your own. The default is None: everything is
-            forgotten at the end.
+        store: The path of a SQLite file, or a store of your own. The default is None: a store in
+            memory, which is lost at the end.
         adapters: Adapters by name; they come before the installed ones. The default is none.
         clocks: The time limits of all runs. The default is `Clocks()`.
         budget: The budget for all runs together. The default is None: no limit.

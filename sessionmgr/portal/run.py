@@ -1,4 +1,4 @@
-"""A run, as a program that is not on trio holds it."""
+"""Handle of a run for programs that do not run on trio."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.manager import FollowUp, RunHandle
-    from sessionmgr.portal.approver import WaitingRoom
+    from sessionmgr.portal.approver import ApprovalQueue
     from sessionmgr.portal.loop_thread import LoopThread
 
 T = TypeVar("T")
 
 
 class PortalFollowUp(msgspec.Struct, frozen=True):
-    """The fate of a message to a run, and the run that has it.
+    """The result of `append`: the state of the message, and the run that it belongs to.
 
     Attributes:
-        state: `accepted`: the current turn has taken it. `queued`: it is the prompt of `run`, the
-            session's next run. `unknown`: the provider did not answer, and the message is not sent
-            again.
-        run: The run that has the message.
+        state: `accepted`: the current turn has accepted it. `queued`: it is the prompt of `run`,
+            the session's next run. `unknown`: the provider did not answer, and the message is not
+            sent again.
+        run: The run that the message belongs to.
     """
 
     state: Literal["accepted", "queued", "unknown"]
@@ -46,7 +46,7 @@ class PortalFollowUp(msgspec.Struct, frozen=True):
 class PortalRun:
     """One run of a portal; `Portal.start` returns it. Any thread may use it.
 
-    The run goes on whether or not a thread waits for it or reads its events. It ends with the
+    The run continues whether or not a thread waits for it or reads its events. It ends with the
     portal at the latest. As a context manager it ends with its block:
 
     >>> with open_portal() as portal, portal.start("shell", "printf hello") as run:
@@ -54,11 +54,11 @@ class PortalRun:
     hello completed
     """
 
-    def __init__(self, loop: LoopThread, handle: RunHandle, room: WaitingRoom | None) -> None:
+    def __init__(self, loop: LoopThread, handle: RunHandle, queue: ApprovalQueue | None) -> None:
         self._loop: Final = loop
         self._handle: Final = handle
-        self._room: Final = room
-        """Where requests wait for a thread that waits for this run."""
+        self._queue: Final = queue
+        """Requests that a thread answers while it waits for this run."""
         self._lock: Final = threading.Lock()
         self._future: Future[RunResult] | None = None
         self._page: Sequence[AnyEvent] = ()
@@ -110,8 +110,8 @@ class PortalRun:
         The approve function of `Portal.start` is called in this thread meanwhile.
 
         Args:
-            timeout: The number of seconds to wait; None, the default, is no limit. The run goes on
-                after a timeout.
+            timeout: The number of seconds to wait; None, the default, is no limit. The run
+                continues after a timeout.
 
         Raises:
             TimeoutError: The run has not ended within `timeout` seconds.
@@ -126,7 +126,7 @@ class PortalRun:
         return self._wait("result", self._result("result"), timeout)
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        """Iterate over the events from the first to the terminal one; each time anew."""
+        """Iterate over all events; each iteration begins with the first one."""
         return self.events()
 
     def events(self, *, after: AnyEvent | None = None) -> Iterator[AnyEvent]:
@@ -187,8 +187,8 @@ class PortalRun:
             content: The text of the message.
 
         Returns:
-            The fate of the message, and the run that has it: this one, or the next one, which has
-            the same permission, options and approve function.
+            The state of the message, and the run that it belongs to: this one, or the next one,
+            which has the same permission, options and approve function.
 
         Raises:
             StartRefused: The next run was refused.
@@ -205,7 +205,7 @@ class PortalRun:
     # --- calls that do not block ---------------------------------------------------------------
 
     def cancel(self, detail: str | None = None) -> None:
-        """Begin to end the run, without waiting for it; nothing if the run is over.
+        """Begin to end the run, without waiting for it; do nothing if it is over.
 
         Args:
             detail: The reason, for the record. The default is None.
@@ -221,13 +221,13 @@ class PortalRun:
         """
         if detail is not None:
             _require_text("cancel", "detail", detail)
-        self._loop.soon(partial(self._handle.cancel, detail))
+        self._loop.call_soon(partial(self._handle.cancel, detail))
 
     @property
     def future(self) -> Future[RunResult]:
         """The future result of the run; `asyncio.wrap_future` awaits it.
 
-        To cancel the future cancels the run: the future is cancelled at once, and the run ends
+        Cancelling it cancels the run: the future is cancelled at once, and the run ends
         within the `close` clock (5 s by default). The property always returns the same future.
 
         Raises:
@@ -239,7 +239,7 @@ class PortalRun:
         ...     portal.start("shell", "printf hello").future.result().text
         'hello'
         """
-        self._require_no_room("future")
+        self._require_no_queue("future")
         with self._lock:
             if self._future is None:
                 self._future = self._result("future")
@@ -249,9 +249,9 @@ class PortalRun:
     def next_event(self, after: AnyEvent | None = None) -> Future[AnyEvent | None]:
         """Return a future of the event that follows `after`, or of None after the terminal event.
 
-        The caller holds the position. Therefore no event is lost or doubled if the future is
-        cancelled or a timeout strikes: ask again with the last event that you have. To cancel the
-        future does not cancel the run.
+        The caller holds the position, so a cancelled future or a timeout neither loses nor repeats
+        an event: call again with the last event that you have. Cancelling the future does not
+        cancel the run.
 
         Args:
             after: The last event that the caller has; None, the default, asks for the first one.
@@ -270,7 +270,7 @@ class PortalRun:
         ...     last.type
         'run_completed'
         """
-        self._require_no_room("next_event")
+        self._require_no_queue("next_event")
         self._require_own("next_event", after)
         at_hand = self._at_hand(after)
         if at_hand is not None or (after is not None and after.type in TERMINAL_TYPES):
@@ -280,7 +280,7 @@ class PortalRun:
         return self._loop.submit("next_event", partial(self._next, after))
 
     def submit_append(self, content: str) -> Future[PortalFollowUp]:
-        """Return a future of what `append` returns; see there.
+        """Return the future of an `append`.
 
         Args:
             content: The text of the message.
@@ -301,7 +301,7 @@ class PortalRun:
     def _follow_up(self, sent: FollowUp) -> PortalFollowUp:
         if sent.run is self._handle:
             return PortalFollowUp(sent.state, self)
-        return PortalFollowUp(sent.state, PortalRun(self._loop, sent.run, self._room))
+        return PortalFollowUp(sent.state, PortalRun(self._loop, sent.run, self._queue))
 
     def _result(self, call: str) -> Future[RunResult]:
         return self._loop.submit(call, self._handle.result)
@@ -326,9 +326,9 @@ class PortalRun:
 
     def _wait(self, call: str, future: Future[T], timeout: float | None = None) -> T:
         """Wait for a future of this run, and answer the run's requests in this thread."""
-        if self._room is not None:
+        if self._queue is not None:
             try:
-                self._room.wait(future, timeout)
+                self._queue.wait(future, timeout)
             except BaseException:  # KeyboardInterrupt
                 future.cancel()
                 raise
@@ -339,9 +339,9 @@ class PortalRun:
         if future.cancelled():
             self.cancel("its future was cancelled")
 
-    def _require_no_room(self, call: str) -> None:
-        if self._room is not None:
-            raise ArgumentValueInvalid(call, "approve", self._room.approve, NO_THREAD)
+    def _require_no_queue(self, call: str) -> None:
+        if self._queue is not None:
+            raise ArgumentValueInvalid(call, "approve", self._queue.approve, NO_THREAD)
 
     def _require_own(self, call: str, after: object) -> None:
         if after is None:

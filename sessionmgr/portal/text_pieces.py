@@ -1,4 +1,4 @@
-"""The agent's text in pieces, from the events of a run."""
+"""The agent's text in pieces, extracted from the events of a run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class TextPieces:
-    """Takes the events of a run in their order, and returns the new text in each.
+    """Extracts the new text from each event of a run; the events must come in order.
 
-    A whole message repeats what was streamed of it. The texts of sub-agents are left out, as in the
-    text of a result.
+    A complete message repeats its streamed pieces, which are left out here. Texts of sub-agents are
+    left out, too, as in a result's text.
     """
 
     def __init__(self) -> None:
         self._streamed: list[str] = []
-        """The streamed pieces of the message that is not whole yet."""
+        """The streamed pieces of the message that is not complete yet."""
 
     def piece(self, event: AnyEvent) -> str:
-        """Return the agent's text in an event that no earlier event had; it may be empty."""
+        """Return the text that an event adds; it may be empty."""
         match event:
             case MessageStreamed() if not event.parent_tool_call_id:
                 self._streamed.append(event.delta)

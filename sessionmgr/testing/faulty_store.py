@@ -62,8 +62,8 @@ class FaultyStore(MemoryStore):
         self.largest = 0
         """The number of events in the largest batch."""
 
-    async def suffer(self, faults: Sequence[Fault]) -> None:
-        """Apply faults one after the other; afterwards the store works again.
+    async def inject(self, faults: Sequence[Fault]) -> None:
+        """Inject faults one after the other; afterwards the store works again.
 
         Args:
             faults: The faults, in their order.

@@ -38,7 +38,7 @@ _TOKENS: Final = ("input", "cached_input", "cache_write", "output", "reasoning")
 
 
 async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
-    """Return the violations in a store, one sentence each.
+    """Return the violations of invariants in a store, one sentence each.
 
     The invariants: numbers are contiguous; a run ends once, and its stored status is that of its
     end; its record equals the fold of its events; usage is booked once; a message is sent or

@@ -1,4 +1,4 @@
-"""The test kit's main names, with their modules; the modules contain more."""
+"""Lazy exports of the test kit: its main names, and the module that each is imported from."""
 
 from typing import Final
 

@@ -97,7 +97,7 @@ class ScriptRunner:
                 pass
 
     async def append(self, content: str) -> bool:
-        """Accept or refuse a message as the script specifies."""
+        """Handle a message as the script specifies; return whether it was accepted."""
         await trio.lowlevel.checkpoint()
         match self.script.append:
             case "refuse":

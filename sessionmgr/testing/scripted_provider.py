@@ -14,7 +14,7 @@ Three lines produce a run with the behaviour that you want to test:
 
 The prompt is the script, as here, or selects one from a table or a function:
 `scripted("actor", scripts={"fix it": (Think(text="hm"), Say(text="done"))})`. Any other prompt is
-echoed. The class that `scripted` returns records the provider's input in `diary`.
+echoed. The class that `scripted` returns records the provider's input in `log`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ScriptedProvider(ProviderAdapter):
     name: ClassVar[str] = "scripted"
     capabilities: ClassVar[Capabilities] = ALL_IT_DOES
     scripts: ClassVar[Scripts | None] = None
-    diary: ClassVar[list[ProviderLogEntry]] = []
+    log: ClassVar[list[ProviderLogEntry]] = []
     played: ClassVar[dict[str, int]] = {}
     """The number of runs of each prompt."""
 
@@ -152,7 +152,7 @@ class ScriptedProvider(ProviderAdapter):
         what: Literal["prompt", "append", "interrupt", "over"],
         text: str = "",
     ) -> None:
-        self.diary.append(
+        self.log.append(
             ProviderLogEntry(
                 at=trio.current_time(),
                 run_id=run.run_id,
@@ -217,7 +217,7 @@ def scripted(
             "capabilities": capabilities,
             "permissions": permissions,
             "options": options,
-            "diary": [],
+            "log": [],
             "played": {},
         },
     )

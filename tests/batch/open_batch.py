@@ -30,11 +30,11 @@ class BatchSetup:
 
     def prompts(self) -> list[str]:
         """Prompts that the provider received, in order."""
-        return [entry.text for entry in self.actor.diary if entry.what == "prompt"]
+        return [entry.text for entry in self.actor.log if entry.what == "prompt"]
 
     def times(self) -> list[float]:
         """Times of these prompts."""
-        return [entry.at for entry in self.actor.diary if entry.what == "prompt"]
+        return [entry.at for entry in self.actor.log if entry.what == "prompt"]
 
 
 def virtual_now() -> float:

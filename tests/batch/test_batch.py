@@ -50,7 +50,7 @@ async def test_a_provider_can_have_a_limit_of_its_own(autojump_clock: object) ->
         batch = run_batch(setup.manager, jobs, concurrency=8, per_provider={"actor": 1})
         assert len(await collect(batch)) == 8
         assert len(set(setup.times())) == 4
-        assert len({entry.at for entry in other.diary if entry.what == "prompt"}) == 1
+        assert len({entry.at for entry in other.log if entry.what == "prompt"}) == 1
 
 
 async def test_a_failed_job_is_a_result_and_no_exception(autojump_clock: object) -> None:
@@ -95,7 +95,7 @@ async def test_nothing_is_started_when_one_job_is_wrong(autojump_clock: object) 
             ["job 2", " provider"],
             ["job 3", " id"],
         ]
-        assert not setup.actor.diary
+        assert not setup.actor.log
 
 
 async def test_an_exception_of_the_body_leaves_bare(autojump_clock: object) -> None:

@@ -76,7 +76,7 @@ async def pass_bound(clock: MockClock) -> None:
 
 def asked(actor: type[ScriptedProvider]) -> int:
     """Return the number of started attempts."""
-    return sum(entry.what == "prompt" for entry in actor.diary)
+    return sum(entry.what == "prompt" for entry in actor.log)
 
 
 async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_the_error_of_a_wrong_line_names_file_line_and_field(
         (problem,) = refused.value.problems
         where = f"{path}:3:2: " if "does not end" in what else f"{path}:3: "
         assert problem.startswith(f"{where}{what}")
-        assert not setup.actor.diary
+        assert not setup.actor.log
 
 
 async def test_invalid_utf8_is_reported(autojump_clock: object, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
         assert left.summary().statuses == {"timed_out": 1}
         assert (left.summary().left, left.summary().undecided) == (0, {"a": "fresh"})
         await collect(batch(setup, tmp_path, retry_from="fresh"))
-        assert [entry.text for entry in actor.diary if entry.what == "prompt"] == ["a", "a"]
+        assert [entry.text for entry in actor.log if entry.what == "prompt"] == ["a", "a"]
 
 
 FAILED = (Tool(name="Bash"), Fail())
@@ -251,7 +251,7 @@ async def test_a_longer_deadline_decides_for_a_command_that_was_ended_by_one(
     async with open_batch_setup(others={"actor": actor}) as setup:
         await again(setup, tmp_path)
         await collect(run_batch(setup.manager, [job("a", deadline=60)], out=tmp_path))
-    assert [entry.text for entry in actor.diary if entry.what == "prompt"] == asked * ["a"]
+    assert [entry.text for entry in actor.log if entry.what == "prompt"] == asked * ["a"]
 
 
 async def test_jobs_that_are_not_selected_are_not_shown_again(

@@ -30,7 +30,7 @@ async def test_ended_jobs_take_no_memory(tmp_path: Path) -> None:
             out = tmp_path / str(number)
             async with run_batch(manager, jobs(number), concurrency=32, out=out) as batch:
                 assert (await batch.wait()).all_completed
-            actor.diary.clear()
+            actor.log.clear()
             gc.collect()
             return sum(type(each).__module__[:10] == "sessionmgr" for each in gc.get_objects())
 

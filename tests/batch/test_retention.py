@@ -89,7 +89,7 @@ class RetentionModel:
     def prompt_of(self, run_id: str) -> str:
         """Return the first prompt of a run's job."""
         entries: dict[str, ProviderLogEntry] = {
-            each.run_id: each for each in self.setup.actor.diary if each.what == "prompt"
+            each.run_id: each for each in self.setup.actor.log if each.what == "prompt"
         }
         while entries[run_id].text == "continue":
             run_id = entries[run_id].resumed_from or ""
@@ -170,7 +170,7 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
     allowed = {id for id in IDS if world.may_run(command, id)}
     is_sure = not world.is_unsettled(command)
     is_refused = world.is_refused(command)
-    asked = len(world.setup.actor.diary)
+    asked = len(world.setup.actor.log)
     jobs = [
         Job(id=id, provider="actor", prompt=world.prompt(id), deadline=command.deadline)
         for id in IDS
@@ -197,7 +197,7 @@ async def do(world: RetentionModel, command: RerunCommand) -> None:
         was_refused = True
     assert was_refused == is_refused or not is_sure
     world.check(allowed | world.underway)
-    entries = [each for each in world.setup.actor.diary[asked:] if each.what == "prompt"]
+    entries = [each for each in world.setup.actor.log[asked:] if each.what == "prompt"]
     asked_for = {world.prompt_of(each.run_id) for each in entries}
     begun = {prompt.split()[0] for prompt in asked_for}
     assert begun <= allowed, "a job was run that may not be"

@@ -35,7 +35,7 @@ class ManagerHarness:
         return await session.submit(run_scripted(*steps))
 
     def saw(self, what: str) -> list[str]:
-        return [entry.text for entry in self.actor.diary if entry.what == what]
+        return [entry.text for entry in self.actor.log if entry.what == what]
 
 
 def run_scripted(*steps: Step, **how: object) -> str:

@@ -56,7 +56,7 @@ async def test_a_check_says_what_would_be_granted_and_starts_nothing(
         grant = house.manager.check("actor", wish)
         assert grant.permission.asked is PermissionMode.PLAN
         assert list(grant.negotiation.granted) == ["steer"]
-        assert not house.actor.diary
+        assert not house.actor.log
 
 
 async def test_a_check_refuses_what_a_start_would_refuse(autojump_clock: object) -> None:

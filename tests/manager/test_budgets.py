@@ -84,7 +84,7 @@ async def test_a_run_that_waits_for_its_turn_does_not_start_when_the_budget_is_u
             *("failed", "budget_exceeded"),
             "the session's budget is used up: $1.5000 of $1",
         )
-        assert [entry.what for entry in house.actor.diary].count("prompt") == 1
+        assert [entry.what for entry in house.actor.log].count("prompt") == 1
 
 
 async def test_all_runs_of_a_manager_end_when_its_budget_is_used_up(

@@ -202,7 +202,7 @@ async def test_a_follow_up_keeps_what_its_run_was_allowed_and_where_it_was(
         assert result.permission.asked == "accept_edits"
         assert result.metadata == {"ticket": 1}
         assert result.provider_session_id == (await run.result()).provider_session_id
-        assert house.actor.diary[-2].provider_session_id == f"of-{session.id}"
+        assert house.actor.log[-2].provider_session_id == f"of-{session.id}"
 
 
 async def test_a_queued_follow_up_can_be_cancelled_and_is_never_seen(
@@ -329,7 +329,7 @@ class SlowToHear(ScriptedProvider):
     """A provider that takes longer for a message than the run lasts."""
 
     name: ClassVar[str] = "actor"
-    diary: ClassVar[list[ProviderLogEntry]] = []
+    log: ClassVar[list[ProviderLogEntry]] = []
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
         await trio.sleep(1.5)

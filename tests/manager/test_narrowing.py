@@ -40,7 +40,7 @@ class Frank(ScriptedProvider):
 
     name: ClassVar[str] = "actor"
     capabilities: ClassVar[Capabilities] = structs.replace(ALL_IT_DOES, images_in=NATIVE)
-    diary: ClassVar[list[ProviderLogEntry]] = []
+    log: ClassVar[list[ProviderLogEntry]] = []
     says: ClassVar[Mapping[str, Support]] = LESS
     late: ClassVar[bool] = False
 

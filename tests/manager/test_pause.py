@@ -106,7 +106,7 @@ async def test_it_goes_on_with_a_message(
         assert result.resumed_from == run.id
         assert (result.session_id, result.id != run.id) == (session.id, True)
         assert result.metadata == {"ticket": 1}
-        seen = house.actor.diary[-2]
+        seen = house.actor.log[-2]
         assert (seen.text, seen.resumed_from) == (said, run.id)
         assert seen.provider_session_id == f"of-{session.id}"
 
@@ -139,14 +139,14 @@ async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> No
         assert result.permission == snapshot.permission
         [started] = [each for each in await events(again) if isinstance(each, RunStarted)]
         assert started.permission == snapshot.permission
-        assert house.actor.diary[-2].mode is PermissionMode.PLAN
+        assert house.actor.log[-2].mode is PermissionMode.PLAN
     wider = scripted(
         "actor", permissions=PermissionMap({PermissionMode.FULL_AUTO: MappedMode("all")})
     )
     async with open_harness(store=store, actor=wider) as house:
         with pytest.raises(PermissionRefused):
             await house.manager.resume(snapshot)
-        assert wider.diary == []
+        assert wider.log == []
 
 
 async def test_it_goes_on_under_another_manager_by_its_id_alone(
@@ -159,7 +159,7 @@ async def test_it_goes_on_under_another_manager_by_its_id_alone(
         result = await house.manager.resume(snapshot.id)
         assert (result.status, result.resumed_from) == (RunStatus.COMPLETED, run.id)
         assert result.session_id == run.session_id
-        assert house.actor.diary[0].provider_session_id == snapshot.provider_session_id
+        assert house.actor.log[0].provider_session_id == snapshot.provider_session_id
         assert result.usage.output == 0
 
 

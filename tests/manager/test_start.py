@@ -94,7 +94,7 @@ async def test_what_a_provider_cannot_do_is_refused_and_nothing_is_stored(
         with pytest.raises(refusal):
             await session.submit("hello", **wishes)
         assert await nothing_is_stored(house)
-        assert house.actor.diary == []
+        assert house.actor.log == []
         assert not house.manager.tree().count("actor ")
         # the same session is still usable
         assert (await (await session.submit("hello")).result()).status is RunStatus.COMPLETED

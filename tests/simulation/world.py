@@ -128,7 +128,7 @@ class SimulatedWorld:
             return self.workload(prompt).script
 
         made = scripted(name, scripts=script)
-        made.diary = _CheckedLog(self)
+        made.log = _CheckedLog(self)
         return _watched(made, self)
 
 

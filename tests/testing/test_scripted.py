@@ -179,9 +179,9 @@ async def test_what_the_provider_saw_stands_in_its_diary(autojump_clock: MockClo
         await trio.sleep(1)
         run.cancel()
         assert (await run.result()).text == "and this"
-    assert [entry.what for entry in actor.diary] == ["prompt", "append", "interrupt", "over"]
-    assert {entry.mode for entry in actor.diary} == {"plan"}
-    assert scripted("actor").diary == []
+    assert [entry.what for entry in actor.log] == ["prompt", "append", "interrupt", "over"]
+    assert {entry.mode for entry in actor.log} == {"plan"}
+    assert scripted("actor").log == []
 
 
 def test_only_what_is_said_to_be_there_is_there() -> None:

@@ -120,7 +120,7 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
         print_note("No costs match.")
         return 0
     if len(lines) != 1:
-        lines.append(_line(Of("all"), _sum(sums.values())))
+        lines.append(_line(CostGroup("all"), _sum(sums.values())))
     width = terminal_width()
     titles, rows = _columns(lines, args.by, width, is_short=False)
     if width is not None and natural_width([titles, *rows]) > width:
@@ -131,8 +131,8 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-class Of(NamedTuple):
-    """Group of a sum: its key, and the job and the directory that it belongs to."""
+class CostGroup(NamedTuple):
+    """The group of a sum: its key, and the job, the batch and the directory that it belongs to."""
 
     key: str
     job: str | None = None
@@ -140,7 +140,9 @@ class Of(NamedTuple):
     cwd: str | None = None
 
 
-async def _costs_of_ids(store: Store, ids: list[str], batch: str | None) -> dict[Of, CostTotals]:
+async def _costs_of_ids(
+    store: Store, ids: list[str], batch: str | None
+) -> dict[CostGroup, CostTotals]:
     named = dict.fromkeys(
         [await resolve_id(store, id, "session", "run", batch=batch) for id in ids]
     )
@@ -153,19 +155,19 @@ async def _costs_of_ids(store: Store, ids: list[str], batch: str | None) -> dict
         or session_of_run[id] not in sessions  # its session already includes the run
     ]
     known = await read_costs(store, whole)
-    found: dict[Of, CostTotals] = {}
+    found: dict[CostGroup, CostTotals] = {}
     for id in whole:
         session = await store.session(session_of_run.get(id, id))
-        found[_of(session, "session")._replace(key=id)] = known.get(id, _NOTHING)
+        found[_group_of(session, "session")._replace(key=id)] = known.get(id, _NOTHING)
     return found
 
 
-async def _costs_of_all(args: argparse.Namespace, store: Store) -> dict[Of, CostTotals]:
+async def _costs_of_all(args: argparse.Namespace, store: Store) -> dict[CostGroup, CostTotals]:
     begun = int(parse_since("--since", args.since, time.time()) * 1000) if args.since else None
     by = args.by or "session"
     if by in _OF_RUNS:
         return await _costs_of_runs(store, by, args.of_provider, begun or 0)
-    sums: dict[Of, CostTotals] = {}
+    sums: dict[CostGroup, CostTotals] = {}
     gaps = CostGaps()
     await gaps.find(store, provider=args.of_provider)
     cursor: int | None = None
@@ -177,7 +179,7 @@ async def _costs_of_all(args: argparse.Namespace, store: Store) -> dict[Of, Cost
         costs = gaps.complete(await store.costs(sessions), sessions)
         for session in page.rows:
             if (found := costs.get(session.session_id)) is not None:
-                of = _of(session, by)
+                of = _group_of(session, by)
                 sums[of] = _sum((sums.get(of, _NOTHING), found))
         cursor = page.cursor
         if cursor is None:
@@ -186,9 +188,9 @@ async def _costs_of_all(args: argparse.Namespace, store: Store) -> dict[Of, Cost
 
 async def _costs_of_runs(
     store: Store, by: str, provider: str | None, begun: int
-) -> dict[Of, CostTotals]:
+) -> dict[CostGroup, CostTotals]:
     """Return the usage of runs, or of their models, whose session began since that time."""
-    sums: dict[Of, CostTotals] = {}
+    sums: dict[CostGroup, CostTotals] = {}
     sessions: dict[str, StoredSession] = {}
     cursor: int | None = None
     while True:
@@ -204,29 +206,31 @@ async def _costs_of_runs(
             if run.run_id not in costs:
                 continue
             if by == "model":
-                of = Of(decode_run(run.body).model or "unknown")
+                of = CostGroup(decode_run(run.body).model or "unknown")
             else:
-                of = _of(sessions[run.session_id], "session")._replace(key=run.run_id)
+                of = _group_of(sessions[run.session_id], "session")._replace(key=run.run_id)
             sums[of] = _sum((sums.get(of, _NOTHING), costs[run.run_id]))
         cursor = page.cursor
         if cursor is None:
             return sums
 
 
-def _of(stored: StoredSession, by: str) -> Of:
+def _group_of(stored: StoredSession, by: str) -> CostGroup:
     """Return the group that a session's costs belong to."""
     if by == "provider":
-        return Of(stored.provider)
+        return CostGroup(stored.provider)
     if by == "day":
-        return Of(time.strftime("%Y-%m-%d", time.localtime(stored.created / 1000)))
+        return CostGroup(time.strftime("%Y-%m-%d", time.localtime(stored.created / 1000)))
     session = decode_session(stored.body)
     job = job_of_session(session)
     batch = None if job is None else str(job.out) if job.out is not None else job.batch
     if by == "batch":
-        return Of(batch or _NO_BATCH)
+        return CostGroup(batch or _NO_BATCH)
     if by == "job":
-        return Of(_NO_BATCH) if job is None else Of(job.job, job.job, batch, session.cwd)
-    return Of(stored.session_id, None if job is None else job.job, batch, session.cwd)
+        return (
+            CostGroup(_NO_BATCH) if job is None else CostGroup(job.job, job.job, batch, session.cwd)
+        )
+    return CostGroup(stored.session_id, None if job is None else job.job, batch, session.cwd)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -277,7 +281,7 @@ def _sum(costs: Iterable[CostTotals]) -> CostTotals:
 _NOTHING: Final = _sum(())
 
 
-def _line(of: Of, costs: CostTotals) -> CostLine:
+def _line(of: CostGroup, costs: CostTotals) -> CostLine:
     total = usage_and_cost(costs)
     return CostLine(
         key=of.key,

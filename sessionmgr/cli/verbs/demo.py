@@ -93,6 +93,7 @@ def _in_own_directory(job: Job, place: Path) -> Job:
 
 
 def _require_expected_results(batch: Batch) -> bool:
+    """Return whether the jobs have ended as the demo intends."""
     return batch.summary().statuses == AS_PLANNED
 
 
@@ -108,7 +109,7 @@ async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
     """Cancel a job, as a user at another terminal would."""
     while True:
         await trio.sleep(CANCEL_AFTER / 10)
-        for entry in agent.diary:
+        for entry in agent.log:
             if entry.text == CANCELLED and trio.current_time() - entry.at > CANCEL_AFTER:
                 await manager.cancel(entry.run_id, detail="sessionmgr cancel, by the demo")
                 return

@@ -116,7 +116,7 @@ class Watcher:
         self._as_json: Final[bool] = args.json
         self._configuration: Final[Configuration] = args.configuration
         self._screen: Final = make_console(loudness=loudness, text=not args.json)
-        self._teller: Final = RunRenderer()
+        self._renderer: Final = RunRenderer()
         self._after = (run.first_seq or 1) - 1
         self._shown: Final = set[str]()
         """The ids of the questions that were shown."""
@@ -161,10 +161,10 @@ class Watcher:
                 for event in events:
                     await self._screen.write_line(encode_event(event))
             else:
-                await self._screen.write(await self._told(events))
+                await self._screen.write(await self._render(events))
             self._after, more = page.last, page.more
 
-    async def _told(self, events: Sequence[AnyEvent]) -> list[RunText | RunNoteLine]:
+    async def _render(self, events: Sequence[AnyEvent]) -> list[RunText | RunNoteLine]:
         still_open: tuple[str, ...] = ()
         if any(isinstance(event, ToolApprovalRequested) for event in events):
             still_open = decode_run((await self._store.run(self._run.run_id)).body).open_approvals
@@ -178,7 +178,7 @@ class Watcher:
                     what = describe_tool(event.tool_name, event.tool_input)
                     pieces.append(RunNoteLine(f"✓ allowed: {what}"))
                 case _:
-                    pieces += self._teller.render(event)
+                    pieces += self._renderer.render(event)
         return pieces
 
     async def _close(self) -> int:

@@ -35,7 +35,7 @@ class DelayedApprover:
         return self.answer
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def an_allowed_call_is_made(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
@@ -48,7 +48,7 @@ async def an_allowed_call_is_made(stage: ConformanceHarness) -> None:
     assert stage.case.asks.text in {None, played.result.text}
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def a_denied_call_is_not_made_and_is_in_the_result(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Deny(reason="better not"))
@@ -59,7 +59,7 @@ async def a_denied_call_is_not_made_and_is_in_the_result(stage: ConformanceHarne
     assert denial.reason == "better not"
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def without_an_approver_calls_are_denied(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     played = await stage.run_to_end(stage.case.asks)
@@ -67,7 +67,7 @@ async def without_an_approver_calls_are_denied(stage: ConformanceHarness) -> Non
     assert len(played.result.permission_denials) == 1
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def full_auto_asks_for_no_approval(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     if PermissionMode.FULL_AUTO not in stage.case.adapter.permissions.modes:
@@ -79,7 +79,7 @@ async def full_auto_asks_for_no_approval(stage: ConformanceHarness) -> None:
     assert played.result.status == RunStatus.COMPLETED, played.result.failure
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def a_run_can_be_cancelled_while_it_asks(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
     judge = DelayedApprover(Allow())
@@ -90,7 +90,7 @@ async def a_run_can_be_cancelled_while_it_asks(stage: ConformanceHarness) -> Non
     await stage.collect(run)
 
 
-@ASKING.law("asks")
+@ASKING.register("asks")
 async def a_message_to_a_running_turn_is_neither_lost_nor_repeated(
     stage: ConformanceHarness,
 ) -> None:
@@ -107,7 +107,7 @@ async def a_message_to_a_running_turn_is_neither_lost_nor_repeated(
         assert second.result.status == RunStatus.COMPLETED, second.result.failure
 
 
-@ASKING.law()
+@ASKING.register()
 async def a_message_at_any_time_is_neither_lost_nor_repeated(stage: ConformanceHarness) -> None:
     played = await stage.run_to_end(stage.case.answers)
     for place in stage.case.moments_of(len(played.events), MOST_EVENTS):

@@ -40,7 +40,7 @@ class AdapterBehaviour:
         return self.name
 
     def left_out(self, case: AdapterCase) -> str | None:
-        """Return the reason why a case cannot be tested; None if it can."""
+        """Return the reason why it cannot be tested on a case; None if it can."""
         for field_ in self.prompts:
             if getattr(case, field_) is None:
                 return f"the case has no prompt {field_!r}"
@@ -56,7 +56,7 @@ class AdapterBehaviourGroup:
 
     behaviours: list[AdapterBehaviour] = field(default_factory=list[AdapterBehaviour])
 
-    def law(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
+    def register(self, *prompts: str, capabilities: tuple[str, ...] = ()) -> Callable[[Law], Law]:
         """Add a behaviour with its requirements."""
 
         def add(law: Law) -> Law:

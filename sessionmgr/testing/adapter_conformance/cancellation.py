@@ -20,7 +20,7 @@ ENDING: Final = AdapterBehaviourGroup()
 MOST_EVENTS: Final = 20
 
 
-@ENDING.law("hangs")
+@ENDING.register("hangs")
 async def a_cancelled_run_ends_in_time_and_keeps_its_text(
     stage: ConformanceHarness,
 ) -> None:
@@ -31,7 +31,7 @@ async def a_cancelled_run_ends_in_time_and_keeps_its_text(
     await _is_cancelled(stage, run, stage.case.hangs)
 
 
-@ENDING.law("deaf")
+@ENDING.register("deaf")
 async def an_unresponsive_run_is_ended_in_time(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     run = await stage.submit(stage.case.deaf)
@@ -40,7 +40,7 @@ async def an_unresponsive_run_is_ended_in_time(stage: ConformanceHarness) -> Non
     await _is_cancelled(stage, run, stage.case.deaf)
 
 
-@ENDING.law("deaf")
+@ENDING.register("deaf")
 async def after_an_unresponsive_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.deaf is not None
     session = await stage.session()
@@ -52,7 +52,7 @@ async def after_an_unresponsive_run_the_next_succeeds(stage: ConformanceHarness)
     assert played.result.status == RunStatus.COMPLETED, played.result.failure
 
 
-@ENDING.law("hangs")
+@ENDING.register("hangs")
 async def after_a_cancel_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     session = await stage.session()
@@ -64,14 +64,14 @@ async def after_a_cancel_the_next_run_succeeds(stage: ConformanceHarness) -> Non
     assert played.result.status == RunStatus.COMPLETED, played.result.failure
 
 
-@ENDING.law()
+@ENDING.register()
 async def a_run_cancelled_at_once_is_cancelled(stage: ConformanceHarness) -> None:
     run = await stage.submit(stage.case.answers)
     if run.cancel():
         await _is_cancelled(stage, run, None)
 
 
-@ENDING.law()
+@ENDING.register()
 async def a_cancel_may_come_at_any_event(stage: ConformanceHarness) -> None:
     played = await stage.run_to_end(stage.case.answers)
     for place in stage.case.moments_of(len(played.events), MOST_EVENTS):
@@ -87,7 +87,7 @@ async def a_cancel_may_come_at_any_event(stage: ConformanceHarness) -> None:
         assert result.status == wanted, f"cancelled at event {place}: {result}"
 
 
-@ENDING.law()
+@ENDING.register()
 async def after_a_cancel_at_any_step_the_next_run_succeeds(stage: ConformanceHarness) -> None:
     session = await stage.session()
     for step in stage.case.steps():
@@ -103,7 +103,7 @@ async def after_a_cancel_at_any_step_the_next_run_succeeds(stage: ConformanceHar
             return
 
 
-@ENDING.law("hangs", capabilities=("interrupt",))
+@ENDING.register("hangs", capabilities=("interrupt",))
 async def a_cancel_at_any_step_takes_effect(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     if not stage.case.virtual:
@@ -123,7 +123,7 @@ async def a_cancel_at_any_step_takes_effect(stage: ConformanceHarness) -> None:
             return
 
 
-@ENDING.law("hangs", capabilities=("steer",))
+@ENDING.register("hangs", capabilities=("steer",))
 async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
     stage: ConformanceHarness,
 ) -> None:
@@ -141,7 +141,7 @@ async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(
         assert states[-1] == "dropped", f"no later turn read the message: {states}"
 
 
-@ENDING.law("hangs")
+@ENDING.register("hangs")
 async def a_deadline_ends_a_run(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs, clocks=Clocks(deadline=1.0))
@@ -149,7 +149,7 @@ async def a_deadline_ends_a_run(stage: ConformanceHarness) -> None:
     assert (played.result.status, played.result.reason) == (RunStatus.TIMED_OUT, EndReason.DEADLINE)
 
 
-@ENDING.law("hangs", capabilities=("resume",))
+@ENDING.register("hangs", capabilities=("resume",))
 async def a_run_can_be_paused_and_resumed(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
@@ -163,7 +163,7 @@ async def a_run_can_be_paused_and_resumed(stage: ConformanceHarness) -> None:
     assert result.provider_session_id == snapshot.provider_session_id
 
 
-@ENDING.law("hangs")
+@ENDING.register("hangs")
 async def runs_are_cancelled_when_the_manager_closes(stage: ConformanceHarness) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
@@ -176,6 +176,11 @@ async def runs_are_cancelled_when_the_manager_closes(stage: ConformanceHarness) 
 
 
 async def _is_cancelled(stage: ConformanceHarness, run: RunHandle, play: Play | None) -> None:
+    """Check that a run ends as cancelled, in time and with its text.
+
+    Raises:
+        AssertionError: It does not.
+    """
     result = await stage.result_in_time(run)
     assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER), result.failure
     if play is not None:

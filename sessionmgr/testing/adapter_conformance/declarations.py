@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DECLARING: Final = AdapterBehaviourGroup()
 
 
-@DECLARING.law()
+@DECLARING.register()
 async def its_methods_match_its_declared_capabilities(
     stage: ConformanceHarness,
 ) -> None:
@@ -28,7 +28,7 @@ async def its_methods_match_its_declared_capabilities(
     assert adapter.can_append() == (offered.steer != UNSUPPORTED), "steer"
 
 
-@DECLARING.law()
+@DECLARING.register()
 async def its_options_are_a_frozen_struct_without_unknown_fields(
     stage: ConformanceHarness,
 ) -> None:
@@ -41,7 +41,7 @@ async def its_options_are_a_frozen_struct_without_unknown_fields(
     assert all(not each.required for each in fields), "each option needs a default"
 
 
-@DECLARING.law()
+@DECLARING.register()
 async def an_unknown_option_is_refused_by_its_name(stage: ConformanceHarness) -> None:
     session = await stage.session()
     try:
@@ -53,7 +53,7 @@ async def an_unknown_option_is_refused_by_its_name(stage: ConformanceHarness) ->
     assert not (await stage.store.runs()).rows, "a refused start has left a run"
 
 
-@DECLARING.law()
+@DECLARING.register()
 async def a_capability_that_it_does_not_have_is_refused(stage: ConformanceHarness) -> None:
     session = await stage.session()
     for name in CAPABILITIES:
@@ -68,7 +68,7 @@ async def a_capability_that_it_does_not_have_is_refused(stage: ConformanceHarnes
     assert not (await stage.store.runs()).rows
 
 
-@DECLARING.law()
+@DECLARING.register()
 async def a_permission_mode_is_kept_or_refused_and_the_record_says_which(
     stage: ConformanceHarness,
 ) -> None:

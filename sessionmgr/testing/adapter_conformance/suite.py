@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AdapterConformance:
-    """The base class of an adapter's tests: a subclass sets `case` and has a test per law."""
+    """The base class of an adapter's tests: a subclass sets `case` and has a test per behaviour."""
 
     case: ClassVar[AdapterCase]
     left_out: ClassVar[dict[str, str]] = {}

@@ -17,7 +17,7 @@ PLAYING: Final = AdapterBehaviourGroup()
 AT_ONCE: Final = 5
 
 
-@PLAYING.law()
+@PLAYING.register()
 async def a_run_has_one_start_and_one_end(stage: ConformanceHarness) -> None:
     play = stage.case.answers
     played = await stage.run_to_end(play)
@@ -28,19 +28,19 @@ async def a_run_has_one_start_and_one_end(stage: ConformanceHarness) -> None:
     assert play.text in {None, result.text}, f"its text is {result.text!r}"
 
 
-@PLAYING.law()
+@PLAYING.register()
 async def a_run_without_a_reader_ends(stage: ConformanceHarness) -> None:
     run = await stage.submit(stage.case.answers)
     assert (await run.result()).status == RunStatus.COMPLETED
 
 
-@PLAYING.law(capabilities=("streaming",))
+@PLAYING.register(capabilities=("streaming",))
 async def what_is_streamed_is_what_is_received(stage: ConformanceHarness) -> None:
     played = await stage.run_to_end(stage.case.answers)  # `run_to_end` compares them
     assert {"message_streamed", "message_received"} & set(played.types)
 
 
-@PLAYING.law()
+@PLAYING.register()
 async def runs_at_the_same_time_do_not_mix(stage: ConformanceHarness) -> None:
     results: list[RunResult] = []
 
@@ -57,7 +57,7 @@ async def runs_at_the_same_time_do_not_mix(stage: ConformanceHarness) -> None:
         assert {each.text for each in results} == {stage.case.answers.text}
 
 
-@PLAYING.law()
+@PLAYING.register()
 async def runs_of_a_session_come_one_after_the_other(stage: ConformanceHarness) -> None:
     session = await stage.session()
     runs = [await stage.submit(stage.case.answers, session) for _ in range(3)]
@@ -65,7 +65,7 @@ async def runs_of_a_session_come_one_after_the_other(stage: ConformanceHarness) 
         assert (await stage.collect(run)).result.status == RunStatus.COMPLETED
 
 
-@PLAYING.law(capabilities=("resume",))
+@PLAYING.register(capabilities=("resume",))
 async def the_next_run_resumes_the_providers_session(stage: ConformanceHarness) -> None:
     session = await stage.session()
     first = (await stage.run_to_end(stage.case.answers, session)).result
@@ -74,7 +74,7 @@ async def the_next_run_resumes_the_providers_session(stage: ConformanceHarness) 
     assert second.provider_session_id == first.provider_session_id
 
 
-@PLAYING.law("fails")
+@PLAYING.register("fails")
 async def a_failed_run_reports_its_failure(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     played = await stage.run_to_end(stage.case.fails)
@@ -86,7 +86,7 @@ async def a_failed_run_reports_its_failure(stage: ConformanceHarness) -> None:
     assert stage.case.fails.text in {None, result.text}, f"its text is {result.text!r}"
 
 
-@PLAYING.law("fails")
+@PLAYING.register("fails")
 async def after_a_failed_run_the_next_succeeds(stage: ConformanceHarness) -> None:
     assert stage.case.fails is not None
     session = await stage.session()
@@ -95,7 +95,7 @@ async def after_a_failed_run_the_next_succeeds(stage: ConformanceHarness) -> Non
     assert played.result.status == RunStatus.COMPLETED, played.result.failure
 
 
-@PLAYING.law()
+@PLAYING.register()
 async def it_reports_its_health(stage: ConformanceHarness) -> None:
     await stage.run_to_end(stage.case.answers)
     health = await stage.case.adapter().health()

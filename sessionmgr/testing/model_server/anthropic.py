@@ -229,7 +229,7 @@ class _AnthropicReplyWriter:
         """Return the start of the stream."""
         return server_event("message_start", {"message": self._head(None, {"output_tokens": 1})})
 
-    def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
+    def encode_move(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
         """Yield the bytes of a move."""
         index = len(self._content)
         if isinstance(move, ModelSay):

@@ -50,7 +50,7 @@ class ReplyWriter(Protocol):
         """Return the start of the stream."""
         ...
 
-    def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
+    def encode_move(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
         """Yield the bytes of a move."""
         ...
 

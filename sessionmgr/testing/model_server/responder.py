@@ -130,7 +130,7 @@ class Responder:
     async def _write_move(self, move: ModelSay | ModelThink | ModelCall) -> None:
         held = bytearray()
         file = move.until if isinstance(move, ModelSay) else None
-        for number, paused in enumerate(self._writer.speak(move)):
+        for number, paused in enumerate(self._writer.encode_move(move)):
             waits = file is not None and number == _AFTER_ONE
             if paused.pause or waits:
                 await self._write(bytes(held))

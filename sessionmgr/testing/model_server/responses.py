@@ -219,7 +219,7 @@ class _ResponsesReplyWriter:
         """Return the start of the stream."""
         return server_event("response.created", {"response": self._response("in_progress")})
 
-    def speak(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
+    def encode_move(self, move: ModelSay | ModelThink | ModelCall) -> Iterator[DelayedBytes]:
         """Yield the bytes of a move."""
         index = len(self._output)
         if isinstance(move, ModelCall):

@@ -133,7 +133,7 @@ async def an_expired_lease_is_held_while_its_owner_provably_lives(store: Store) 
 
 
 @HOLDING.of_one_store
-async def an_owner_is_told_from_a_later_process_with_its_pid(store: Store) -> None:
+async def an_owner_is_distinguished_from_a_later_process_with_its_pid(store: Store) -> None:
     await store.acquire("x", ME, now=0, ttl=1000)
     for other in (
         replace(ME, start=1),

@@ -5,7 +5,7 @@
 
 All values shrink towards something small: one event, no step, no fault. To run a script in virtual
 time, write it into the prompt (`write_script`) of a `scripted` provider. To apply faults, give the
-manager a `FaultyStore` and run its method `suffer` beside the manager.
+manager a `FaultyStore` and run its method `inject` beside the manager.
 """
 
 from sessionmgr.testing.strategies.event import (

@@ -60,7 +60,7 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         return await connection.open(ToyOpen(run.provider_session_id), driver)
 
     def is_fit(self, run: RunContext, driver: ToyDriver) -> bool:
-        """Keep the agent only if its turn has ended: otherwise it may still write about it."""
+        """Return whether to keep the agent: in an open turn it may still write about that."""
         return ToyOptions.of(run.options).keep and driver.ended is not None
 
     async def finish(self, run: RunContext, driver: ToyDriver) -> None:

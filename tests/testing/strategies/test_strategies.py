@@ -98,7 +98,7 @@ def test_whatever_an_agent_and_a_store_do_a_run_ends_once(
             session = await manager.open_session("actor", cwd="/")
             run = await session.submit(write_script(script))
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(store.suffer, troubles)
+                nursery.start_soon(store.inject, troubles)
                 result = await run.result()
         assert result.status in TERMINAL
         rows = (await store.events(session.id)).rows
@@ -129,7 +129,7 @@ def test_each_fault_is_felt_and_over_in_the_end(kind: FaultKind, end: str) -> No
         async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
             session = await manager.open_session("actor", cwd="/")
             run = await session.submit(write_script(Script(steps=(Say(text="a"), Hang()))))
-            await store.suffer([Fault(kind=kind, after=1.0, seconds=3.0)])
+            await store.inject([Fault(kind=kind, after=1.0, seconds=3.0)])
             assert store.thawed.is_set()
             assert not store.closed
             run.cancel()

@@ -71,7 +71,11 @@ def test_the_first_batch_runs_what_its_rules_allow_and_nothing_else(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     (jobs,) = (block.text for block in blocks("json") if block.page == "README.md")
-    (rules,) = (block.text for block in blocks("toml") if block.page == "README.md")
+    (rules,) = (
+        block.text
+        for block in blocks("toml")
+        if block.page == "README.md" and "[[rule]]" in block.text
+    )
     (command,) = re.findall(r"^sessionmgr (batch .*)$", text_of("README.md"), re.MULTILINE)
     (tmp_path / "rules.toml").write_text(rules, encoding="utf-8")
     lines: list[str] = []

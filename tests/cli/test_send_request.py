@@ -115,7 +115,7 @@ def test_a_run_that_asks_nothing_cannot_be_answered(
     with open_run_owner(tmp_path, Hang()) as owner:
         code, _, err = terminal("approve", owner.run_id, "allow")
         assert code == 1
-        assert err.endswith(f"{owner.run_id} has no open question")
+        assert err.endswith(f"{owner.run_id} has no open question; sessionmgr questions lists them")
         code, _, err = terminal("approve", "apr_0", "allow")
         assert (code, err) == (1, "sessionmgr: error: no open question 'apr_0' is stored")
 

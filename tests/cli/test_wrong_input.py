@@ -291,7 +291,7 @@ def test_there_are_many_of_them_and_of_every_command() -> None:
 
 
 STORES = {
-    "not there": "no store at {store} (set by --store)",
+    "not there": "no store at {store} (set by --store); check the path",
     "a directory": "{store} cannot hold a store (it is a directory); choose a file in a "
     "directory that exists (--store PATH)",
     "a text": "{store} is not a session store (file is not a database); it was not changed; "

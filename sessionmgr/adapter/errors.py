@@ -47,10 +47,15 @@ class CapabilityMissing(StartRefused):
     def __init__(self, provider: str, negotiation: Negotiation) -> None:
         from sessionmgr.model import CAPABILITIES, describe_capability
 
-        missing = ", ".join(map(describe_capability, negotiation.missing))
-        lost = set(negotiation.missing) <= set(CAPABILITIES)
-        remedy = ": leave it out, or only prefer it (--prefer)" if lost else ""
-        super().__init__(f"{provider} does not support {missing}{remedy}")
+        unknown = [name for name in negotiation.missing if name not in CAPABILITIES]
+        if unknown:
+            said = ", ".join(map(describe_capability, unknown))
+            why = f"unknown capability {said}; sessionmgr adapters {provider} lists the known ones"
+        else:
+            names = negotiation.missing
+            remedy = f"remove it, or make it optional (--prefer {','.join(names)})"
+            why = f"{provider} does not support {', '.join(names)}; {remedy}"
+        super().__init__(why)
         self.provider = provider
         self.negotiation = negotiation
 

@@ -121,7 +121,7 @@ def _require_no_results(path: Path) -> None:
 
 def _error_text(error: OSError) -> str:
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "it or one of its parents is not a directory"
+        return "it, or one of its parents, is not a directory"
     return error.strerror or str(error)
 
 

@@ -96,7 +96,7 @@ class OutDirectoryUnusable(LedgerUnusable):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
         self.args = (
-            f"cannot use the output directory {path}: {why}; choose another one (--out DIR)",
+            f"cannot use the output directory '{path}': {why}; choose another one (--out DIR)",
         )
 
 

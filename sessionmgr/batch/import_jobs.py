@@ -198,7 +198,7 @@ class JobImporter:
             JobsInvalid: There are none.
         """
         if not self.count and self._source.path is not None:
-            what = 'it contains no jobs; write one per line: {"id": "a", "prompt": "…"}'
+            what = 'contains no jobs; write one per line: {"id": "a", "prompt": "…"}'
             raise JobsInvalid([f"{self._source}: {what}"])
         if self.count and not self._any_selected:
             flags = {"--only": self._settings.only, "--skip": self._settings.skip}

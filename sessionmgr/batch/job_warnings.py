@@ -27,5 +27,5 @@ def collect_warnings(
 def _unused_arguments(reader: JobImporter) -> list[str]:
     """Return warnings about the caller's arguments that had no effect."""
     if not reader.count:
-        return ["it contains no jobs"]
+        return ["contains no jobs"]
     return [f"no job's id matches {each!r}" for each in sorted(reader.unmatched_patterns)]

@@ -215,6 +215,8 @@ def unreadable_file_error(source: str, error: OSError) -> str:
     """Return why a jobs file cannot be read."""
     if isinstance(error, IsADirectoryError):
         return f"{source}: is a directory; give a file with one JSON object per line"
+    if isinstance(error, FileNotFoundError):
+        return f"{source}: no such file; give a file with one JSON object per line"
     return f"{source}: {error.strerror or error}"
 
 
@@ -242,7 +244,7 @@ async def spool_jobs(stream: ReceiveStream, directory: str | Path) -> Path:
         what = f"; the jobs in {path} are unchanged" if await path.exists() else ""
         with suppress(OSError):  # the directory already exists
             await path.parent.rmdir()
-        raise JobsInvalid([f"stdin: it contains no jobs{what}"])
+        raise JobsInvalid([f"stdin: contains no jobs{what}"])
     if await path.exists():  # kept: the new jobs may be invalid
         await path.replace(path.with_name("jobs.jsonl.before"))
     await partial.replace(path)

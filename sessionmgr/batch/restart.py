@@ -212,14 +212,14 @@ def with_required_decision(result: R, basis: Basis, *, why_not: str) -> R:
     if basis.resumable:
         how = "--retry-from session resumes its session, --retry-from fresh starts it over"
     else:
-        how = f"{why_not}: --retry-from fresh starts it over, and may repeat them"
+        how = f"{why_not}; --retry-from fresh starts it over and may repeat them"
     if result.failure is None:
         return replace(result, detail=_joined(result.detail or "", how))
     failure = replace(result.failure, message=_joined(result.failure.message, how))
     return replace(result, failure=failure)
 
 
-_MADE: Final = "it has made tool calls, and "
+_MADE: Final = "the job has made tool calls, and "
 
 
 def _joined(said: str, how: str) -> str:

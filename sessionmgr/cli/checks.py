@@ -35,7 +35,7 @@ from sessionmgr.process import (
     open_launcher,
     open_tree,
 )
-from sessionmgr.store import SCHEMA_VERSION, StoreError, open_sqlite_store
+from sessionmgr.store import SCHEMA_VERSION, StoreError, StoreUnusable, open_sqlite_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -138,6 +138,8 @@ async def _store(configuration: Configuration) -> list[CheckResult]:
     absent = _missing_store(path)
     if absent is not None:
         return [absent, _space(path)]
+    if not path.is_file():  # its permissions are not those of a store
+        return [await _open_store(path), _space(path)]
     return [await _open_store(path), _privacy(path), _space(path)]
 
 
@@ -164,7 +166,8 @@ async def _open_store(path: Path) -> CheckResult:
         async with open_sqlite_store(path, patience=PATIENCE) as store:
             said = await _contents(store)
     except StoreError as error:
-        detail, _, remedy = str(error).rpartition(": ")
+        remedy = error.remedy if isinstance(error, StoreUnusable) else ""
+        detail = str(error).removesuffix(f"; {remedy}")
         return CheckResult(name=name, state="fail", detail=detail, next=remedy)
     return CheckResult(name=name, detail=f"{path}, schema {SCHEMA_VERSION}; {said}")
 

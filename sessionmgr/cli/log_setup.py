@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.errors import ConfigurationInvalid
 from sessionmgr.cli.terminal.safe_text import one_line, strip_controls
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ def logging_configured(args: argparse.Namespace) -> Generator[None]:
     try:
         path: Path | None = args.configuration.log_file
         if path is not None:
-            ours.append(_file_handler(path, verbose=args.verbose > 0))
+            try:
+                ours.append(_file_handler(path, verbose=args.verbose > 0))
+            except OSError as error:
+                where = args.configuration.sources.get("log_file", "log_file")
+                raise ConfigurationInvalid(where, f"{path}: {error.strerror or error}") from error
             logger.addHandler(ours[-1])
             logger.setLevel(min(handler.level for handler in ours))
         yield

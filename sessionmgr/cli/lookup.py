@@ -87,8 +87,10 @@ async def resolve_id(
             said = [await _describe_job_session(store, each) for each in jobs]
             raise NameAmbiguous(f"{len(jobs)} batches have a job {text!r}", said, _AMONG_BATCHES)
     if not found or not text:
-        whole = " or ".join(kinds) if is_id else ", ".join(kinds[:-1]) + f", {kinds[-1]} or job"
-        raise UnknownId(whole.removeprefix(", "), text)
+        *first, last = kinds if is_id or "session" not in kinds else (*kinds, "job")
+        unknown = UnknownId(f"{', '.join(first)} or {last}" if first else last, text)
+        unknown.args = (f"{unknown}; sessionmgr sessions lists the known ones",)
+        raise unknown
     if len(found) > 1:
         said = [await _describe_id(store, kind, id) for id, kind in found.items()]
         raise NameAmbiguous(f"several ids begin with {text!r}", said, "type more of the id")
@@ -135,7 +137,10 @@ def _batch_in(out: str) -> str:
 
     batch = batch_id(out)
     if batch is None:
-        raise CommandLineInvalid(f"--batch {out}: this directory contains no batch")
+        raise CommandLineInvalid(
+            f"--batch {out}: this directory contains no batch; "
+            "sessionmgr batches lists the known ones"
+        )
     return batch
 
 

@@ -44,7 +44,7 @@ async def open_existing_store(configuration: Configuration) -> AsyncGenerator[St
         source = configuration.sources.get("store")
         if source is None:
             raise StoreEmpty(f"nothing is stored yet: {path} does not exist")
-        raise CommandLineInvalid(f"no store at {path} (set by {source})")
+        raise CommandLineInvalid(f"no store at {path} (set by {source}); check the path")
     async with open_sqlite_store(path, patience=PATIENCE) as store:
         yield store
 

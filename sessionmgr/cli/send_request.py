@@ -41,7 +41,9 @@ async def find_active_run(store: Store, text: str, batch: str | None = None) -> 
     if kind == "run":
         run = await store.run(id)
         if run.status not in ALIVE:
-            raise RunNotManaged(f"{id} has ended already: {run.status}")
+            raise RunNotManaged(
+                f"{id} has already ended ({run.status}); sessionmgr show {id} shows how"
+            )
         return run
     page = await store.runs(session_id=id, statuses=ALIVE)
     if not page.rows:

@@ -61,7 +61,7 @@ class RunRequestUnsupported(StartRefused):
     """The provider does not support a field of the run request."""
 
     def __init__(self, provider: str, field: str) -> None:
-        super().__init__(f"{provider} does not support {field}: leave it out")
+        super().__init__(f"{provider} does not support {field}; remove it")
         self.provider = provider
         self.field = field
 

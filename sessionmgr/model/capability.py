@@ -150,10 +150,10 @@ def negotiate(
 
 def _describe_support(name: str, support: Support) -> str:
     if support is EMULATED:
-        return f"the provider lacks {name}; the adapter emulates it"
+        return "the adapter emulates it; the provider does not support it"
     if name not in CAPABILITIES:
         return f"unknown capability {describe_capability(name)}"
-    return f"the provider lacks {name}"
+    return "the provider does not support it"
 
 
 def describe_capability(name: str) -> str:

@@ -45,7 +45,7 @@ def field_error(
 
 
 OBJECT: Final = "an object"
-OBJECT_OF_TEXTS: Final = "an object of texts"
+OBJECT_OF_TEXTS: Final = "an object of strings"
 
 
 def _type_of(name: str, of: type[msgspec.Struct]) -> inspect.Type:
@@ -61,7 +61,7 @@ def _expected(of: inspect.Type) -> str:
                 _expected(each) for each in types if not isinstance(each, inspect.NoneType)
             )
         case inspect.StrType(min_length=least):
-            return "a text that is not empty" if least else "a text"
+            return "a string that is not empty" if least else "a string"
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType(ge=least):
@@ -69,7 +69,7 @@ def _expected(of: inspect.Type) -> str:
         case inspect.FloatType(gt=bound):
             return "a number" if bound is None else f"a number, more than {bound:g}"
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            return "a list of texts" if isinstance(item, inspect.StrType) else "a list"
+            return "a list of strings" if isinstance(item, inspect.StrType) else "a list"
         case inspect.DictType(value_type=inspect.StrType()):
             return OBJECT_OF_TEXTS
         case inspect.EnumType(cls=choices):

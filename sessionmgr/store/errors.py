@@ -21,7 +21,7 @@ class StoreUnusable(StoreError):
     remedy = "check the file and its disk"
 
     def __init__(self, path: str, why: object = "") -> None:
-        super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}: {self.remedy}")
+        super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}; {self.remedy}")
         self.path = path
         self.why = str(why)
 
@@ -30,21 +30,21 @@ class StorePathInvalid(StoreUnusable):
     """There can be no store at this path."""
 
     what = "cannot hold a store"
-    remedy = "name a file in a directory that exists"
+    remedy = "choose a file in a directory that exists (--store PATH)"
 
 
 class NotAStore(StoreUnusable):
     """The file exists and is not a store."""
 
-    what = "is not a store of sessions"
-    remedy = "it was not changed; name another file"
+    what = "is not a session store"
+    remedy = "it was not changed; choose another file (--store PATH)"
 
 
 class StoreTooNew(StoreUnusable):
     """A newer version of this library wrote the file."""
 
     what = "was written by a newer version"
-    remedy = "upgrade sessionmgr, or name another file"
+    remedy = "upgrade sessionmgr, or choose another file (--store PATH)"
 
 
 class StoreReadOnly(StoreUnusable):

@@ -111,8 +111,8 @@ async def played(script: str, **options: Json) -> tuple[str, list[ChildPhase]]:
 @pytest.mark.parametrize(
     ("script", "lingers", "end"),
     [
-        (CLOSES_AND_EXITS, 20.0, "it ended with exit code 7"),
-        (SAYS_BYE_AND_STAYS, 0.1, "it was ended by SIGTERM"),
+        (CLOSES_AND_EXITS, 20.0, "exit code 7"),
+        (SAYS_BYE_AND_STAYS, 0.1, "ended by SIGTERM"),
     ],
 )
 async def test_a_child_has_some_time_to_exit_after_its_last_output(
@@ -155,12 +155,12 @@ async def test_a_child_that_has_all_its_time_left_is_ended_when_its_run_is_stopp
     lingers: float | None,
 ) -> None:
     message, phases = await played(IS_STOPPED, lingers=lingers)
-    assert message == "it was ended by SIGTERM"
+    assert message == "ended by SIGTERM"
     assert phases == [ChildPhase.READY, ChildPhase.RUNNING, ChildPhase.STOPPING, ChildPhase.STOPPED]
 
 
 async def test_a_child_that_is_started_after_its_run_was_stopped_is_ended_at_once() -> None:
     message, phases = await played(STAYS, lingers=None, stop_first=True, again=True)
-    assert message == "it was ended by SIGTERM"
+    assert message == "ended by SIGTERM"
     once = [ChildPhase.STOPPING, ChildPhase.STOPPED]
     assert phases == [ChildPhase.READY, ChildPhase.CALLED_OFF, *once, *once]

@@ -34,8 +34,8 @@ WRONG = [
     (line(promt="x"), "promt: unknown field; did you mean 'prompt'?"),
     (line(zzz=1), f"zzz: unknown field; known: {', '.join(Job.__struct_fields__)}"),
     ('{"provider": "actor", "prompt": "x"}', 'missing "id": every job needs a unique id'),
-    (line(id=""), "id: expected a text that is not empty, got"),
-    (line(id=3), "id: expected a text that is not empty, got 3 (a number)"),
+    (line(id=""), "id: expected a string that is not empty, got"),
+    (line(id=3), "id: expected a string that is not empty, got 3 (a number)"),
     (line(prompt=None), 'missing "prompt" (or "prompt_file")'),
     (line(prompt_file="x"), 'prompt_file: there is a "prompt" as well; keep one of them'),
     (line(prompt=None, prompt_file="/no/file"), "prompt_file: /no/file: No such file or directory"),
@@ -54,8 +54,8 @@ WRONG = [
         line(provider="shy", permission_mode="plan"),
         "permission_mode: shy does not support permission_mode plan; it supports: default",
     ),
-    (line(require=["fly"]), "require: actor does not support 'fly'"),
-    (line(require=["resum"]), "require: actor does not support 'resum' (did you mean"),
+    (line(require=["fly"]), "require: unknown capability 'fly'"),
+    (line(require=["resum"]), "require: unknown capability 'resum' (did you mean"),
     (line(require=["steer", "plan_mode"], provider="shy"), "require: shy does not support"),
     (line(images=["/no/image"]), "images: /no/image: No such file or directory"),
     (line(model="big"), "model: actor does not support model_choice"),
@@ -67,7 +67,7 @@ WRONG = [
     (line(system_prompt="x"), "system_prompt: actor does not support system_prompt"),
     (
         line(tools_denied=["Bash"]),
-        "tools_denied: actor does not support tools_denied: leave it out",
+        "tools_denied: actor does not support tools_denied; remove it",
     ),
     (line(options={"x": 1}), "options: options.actor: unknown option 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
@@ -86,7 +86,7 @@ WRONG = [
         line(provider="sayer", schema={"type": "x"}),
         'schema: not a valid JSON Schema: at /type, "x" is not allowed (types are',
     ),
-    (line(env={"A": 1}), "env: expected an object of texts, got a number for A"),
+    (line(env={"A": 1}), "env: expected an object of strings, got a number for A"),
     (line(schema="x"), 'schema: expected an object, got "x" (a string)'),
     ("[" * 100_000, "the object is nested too deep"),
 ]
@@ -121,7 +121,7 @@ async def test_invalid_utf8_is_reported(autojump_clock: object, tmp_path: Path) 
 
 async def test_a_missing_file_is_reported(autojump_clock: object, tmp_path: Path) -> None:
     async with open_batch_setup() as setup:
-        with pytest.raises(JobsInvalid, match=r"none\.jsonl: No such file or directory"):
+        with pytest.raises(JobsInvalid, match=r"none\.jsonl: no such file"):
             await collect(run_batch(setup.manager, tmp_path / "none.jsonl"))
 
 
@@ -189,7 +189,7 @@ async def test_arguments_without_an_effect_are_warned_about(autojump_clock: obje
         assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'", NO_RULES)
         nothing = run_batch(setup.manager, [])
         await collect(nothing)
-        assert nothing.warnings == ("it contains no jobs",)
+        assert nothing.warnings == ("contains no jobs",)
 
 
 async def test_many_shared_directories_make_few_warnings(

@@ -28,7 +28,7 @@ from tests.batch.open_batch import BatchSetup, collect, job, open_batch_setup
 
 CUT = (Tool(name="Bash", takes=9999),)
 NOTICE = "a tool call was running (Bash). Its outcome is unknown"
-FRESH = "--retry-from fresh starts it over, and may repeat them"
+FRESH = "--retry-from fresh starts it over and may repeat them"
 GONE = Fail(kind=FailureKind.SESSION_NOT_FOUND)
 
 
@@ -173,7 +173,7 @@ async def test_a_session_that_is_gone_leaves_the_job_for_a_decision(
             assert (result.status, result.side_effects) == (RunStatus.FAILED, True)
             assert result.failure is not None
             assert result.failure.kind is FailureKind.SESSION_NOT_FOUND
-            assert f"its provider session is gone: {FRESH}" in result.failure.message
+            assert f"its provider session is gone; {FRESH}" in result.failure.message
             assert line(tmp_path)["failure"]["message"] == result.failure.message
         assert len(setup.prompts()) == 2  # the second run started nothing
         assert (await again(setup, tmp_path, retry_from="fresh")).resumed_from is None
@@ -202,7 +202,7 @@ async def test_a_session_that_fails_twice_alike_after_a_resume_is_not_resumed(
         assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 3, True)
         assert result.failure is not None
         assert (
-            "its session seems unusable (provider_error twice in a row after it was resumed): "
+            "its session seems unusable (provider_error twice in a row after it was resumed); "
             + FRESH
         ) in result.failure.message
         assert (await again(setup, tmp_path)).attempt == 3  # the result is only shown again
@@ -226,7 +226,7 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
         result = await again(setup, tmp_path)
         assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
         assert result.failure is not None
-        assert f"actor cannot resume a session: {FRESH}" in result.failure.message
+        assert f"actor cannot resume a session; {FRESH}" in result.failure.message
         planned = dry_run(setup.manager, [job("a", deadline=50)], out=tmp_path)
         async with planned:
             assert [each.action async for each in planned] == ["undecided"]
@@ -319,7 +319,9 @@ async def test_a_killed_job_that_waits_to_be_resumed_stays_undecided_with_ask(
         result = await again(setup, out, retry_from="ask")
         assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 1, True)
         assert result.failure is not None
-        assert result.failure.message.startswith("it was interrupted; it has made tool calls, and")
+        assert result.failure.message.startswith(
+            "it was interrupted; the job has made tool calls, and"
+        )
         assert setup.prompts() == ["a", "b"]
         assert (await again(setup, out)).text == "well"
 

@@ -90,4 +90,4 @@ async def test_some_problems_are_listed_and_the_others_counted(tmp_path: Path) -
         with pytest.raises(JobsInvalid, match="and 975 more") as refused:
             async with run_batch(manager, path):
                 await trio.sleep_forever()
-    assert refused.value.problems[2] == f"{path}:3: model: expected a text, got 2 (a number)"
+    assert refused.value.problems[2] == f"{path}:3: model: expected a string, got 2 (a number)"

@@ -86,7 +86,7 @@ async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: 
     path = tmp_path / "jobs.jsonl"
     path.write_text("\n  \n")
     async with open_batch_setup() as setup:
-        with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: it contains no jobs"):
+        with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: contains no jobs"):
             await collect(run_batch(setup.manager, path, out=tmp_path / "out"))
         assert not (tmp_path / "out").exists()
         assert await collect(run_batch(setup.manager, [])) == []  # a program may have none
@@ -95,7 +95,7 @@ async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: 
 async def test_a_stream_without_jobs_leaves_nothing(tmp_path: Path) -> None:
     send, receive = trio.testing.memory_stream_pair()
     await send.aclose()
-    with pytest.raises(JobsInvalid, match="stdin: it contains no jobs"):
+    with pytest.raises(JobsInvalid, match="stdin: contains no jobs"):
         await spool_jobs(receive, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -200,10 +200,10 @@ def test_an_agent_that_exits_is_not_taken_for_a_command() -> None:
 
 
 WHY = [
-    (ended(calls=MADE), False, "actor cannot resume a session: "),
-    (ended(K.SESSION_NOT_FOUND, calls=MADE), True, "its provider session is gone: "),
-    (ended(session=None, calls=MADE), True, "its provider session is unknown: "),
-    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot be resumed: "),
+    (ended(calls=MADE), False, "actor cannot resume a session; "),
+    (ended(K.SESSION_NOT_FOUND, calls=MADE), True, "its provider session is gone; "),
+    (ended(session=None, calls=MADE), True, "its provider session is unknown; "),
+    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot be resumed; "),
 ]
 
 
@@ -214,8 +214,8 @@ def test_a_result_names_the_obstacle_and_the_deciding_flag(
     reported = decide_attempt(end, Basis(), [], resumes=resumes, is_command=False).result
     assert reported.failure is not None
     assert reported.failure.message == (
-        f"it went wrong; it has made tool calls, and {why}"
-        "--retry-from fresh starts it over, and may repeat them"
+        f"it went wrong; the job has made tool calls, and {why}"
+        "--retry-from fresh starts it over and may repeat them"
     )
 
 
@@ -230,7 +230,9 @@ def test_a_decision_is_asked_for_once_however_often_it_is_shown() -> None:
     cancelled = RunResult(id="r", session_id="s", provider="shell", status=RunStatus.CANCELLED)
     reported = with_required_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
     assert reported.detail is not None
-    assert reported.detail.startswith("it has made tool calls, and it is gone: --retry-from fresh")
+    assert reported.detail.startswith(
+        "the job has made tool calls, and it is gone; --retry-from fresh"
+    )
     assert (
         with_required_decision(reported, Basis(side_effects=True), why_not="it is gone") == reported
     )

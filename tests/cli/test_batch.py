@@ -52,7 +52,7 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
     write_jobs(tmp_path, "echo one", "ls /nope")
     code, _, err = terminal.bare("batch", "-n", "2", "jobs.jsonl")
     assert code == 3
-    assert "✗ job-2 failed: process_exited: it ended with exit code 2" in err
+    assert "✗ job-2 failed: process_exited: exit code 2" in err
     assert "1 of 2 jobs completed, 1 failed" in err
     assert "details (job-2):  sessionmgr show run_" in err
     assert "continue:  sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
@@ -119,7 +119,7 @@ def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> Non
     none = run_command(*words, env=env, cwd=tmp_path, stdin="")
     assert (none.returncode, none.stderr) == (
         1,
-        "sessionmgr: error: stdin: it contains no jobs; the jobs in out/jobs.jsonl are unchanged\n",
+        "sessionmgr: error: stdin: contains no jobs; the jobs in out/jobs.jsonl are unchanged\n",
     )
     fewer = run_command(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
     assert fewer.returncode == 0
@@ -326,7 +326,7 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     (tmp_path / "done").touch()
     code, _, err = terminal.bare("batch", "jobs.jsonl", "-n", "3")
     assert code == 3, err
-    assert err.count("shell cannot resume a session: --retry-from fresh starts it over") == 4
+    assert err.count("shell cannot resume a session; --retry-from fresh starts it over") == 4
     code, _, err = terminal.bare("batch", "jobs.jsonl", *again.split())
     assert code == 0, err
     assert set(results_in(tmp_path / "runs/jobs").values()) == {"completed"}

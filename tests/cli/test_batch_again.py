@@ -71,7 +71,7 @@ def test_two_files_of_one_name_do_not_share_a_directory(terminal: CommandTermina
 def test_a_batch_of_nothing_is_no_success(terminal: CommandTerminal) -> None:
     empty = write_jobs(terminal.home / "empty.jsonl", {})
     code, _, err = terminal.bare("batch", empty, *SHELL)
-    assert (code, "empty.jsonl: it contains no jobs" in err) == (1, True)
+    assert (code, "empty.jsonl: contains no jobs" in err) == (1, True)
     file = write_jobs(terminal.home / "jobs.jsonl", {"a": "echo 1"})
     code, _, err = terminal.bare("batch", file, *SHELL, "--only", "zzz")
     assert (code, "--only 'zzz' selects none of 1 job; ids: 'a'" in err) == (1, True)

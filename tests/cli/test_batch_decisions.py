@@ -52,7 +52,7 @@ def test_a_command_that_was_killed_with_its_batch_is_run_again_only_on_request(
     for _ in range(2):
         ran = batch(tmp_path)
         assert ran.returncode == 3, ran.stderr
-        assert "shell cannot resume a session: --retry-from fresh starts it over" in ran.stderr
+        assert "shell cannot resume a session; --retry-from fresh starts it over" in ran.stderr
         assert (line(tmp_path)["status"], line(tmp_path)["side_effects"]) == ("failed", True)
         assert pushed(tmp_path) == 1
     planned = batch(tmp_path, "--dry-run")

@@ -86,7 +86,7 @@ def test_a_running_batch_is_seen_from_another_terminal(
         code, said, _ = await running.type("status")
         lines = said.splitlines()
         assert code == 0
-        assert lines[0].startswith("runs/night: process ")
+        assert lines[0].startswith("runs/night: running in process ")
         assert "2 of 3 jobs" in lines[1]
         assert "asker" in lines[3]
         assert "waiting for approval" in lines[3]

@@ -22,7 +22,8 @@ def test_a_directory_that_cannot_be_made_is_reported(terminal: CommandTerminal) 
     (terminal.home / "file").touch()
     path = terminal.home / "file" / "wire"
     code, out, err = terminal("run", "-p", "shell", "echo x", "--capture", str(path))
-    assert (code, out, err) == (1, "", f"sessionmgr: error: {path}: Not a directory")
+    why = "Not a directory; choose another directory"
+    assert (code, out, err) == (1, "", f"sessionmgr: error: --capture: {path}: {why}")
 
 
 def test_store_and_directory_are_the_users_alone(terminal: CommandTerminal) -> None:

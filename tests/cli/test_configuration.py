@@ -209,7 +209,7 @@ WRONG_VARIABLES = {
     "1 or more, got 'many'",
     ("SESSIONMGR_KEEP_FAILED", "perhaps"): "SESSIONMGR_KEEP_FAILED: expected true or false, "
     "got 'perhaps'",
-    ("SESSIONMGR_CLOCKS", "idle"): "SESSIONMGR_CLOCKS: expected a table (clock = …), got 'idle'",
+    ("SESSIONMGR_CLOCKS", "idle"): "SESSIONMGR_CLOCKS: expected NAME=VALUE, got 'idle'",
     ("SESSIONMGR_CLOCKS", "idle=x"): "SESSIONMGR_CLOCKS: idle: expected a duration "
     "like 900, 15m or 2h, or 0 for no limit, got 'x'",
     ("SESSIONMGR_PERMISSION_MODE", "root"): "SESSIONMGR_PERMISSION_MODE: unknown permission "

@@ -57,8 +57,8 @@ def test_a_store_that_is_none_fails(terminal: CommandTerminal) -> None:
     terminal.store.write_text("something else")
     code, told = looked(terminal, "store")
     assert code == 3
-    assert "is not a store of sessions" in told["store"]["detail"]
-    assert "name another file" in told["store"]["next"]
+    assert "is not a session store" in told["store"]["detail"]
+    assert "choose another file" in told["store"]["next"]
 
 
 def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: CommandTerminal) -> None:

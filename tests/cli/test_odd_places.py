@@ -22,8 +22,8 @@ def test_a_store_that_is_a_directory_is_refused(
     code, out, err = terminal.bare(*verb, "--store", store)
     assert (code, out) == (1, "")
     assert err == (
-        f"{PREFIX}{store} cannot hold a store (it is a directory): "
-        "name a file in a directory that exists"
+        f"{PREFIX}{store} cannot hold a store (it is a directory); "
+        "choose a file in a directory that exists (--store PATH)"
     )
 
 

@@ -228,7 +228,10 @@ def test_a_shortened_id_must_not_stand_for_two(terminal: CommandTerminal) -> Non
     code, _, err = terminal("show", "run_zzzz")
     assert (code, err) == (
         1,
-        "sessionmgr: error: no session or run or snapshot 'run_zzzz' is stored",
+        (
+            "sessionmgr: error: no session, run or snapshot 'run_zzzz' is stored; "
+            "sessionmgr sessions lists the known ones"
+        ),
     )
     code, _, err = terminal("show", "")
     assert code == 1

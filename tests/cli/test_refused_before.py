@@ -16,7 +16,7 @@ REFUSED = {
     "echo a; sleep 1 && b > x": f"prompt: the unquoted ; {NEEDS_A_SHELL}",
     "ls *.py": f"prompt: the unquoted * {NEEDS_A_SHELL}",
     "echo a\necho b": f"prompt: a line break between commands {NEEDS_A_SHELL}",
-    "echo a\0b": "prompt: it contains a NUL character",
+    "echo a\0b": "prompt: contains a NUL character; remove it",
 }
 
 

@@ -100,7 +100,7 @@ def test_what_it_is_reported_meanwhile_is_done_before_it_leaves(
         run = found[1]
         for text in ("echo second", "echo third; exit 4"):
             _, said, err = prompt.bare("append", run, text)
-            assert "will be followed by" in said, err
+            assert "the message is queued for" in said, err
         (tmp_path / "go").touch()
         out, err = process.communicate(timeout=60)
     assert out == "second\nthird\n"

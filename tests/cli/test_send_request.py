@@ -43,7 +43,7 @@ def test_a_run_is_cancelled_by_the_beginning_of_its_id(
         assert (code, out, err) == (0, f"{owner.run_id}: is being cancelled", "")
         assert owner.wait_for_end() == "cancelled user wrong branch"
         code, out, err = terminal("cancel", owner.run_id)
-        assert (code, out) == (0, f"{owner.run_id}: has ended already (cancelled)")
+        assert (code, out) == (0, f"{owner.run_id}: has already ended (cancelled)")
         code, out, err = terminal("cancel", owner.session_id, "--json")
         assert json.loads(out) == {"id": owner.session_id, "cancelled": 0}
 
@@ -62,7 +62,7 @@ def test_a_message_is_appended_to_a_run(terminal: CommandTerminal, tmp_path: Pat
         assert owner.wait_for_end().endswith("hello from afar")
         code, out, err = terminal("append", owner.run_id, "again")
         assert code == 1
-        assert err == f"sessionmgr: error: {owner.run_id} has ended already: completed"
+        assert f"sessionmgr: error: {owner.run_id} has already ended (completed); " in err
 
 
 def test_a_run_is_paused_and_the_way_back_is_reported(
@@ -115,7 +115,7 @@ def test_a_run_that_asks_nothing_cannot_be_answered(
     with open_run_owner(tmp_path, Hang()) as owner:
         code, _, err = terminal("approve", owner.run_id, "allow")
         assert code == 1
-        assert err.endswith(f"{owner.run_id} has no open question")
+        assert err.endswith(f"{owner.run_id} has no open question; sessionmgr questions lists them")
         code, _, err = terminal("approve", "apr_0", "allow")
         assert (code, err) == (1, "sessionmgr: error: no open question 'apr_0' is stored")
 
@@ -127,7 +127,7 @@ def test_what_the_program_refuses_is_reported_with_its_reason(
         terminal("pause", owner.run_id)
         code, _, err = terminal("pause", owner.run_id)
         assert code == 1
-        assert "has ended already: paused" in err
+        assert "has already ended (paused)" in err
 
 
 def test_requests_for_a_killed_program_are_refused_at_once(
@@ -187,7 +187,8 @@ def test_a_request_from_a_process_of_its_own_reaches_the_run(tmp_path: Path) -> 
 def test_a_request_for_what_has_ended_says_how(terminal: CommandTerminal, tmp_path: Path) -> None:
     (done,) = store_runs(tmp_path / "runs.db", run_scripted(Say(text="x")))
     code, _, err = terminal("pause", done.id)
-    assert (code, err) == (1, f"sessionmgr: error: {done.id} has ended already: completed")
+    assert code == 1
+    assert err.startswith(f"sessionmgr: error: {done.id} has already ended (completed); ")
     code, _, err = terminal("append", done.session_id, "x")
     assert code == 1
     assert f"{done.session_id} has no active run" in err

@@ -48,7 +48,7 @@ def test_the_note_names_file_key_value_and_remedy(terminal: CommandTerminal) -> 
     assert out.startswith("{")
     setting = f'{path}:3: options.claude.command = ["/bin/sh", "-c", "id"]'
     why = "only your own settings or a trusted file may set this"
-    remedy = "to use all of it, read it, then run: sessionmgr trust"
+    remedy = "to use the whole file, read it, then run: sessionmgr trust"
     assert err.splitlines() == [
         f"sessionmgr: {setting} is refused: {why}",
         f"sessionmgr: {remedy} {terminal.home}",

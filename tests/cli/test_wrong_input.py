@@ -55,9 +55,13 @@ WRONG = {
     ),
     # watch, batches, status and questions
     "watch": "watch: missing argument: ID (see sessionmgr watch --help)",
-    "watch run_1": "no session or run 'run_1' is stored",
-    "watch core-1": "no session, run or job 'core-1' is stored",
-    "watch core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
+    "watch run_1": "no session or run 'run_1' is stored; sessionmgr sessions lists the known ones",
+    "watch core-1": (
+        "no session, run or job 'core-1' is stored; sessionmgr sessions lists the known ones"
+    ),
+    "watch core-1 --batch nowhere": (
+        "--batch nowhere: this directory contains no batch; sessionmgr batches lists the known ones"
+    ),
     "batches extra": "batches: unexpected argument 'extra' (see sessionmgr batches --help)",
     "batches --limit 0": (
         "batches: --limit: expected a whole number, 1 or more, got '0' "
@@ -70,12 +74,16 @@ WRONG = {
     "questions 1": "questions: unexpected argument '1' (see sessionmgr questions --help)",
     # show
     "show": ("show: missing argument: ID (see sessionmgr show --help)"),
-    "show run_1": "no session or run or snapshot 'run_1' is stored",
+    "show run_1": (
+        "no session, run or snapshot 'run_1' is stored; sessionmgr sessions lists the known ones"
+    ),
     "show ses_1 run_1": "show: unexpected argument 'run_1' (see sessionmgr show --help)",
-    "show %": "no session, run, snapshot or job '%' is stored",
+    "show %": (
+        "no session, run, snapshot or job '%' is stored; sessionmgr sessions lists the known ones"
+    ),
     # events
     "events": "events: missing argument: ID (see sessionmgr events --help)",
-    "events snp_1": "no session or run 'snp_1' is stored",
+    "events snp_1": "no session or run 'snp_1' is stored; sessionmgr sessions lists the known ones",
     "events x --after -1": (
         "events: --after: expected the number of an event, got '-1' (see sessionmgr events --help)"
     ),
@@ -92,8 +100,8 @@ WRONG = {
     ),
     # export and costs
     "export": "export: missing argument: ID (see sessionmgr export --help)",
-    "export ses_1": "no session or run 'ses_1' is stored",
-    "costs ses_1": "no session or run 'ses_1' is stored",
+    "export ses_1": "no session or run 'ses_1' is stored; sessionmgr sessions lists the known ones",
+    "costs ses_1": "no session or run 'ses_1' is stored; sessionmgr sessions lists the known ones",
     "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
         "costs: --by: unknown grouping 'week'; known: session, run, job, batch, "
@@ -101,12 +109,14 @@ WRONG = {
     ),
     # requests
     "cancel": "cancel: missing argument: ID (see sessionmgr cancel --help)",
-    "cancel run_1": "no session or run 'run_1' is stored",
+    "cancel run_1": "no session or run 'run_1' is stored; sessionmgr sessions lists the known ones",
     "cancel run_1 --reson x": (
         "cancel: unknown flag --reson; did you mean --reason? (see sessionmgr cancel --help)"
     ),
-    "pause run_1": "no session or run 'run_1' is stored",
-    "resume run_1": "no session or run or snapshot 'run_1' is stored",
+    "pause run_1": "no session or run 'run_1' is stored; sessionmgr sessions lists the known ones",
+    "resume run_1": (
+        "no session, run or snapshot 'run_1' is stored; sessionmgr sessions lists the known ones"
+    ),
     "resume run_1 go --clock idel=3": ("--clock: unknown clock 'idel'; did you mean idle?"),
     "resume run_1 go --deadline soon": (
         "--deadline: expected a duration like 900, 15m or 2h, got 'soon'"
@@ -115,7 +125,9 @@ WRONG = {
         "--permission-mode: unknown permission mode 'full'; did you mean full_auto?"
     ),
     "append run_1": ("append: missing argument: TEXT (see sessionmgr append --help)"),
-    "append run_1 x": "no session or run 'run_1' is stored",
+    "append run_1 x": (
+        "no session or run 'run_1' is stored; sessionmgr sessions lists the known ones"
+    ),
     "approve run_1": (
         "approve: allow|deny: unknown answer 'run_1'; known: allow, deny "
         "(see sessionmgr approve --help)"
@@ -142,7 +154,9 @@ WRONG = {
     "prune --before then": (
         "--before: invalid time 'then'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
-    "prune --session ses_1": "no session 'ses_1' is stored",
+    "prune --session ses_1": (
+        "no session 'ses_1' is stored; sessionmgr sessions lists the known ones"
+    ),
     "completion": ("completion: missing argument: SHELL (see sessionmgr completion --help)"),
     "completion tcsh": (
         "completion: SHELL: unknown shell 'tcsh'; known: bash, zsh, fish "
@@ -157,10 +171,12 @@ WRONG = {
         "it supports: default, full_auto, dangerously_skip_permissions"
     ),
     "run hello -p shell --model big": (
-        "shell does not support model_choice: leave it out, or only prefer it (--prefer)"
+        "shell does not support model_choice; "
+        "remove it, or make it optional (--prefer model_choice)"
     ),
     "run hello -p shell --system-prompt x": (
-        "shell does not support system_prompt: leave it out, or only prefer it (--prefer)"
+        "shell does not support system_prompt; "
+        "remove it, or make it optional (--prefer system_prompt)"
     ),
     "run hello -p shell --option shel=true": (
         "options.shell: unknown option 'shel'; did you mean 'shell'?"
@@ -171,13 +187,22 @@ WRONG = {
         "--max-turns: expected a whole number, 1 or more, got 'many'"
     ),
     "run hello -p shell --image nowhere.png": "--image: no such file: {home}/nowhere.png",
-    "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
-    "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
-    "cancel core-1": "no session, run or job 'core-1' is stored",
-    "show core-1 --batch nowhere": "--batch nowhere: this directory contains no batch",
+    "run hello --resume run_1": (
+        "no session, run or snapshot 'run_1' is stored; sessionmgr sessions lists the known ones"
+    ),
+    "resume core-1 hello": (
+        "no session, run, snapshot or job 'core-1' is stored; "
+        "sessionmgr sessions lists the known ones"
+    ),
+    "cancel core-1": (
+        "no session, run or job 'core-1' is stored; sessionmgr sessions lists the known ones"
+    ),
+    "show core-1 --batch nowhere": (
+        "--batch nowhere: this directory contains no batch; sessionmgr batches lists the known ones"
+    ),
     # batch
     "batch": "batch: missing argument: JOBS (see sessionmgr batch --help)",
-    "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
+    "batch nowhere.jsonl": "nowhere.jsonl: no such file; give a file with one JSON object per line",
     "batch jobs.jsonl more": "batch: unexpected argument 'more' (see sessionmgr batch --help)",
     "batch jobs.jsonl --dry-rn": (
         "batch: unknown flag --dry-rn; did you mean --dry-run? (see sessionmgr batch --help)"
@@ -209,13 +234,15 @@ WRONG = {
         "it supports: default, full_auto, dangerously_skip_permissions"
     ),
     "batch require.jsonl": (
-        "require.jsonl:1: require: shell does not support mcp: "
-        "leave it out, or only prefer it (--prefer)"
+        "require.jsonl:1: require: shell does not support mcp; "
+        "remove it, or make it optional (--prefer mcp)"
     ),
     "trust": "trust: name one directory, or use --list, or --revoke DIR",
     # rehearse
     "rehearse": ("rehearse: missing argument: JOBS (see sessionmgr rehearse --help)"),
-    "rehearse nowhere.jsonl": "nowhere.jsonl: No such file or directory",
+    "rehearse nowhere.jsonl": (
+        "nowhere.jsonl: no such file; give a file with one JSON object per line"
+    ),
     "rehearse x --limit two": (
         "rehearse: --limit: expected a number, 1 or more, got 'two'"
         " (see sessionmgr rehearse --help)"
@@ -264,13 +291,13 @@ def test_there_are_many_of_them_and_of_every_command() -> None:
 
 
 STORES = {
-    "not there": "no store at {store} (set by --store)",
-    "a directory": "{store} cannot hold a store (it is a directory): name a file in a "
-    "directory that exists",
-    "a text": "{store} is not a store of sessions (file is not a database): it was not changed; "
-    "name another file",
-    "short": "{store} is not a store of sessions (it is too short): it was not changed; "
-    "name another file",
+    "not there": "no store at {store} (set by --store); check the path",
+    "a directory": "{store} cannot hold a store (it is a directory); choose a file in a "
+    "directory that exists (--store PATH)",
+    "a text": "{store} is not a session store (file is not a database); it was not changed; "
+    "choose another file (--store PATH)",
+    "short": "{store} is not a session store (it is too short); it was not changed; "
+    "choose another file (--store PATH)",
 }
 
 
@@ -310,7 +337,7 @@ def test_an_ambiguous_id_names_them(terminal: CommandTerminal) -> None:
 
 def test_a_log_file_that_cannot_be_is_reported(terminal: CommandTerminal) -> None:
     path = terminal.home / "nowhere" / "log"
-    expected = f"{PREFIX}{path}: No such file or directory"
+    expected = f"{PREFIX}--log-file: {path}: No such file or directory"
     handlers = list(logging.getLogger("sessionmgr").handlers)
     assert terminal("sessions", "--log-file", str(path)) == (1, "", expected)
     assert logging.getLogger("sessionmgr").handlers == handlers

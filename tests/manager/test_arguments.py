@@ -194,7 +194,7 @@ async def test_a_job_as_a_dict_is_checked_like_a_line_of_a_jobs_file(
             {"permission_mode": "acceptEdits"},
             "job 1: permission_mode: .*did you mean 'accept_edits",
         ),
-        ({"env": {"A": 1}}, "job 1: env: expected an object of texts, got .* for A"),
+        ({"env": {"A": 1}}, "job 1: env: expected an object of strings, got .* for A"),
         ({"metadata": {"A": Job}}, "job 1: metadata: the value is not JSON"),
     ],
 )

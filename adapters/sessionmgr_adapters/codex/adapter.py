@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
 
 _ANOTHER: Final = (
-    "system_prompt: codex exec cannot change the system prompt of a thread; leave it out, "
+    "system_prompt: codex exec cannot change the system prompt of a thread; remove it, "
     "or set exec=false"
 )
 MAX_THREADS: Final = 64

@@ -66,7 +66,7 @@ class ShellAdapter(RunAdapter[ShellRun]):
     def fault(cls, spec: RunSpec) -> str | None:
         """Return why a prompt is not a command."""
         if "\0" in spec.prompt:
-            return "prompt: it contains a NUL character"
+            return "prompt: contains a NUL character; remove it"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
             return None if is_shell or plain_argv(spec.prompt) else "prompt: it contains no command"

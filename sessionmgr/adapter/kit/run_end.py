@@ -126,10 +126,10 @@ def exit_failure(facts: ExitReport, tail: StderrTail, *, phase: str = "turn") ->
 
 def _exit_description(facts: ExitReport) -> str:
     if facts.signal is not None:
-        return f"it was ended by {_name(facts.signal)}"
+        return f"ended by {_name(facts.signal)}"
     if facts.exit_code is None:
-        return "it ended with an unknown exit code"
-    return f"it ended with exit code {facts.exit_code}"
+        return "unknown exit code"
+    return f"exit code {facts.exit_code}"
 
 
 def _name(number: int) -> str:

@@ -68,7 +68,7 @@ def print_refused_settings(refused: Sequence[RefusedSetting]) -> None:
         directory = shlex.quote(one_line(str(refused[0].path.parent)))
         changed = refused[0].changed
         since = "" if changed is None else f"{one_line(changed)} has changed since; "
-        print_note(f"{since}to use all of it, read it, then run: sessionmgr trust {directory}")
+        print_note(f"{since}to use the whole file, read it, then run: sessionmgr trust {directory}")
 
 
 def format_toml(value: Json) -> str:

@@ -230,7 +230,7 @@ def _as_table(text: str) -> object:
     for pair in _as_words(text):
         name, equals, value = pair.partition("=")
         if not equals:
-            return pair
+            raise SettingValueError(f"expected NAME=VALUE, got {pair!r}")
         table[name.strip()] = _as_number(value.strip())
     return table
 

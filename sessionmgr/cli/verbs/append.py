@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-Send a message to an active run. A provider that takes messages in mid-turn accepts it at
+Send a message to an active run. A provider that takes messages during a turn accepts it at
 once; otherwise the message is queued and starts a run of its own after this one.
 
   sessionmgr append run_7hq2 "and keep it short\""""
@@ -47,7 +47,7 @@ async def _append(args: argparse.Namespace, store: Store) -> int:
     what = (
         "received the message"
         if state == "accepted"
-        else f"will be followed by {answer['run']}, which gets the message"
+        else f"the message is queued for {answer['run']}, which starts after this run"
     )
     print_answer(run.run_id, answer, what, as_json=args.json)
     return 0

@@ -66,7 +66,7 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
         {"approval_id": question.id, "allow": args.answer == "allow", "detail": args.reason},
     )
     if not answer.get("answered"):
-        raise RemoteRequestFailed(f"{run_id} has no open question")
+        raise RemoteRequestFailed(f"{run_id} has no open question; sessionmgr questions lists them")
     if args.json:
         print_json({"id": run_id, **answer, "question": question.id, "wants": question.wants})
         return 0
@@ -107,7 +107,9 @@ async def _question(store: Store, text: str | None, batch: str | None) -> OpenQu
             await send_request(
                 store, "approve", run.session_id, run.run_id, {}
             )  # raises RunNotManaged
-        raise RemoteRequestFailed(f"{run.run_id} has no open question")
+        raise RemoteRequestFailed(
+            f"{run.run_id} has no open question; sessionmgr questions lists them"
+        )
     return _only(of_it, f"{run.run_id} asks {len(of_it)} questions")
 
 

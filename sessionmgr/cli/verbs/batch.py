@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="run completed jobs again whose work (prompt, cwd, …) has changed "
+        help="run completed jobs again if their work (prompt, cwd, …) has changed "
         "(default: refuse them)",
     )
     parser.add_argument(

@@ -45,7 +45,12 @@ async def _cancel(args: argparse.Namespace, store: Store) -> int:
             alive = await store.runs(session_id=id, statuses=ALIVE, limit=1)
             session_id, status = id, "running" if alive.rows else "ended"
         if status not in ALIVE:
-            print_answer(id, {"cancelled": 0}, f"has ended already ({status})", as_json=args.json)
+            print_answer(
+                id,
+                {"cancelled": 0},
+                "has already ended" + (f" ({status})" if kind == "run" else ""),
+                as_json=args.json,
+            )
             continue
         answer = await send_request(store, "cancel", session_id, id, {"detail": args.reason})
         count = answer.get("cancelled")

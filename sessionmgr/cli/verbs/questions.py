@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-List the questions that agents ask and wait for, oldest first: what each wants to do, for
-which job or session, how long it has waited, and until when an answer is accepted. A
-question keeps its number; sessionmgr approve takes the number or the id.
+List the approval requests that wait for an answer, oldest first: what each agent wants to
+do, for which job or session, how long it has waited, and until when an answer is accepted.
+A question keeps its number; sessionmgr approve takes the number or the id.
 
   sessionmgr questions
   sessionmgr approve 1 allow"""

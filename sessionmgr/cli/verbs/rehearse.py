@@ -82,7 +82,10 @@ async def _main(args: argparse.Namespace, defaults: Job, root: Path) -> int:
             code = await _run_batch(args, defaults, server, root)
             return _print_requests(args, server, code)
     except OSError as error:
-        raise CommandLineInvalid(f"{args.jobs}: {error.strerror or error}") from error
+        why = error.strerror or error
+        if isinstance(error, FileNotFoundError):
+            why = "no such file; give a file with one JSON object per line"
+        raise CommandLineInvalid(f"{args.jobs}: {why}") from error
     except JobsInvalid as error:
         for problem in str(error).splitlines():
             print_error(problem)

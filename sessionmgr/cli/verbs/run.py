@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="ID",
-        help="follow up this run, session or batch job (see sessionmgr resume; default: none, "
+        help="continue this run, session or batch job (see sessionmgr resume; default: none, "
         "start a new session)",
     )
     add_batch_flag(parser)

@@ -151,7 +151,7 @@ def _headline(state: BatchState) -> str:
     out, now = short_path(state.out), time.time()
     if state.holder is not None:
         started = format_age(now - parse_timestamp(state.started_at))
-        return f"{out}: {state.holder} runs it, started {started} ago"
+        return f"{out}: running in {state.holder}, started {started} ago"
     changed = format_age(now - parse_timestamp(state.changed_at))
     return f"{out}: not running, last changed {changed} ago"
 
@@ -162,7 +162,7 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
     if state.holder is None and state.progress.waiting:
         left = f"{pluralize(state.progress.waiting, 'job')} left"
         if state.interrupted:
-            left += f", {state.interrupted} of them interrupted"
+            left += f" ({state.interrupted} interrupted)"
         hints.append(f"{left}; the same sessionmgr batch command continues the batch")
     if state.failed_jobs:
         job = state.failed_jobs[0].job

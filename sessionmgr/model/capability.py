@@ -150,10 +150,10 @@ def negotiate(
 
 def _describe_support(name: str, support: Support) -> str:
     if support is EMULATED:
-        return "the adapter emulates it; the provider does not support it"
+        return f"the adapter emulates {name}; the provider does not support it"
     if name not in CAPABILITIES:
         return f"unknown capability {describe_capability(name)}"
-    return "the provider does not support it"
+    return f"the provider does not support {name}"
 
 
 def describe_capability(name: str) -> str:

@@ -54,4 +54,4 @@ def test_a_budget_of_a_job_is_refused_with_the_jobs_line(place: CommandTerminal)
 def test_who_prefers_a_cost_may_do_without_the_budget(place: CommandTerminal) -> None:
     code, out, err = place(*RUN, "--budget-usd", "2", "--prefer", "cost")
     assert (code, out) == (0, "yes")
-    assert "warning: cost: the provider does not support it" in err
+    assert "warning: cost: the provider does not support cost" in err

@@ -182,7 +182,7 @@ def test_an_event_is_reported_in_one_line(event: AnyEvent, said: str) -> None:
 def test_what_a_run_goes_without_is_reported_at_its_start() -> None:
     less = negotiate(Capabilities(), prefer=["cost"])
     said = lines(RunStarted(run_id="run_1", provider="codex", negotiation=less))
-    assert said == ["run_1: codex", "warning: cost: the provider does not support it"]
+    assert said == ["run_1: codex", "warning: cost: the provider does not support cost"]
 
 
 @pytest.mark.parametrize(

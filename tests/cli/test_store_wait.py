@@ -118,7 +118,7 @@ async def test_what_a_run_waits_for_is_said_ever_more_rarely(
 
         assert await run_reporting_waits(wait, work) == 7
     lines = capsys.readouterr().err.splitlines()
-    full = "runs.db has no room to grow (disk full): free space on its disk"
+    full = "runs.db has no room to grow (disk full); free space on its disk"
     told = [line.partition(f": {full}")[0] for line in lines]
     assert told == [
         f"sessionmgr: waiting for the store ({n} s so far, up to 1 min 00 s)"

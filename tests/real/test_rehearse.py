@@ -48,7 +48,7 @@ def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
     assert results["echo"]["text"] == results["elsewhere"]["text"] == "You said: hi"
     assert results["schema"]["structured"] == {"n": 0}
     assert results["tool"]["tool_calls"]["count"] == {"Bash": 1}
-    assert "the model was played: 5 requests" in ran.stderr
+    assert "the scripted model answered 5 requests" in ran.stderr
     assert sorted(each.name for each in here.iterdir()) == [".claude"]
 
 

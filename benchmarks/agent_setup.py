@@ -7,7 +7,6 @@ server is a separate process, so that its costs count for no contestant.
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SERVED_BY: Final = "SESSIONMGR_BENCHMARKS_PYTHON"
@@ -89,21 +88,41 @@ def set_up_agent(
 
 @contextmanager
 def _model(root: Path) -> Generator[str]:
-    output = root / "server"
+    with model_verb(root / "server") as said:
+        yield said["url"]
+
+
+@contextmanager
+def model_verb(output: Path, *arguments: str) -> Generator[dict[str, Any]]:
+    """Serve a model by `sessionmgr model --json`, and yield what it prints into `output`."""
     python = os.environ.get(SERVED_BY, sys.executable)
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")))
-    command = [python, "-m", "sessionmgr.testing.model_server"]
-    with output.open("wb") as out:
-        server = subprocess.Popen(command, stdout=out, env={**os.environ, "PYTHONPATH": paths})
+    command = [python, "-m", "sessionmgr", "model", "--json", *arguments]
+    with output.open("wb") as out, output.with_suffix(".log").open("wb") as log:
+        env = {**os.environ, "PYTHONPATH": paths}
+        server = subprocess.Popen(command, stdout=out, stderr=log, env=env)
     try:
-        while not output.read_text().endswith("\n"):
+        while (said := _document(output)) is None:
             if server.poll() is not None:
                 sys.exit("the model's server did not start")
             time.sleep(0.02)
-        yield output.read_text().split()[0]
+        yield said
     finally:
-        server.send_signal(signal.SIGINT)
-        server.wait()
+        server.terminate()  # SIGINT is ignored by what is started in the background
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _document(file: Path) -> dict[str, Any] | None:
+    """Return the document in a file, once it is complete."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except ValueError:
+        return None
+    return found
 
 
 class _Runtime(Protocol):

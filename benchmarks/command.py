@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from benchmarks.acp.suite import ACP
 from benchmarks.batch.suite import BATCH
 from benchmarks.claude.suite import CLAUDE
 from benchmarks.cli.suite import CLI
@@ -24,7 +25,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose, contestants_of, only
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, SHIPPED, FLEET, BATCH, CLI, CLAUDE, CODEX)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, SHIPPED, FLEET, BATCH, CLI, CLAUDE, CODEX, ACP)
 ROUNDS: Final = 7
 
 EPILOG: Final = """\

@@ -6,9 +6,11 @@ is not inherited as ignored.
 
 Profiles. The default searches a little, `--hypothesis-profile=long` for a long time. `brief` is for
 runs that prove something else, such as the installation of a wheel: it tries the same few examples
-each time. The health check `too_slow` is off, because it measures the load of the machine.
+each time. Without that option, the variable HYPOTHESIS_PROFILE names the profile. The health check
+`too_slow` is off, because it measures the load of the machine.
 """
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -20,7 +22,7 @@ settings.register_profile(
     "brief", deadline=None, suppress_health_check=SLOW, max_examples=15, derandomize=True
 )
 settings.register_profile("long", deadline=None, suppress_health_check=SLOW, max_examples=20_000)
-settings.load_profile("default")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

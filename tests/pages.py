@@ -2,7 +2,7 @@
 
 python -m tests.pages --check mypy     check the Python blocks of all pages with mypy
 python -m tests.pages --check pyright  the same with pyright, in strict mode
-python -m tests.pages --write          renew the pictures of README.md
+python -m tests.pages --write          renew the pictures of README.md, and the tables of pages
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import sessionmgr
 import sessionmgr_adapters
+from sessionmgr.model import PermissionMode
+from sessionmgr_adapters.acp.bundled_agents import BUNDLED
+from tests import acp_permissions
+from tests.real.acp.limits import LIMITS
 
 ROOT: Final = Path(__file__).parents[1]
 PYPROJECT: Final = ROOT / "pyproject.toml"
@@ -30,10 +34,14 @@ PACKAGES: Final = {
 }
 """Folders of the repository, and where they are installed."""
 AGENTS: Final = {
+    "adapters/sessionmgr_adapters/acp/README.md": "acp:goose",
     "adapters/sessionmgr_adapters/claude/README.md": "claude",
     "adapters/sessionmgr_adapters/codex/README.md": "codex",
+    "adapters/sessionmgr_adapters/gemini/README.md": "gemini",
 }
 """Pages whose programs need a real agent."""
+TABLES: Final = ("adapters/sessionmgr_adapters/acp/README.md",)
+"""Pages with tables that are printed from data."""
 SPINE: Final = ("connection", "driver", "recorder", "store", "cursor")
 """The stations of an event's path after the child process; each is a module or a package."""
 
@@ -122,6 +130,46 @@ def pictures() -> dict[str, str]:
     return {"packages": "\n".join(packages), "spine": "\n".join(spine)}
 
 
+def tables() -> dict[str, str]:
+    """Return the tables of pages that are printed from data, by the names in their markers."""
+    return {
+        "agents": acp_agents(),
+        "limits of agents": acp_limits(),
+        "permissions of agents": acp_permissions.table(),
+    }
+
+
+def acp_agents() -> str:
+    """Return the table of the agents over ACP that are known."""
+    rows = ["| agent | ids | program | install | cannot |", "|---|---|---|---|---|"]
+    for name, quirks in BUNDLED.items():
+        ids = ", ".join(f"`{each}`" for each in (name, *quirks.aliases))
+        modes = [each.value for each in PermissionMode if each not in quirks.modes]
+        servers = [] if quirks.starts_servers else ["MCP servers with a command"]
+        cannot = ", ".join([*sorted(quirks.lacks), *modes, *servers])
+        program = " ".join(quirks.command)
+        rows.append(f"| {quirks.title} | {ids} | `{program}` | `{quirks.install}` | {cannot} |")
+    return "\n".join(rows)
+
+
+def acp_limits() -> str:
+    """Return the table of what agents over ACP do in place of what they should."""
+    rows = ["| agent | case | what happens |", "|---|---|---|"]
+    for name, limits in LIMITS.items():
+        for outcome in dict.fromkeys(each.outcome for each in limits):
+            cases = ", ".join(each.case for each in limits if each.outcome == outcome)
+            rows.append(f"| {BUNDLED[name].title} | {cases} | {outcome} |")
+    return "\n".join(rows)
+
+
+def with_tables(text: str) -> str:
+    """Return a page with its tables renewed."""
+    for name, table in tables().items():
+        head = re.escape(f"<!-- table: {name} -->\n\n")
+        text = re.sub(rf"({head})(\|.*\n)+", lambda found: f"{found[1]}{table}\n", text)  # noqa: B023
+    return text
+
+
 def with_pictures(text: str) -> str:
     """Return a page with its pictures renewed."""
     for name, picture in pictures().items():
@@ -183,11 +231,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.pages")
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--check", choices=("mypy", "pyright"), help="check the Python blocks")
-    group.add_argument("--write", action="store_true", help="renew the pictures of README.md")
+    group.add_argument("--write", action="store_true", help="renew pictures and tables")
     args = parser.parse_args()
     if args.write:
         readme = pages()["README.md"]
         readme.write_text(with_pictures(text_of("README.md")), encoding="utf-8")
+        for page in TABLES:
+            pages()[page].write_text(with_tables(text_of(page)), encoding="utf-8")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         ran = check_types(args.check, Path(folder))

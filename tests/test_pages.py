@@ -22,6 +22,7 @@ from tests.pages import (
     AGENTS,
     PACKAGES,
     SPINE,
+    TABLES,
     Block,
     blocks,
     check_types,
@@ -29,8 +30,10 @@ from tests.pages import (
     layers,
     pages,
     place_of,
+    tables,
     text_of,
     with_pictures,
+    with_tables,
 )
 from tests.portal.child import need
 
@@ -218,6 +221,13 @@ def test_the_pictures_of_the_readme_are_current() -> None:
     text = text_of("README.md")
     assert text.count("<!-- picture: ") == 2
     assert with_pictures(text) == text, "run: python -m tests.pages --write"
+
+
+def test_the_tables_of_pages_are_current() -> None:
+    for page in TABLES:
+        text = text_of(page)
+        assert text.count("<!-- table: ") == len(tables())
+        assert with_tables(text) == text, "run: python -m tests.pages --write"
 
 
 def test_the_packages_of_the_picture_are_those_that_there_are_and_each_is_explained() -> None:

@@ -27,11 +27,14 @@ from sessionmgr.adapter.connections import (
 )
 from sessionmgr.adapter.discovery import (
     GROUP as GROUP,
+    derive_adapter as derive_adapter,
     find_adapter as find_adapter,
     installed_adapters as installed_adapters,
+    provider_variants as provider_variants,
 )
 from sessionmgr.adapter.errors import (
     AdapterBroken as AdapterBroken,
+    AgentsFileInvalid as AgentsFileInvalid,
     CapabilityMissing as CapabilityMissing,
     OptionInvalid as OptionInvalid,
     PermissionRefused as PermissionRefused,
@@ -39,6 +42,7 @@ from sessionmgr.adapter.errors import (
     SecretFileRefused as SecretFileRefused,
     SessionError as SessionError,
     StartRefused as StartRefused,
+    VariantUnknown as VariantUnknown,
 )
 from sessionmgr.adapter.health import Health as Health
 from sessionmgr.adapter.options import Options as Options, resolve_options as resolve_options
@@ -72,6 +76,7 @@ __all__ = [
     "UNLIMITED_BUDGET",
     "UNSUPPORTED",
     "AdapterBroken",
+    "AgentsFileInvalid",
     "Allow",
     "AppendMessage",
     "ApprovalRequest",
@@ -109,8 +114,11 @@ __all__ = [
     "StartRefused",
     "StartRun",
     "StopReason",
+    "VariantUnknown",
+    "derive_adapter",
     "find_adapter",
     "installed_adapters",
     "is_valid_amount",
+    "provider_variants",
     "resolve_options",
 ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import trio
 
+from sessionmgr.adapter.errors import VariantUnknown
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.options import Options
 from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
@@ -22,7 +23,8 @@ from sessionmgr.otp import NOREPLY, Actor, Call, Cast, OtpError, SupervisorStopp
 from sessionmgr.process import EnvironmentSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
+    from pathlib import Path
 
     from sessionmgr.adapter.run_context import RunSpec
     from sessionmgr.otp import Caller, Continue, DynamicSupervisor, TaskSupervisor
@@ -235,11 +237,12 @@ class ProviderAdapter(Actor):
         return Health()
 
     @classmethod
-    def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
+    def declares(cls, environ: Mapping[str, str], options: Options) -> EnvironmentSpec:
         """Return which variables of `environ` the provider's programs receive.
 
         Args:
-            environ: The variables of the manager.
+            environ: The variables of the manager and of the run.
+            options: The options of the run.
         """
         return cls.environment
 
@@ -262,6 +265,41 @@ class ProviderAdapter(Actor):
             options: The options of the run.
         """
         return cls.capabilities
+
+    @classmethod
+    def permission_map(cls, options: Options) -> PermissionMap:
+        """Return the permission modes of a run with these options.
+
+        Args:
+            options: The options of the run.
+        """
+        return cls.permissions
+
+    @classmethod
+    def variants(cls, agents: Path | None) -> Sequence[str]:
+        """Return the ids of the variants: what may follow the provider's name and a colon.
+
+        Args:
+            agents: The user's registry file of agents, if there is one.
+
+        Raises:
+            AgentsFileInvalid: The file is missing or invalid.
+        """
+        return ()
+
+    @classmethod
+    def variant(cls, variant: str, agents: Path | None) -> type[ProviderAdapter]:
+        """Return the adapter class of a variant; see `derive_adapter`.
+
+        Args:
+            variant: What follows the colon in the provider's name: `ID` or `ID@VERSION`.
+            agents: The user's registry file of agents, if there is one.
+
+        Raises:
+            VariantUnknown: There is no such variant.
+            AgentsFileInvalid: The file is missing or invalid.
+        """
+        raise VariantUnknown(cls.name, variant, f"{cls.name} has no variants; use {cls.name!r}")
 
     @classmethod
     def can_interrupt(cls) -> bool:

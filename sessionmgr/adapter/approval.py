@@ -9,7 +9,7 @@ import msgspec
 
 from sessionmgr.model import Json
 
-Effect: TypeAlias = Literal["read", "edit", "command", "network", "other"]
+Effect: TypeAlias = Literal["read", "edit", "command", "network", "question", "other"]
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """Reason for the request, if the agent gives one."""
     effect: Effect = "other"
-    """Effect of the tool, as far as the adapter knows it."""
+    """Effect of the tool, as far as the adapter knows it; a `question` needs an answer."""
     paths: tuple[str, ...] = ()
     """Absolute paths that the tool would use, as far as the adapter knows them."""
     approval_id: str = ""

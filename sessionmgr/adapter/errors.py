@@ -32,6 +32,23 @@ class ProviderUnknown(StartRefused, LookupError):
         self.known = tuple(known)
 
 
+class VariantUnknown(ProviderUnknown):
+    """The provider has no such variant, or the part of its name after the colon is wrong."""
+
+    def __init__(self, provider: str, variant: str, why: str, *, known: Sequence[str] = ()) -> None:
+        StartRefused.__init__(self, f"unknown provider {f'{provider}:{variant}'!r}; {why}")
+        self.name = f"{provider}:{variant}"
+        self.known = tuple(f"{provider}:{each}" for each in known)
+
+
+class AgentsFileInvalid(StartRefused, ValueError):
+    """The registry file of agents is missing, unreadable or has an invalid entry."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(f"agents file {file}: {why}")
+        self.file = file
+
+
 class AdapterBroken(StartRefused):
     """An adapter is installed, but cannot be loaded."""
 

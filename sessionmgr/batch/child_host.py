@@ -10,6 +10,7 @@ import os
 import sys
 from collections import deque
 from contextlib import suppress
+from pathlib import Path
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +40,6 @@ from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from sessionmgr.adapter import Approve
     from sessionmgr.batch.host import AttemptActivity, AttemptSpec, Report
@@ -91,7 +91,7 @@ class ChildHost:
     """Runs attempts in a process of its own, on the same store.
 
     `adapters` names classes that the child imports, `{"mine": "package.module:Adapter"}`;
-    installed adapters need no entry.
+    installed adapters need no entry. `agents` is the registry file of its agents.
     """
 
     def __init__(
@@ -99,10 +99,12 @@ class ChildHost:
         store: str | Path,
         *,
         adapters: Mapping[str, str] | None = None,
+        agents: str | Path | None = None,
         approve: Approve | None = None,
     ) -> None:
         self._store: Final = str(store)
         self._adapters: Final = dict(adapters or {})
+        self._agents: Final = None if agents is None else str(Path(agents).absolute())
         self._approve: Final = approve
         self._nursery: trio.Nursery | None = None
         self._child: HostProcess | None = None
@@ -234,7 +236,10 @@ class ChildHost:
             HostLost: The child never became ready.
         """
         begin = OpenMessage(
-            store=self._store, adapters=self._adapters, asks=self._approve is not None
+            store=self._store,
+            adapters=self._adapters,
+            agents=self._agents,
+            asks=self._approve is not None,
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain, child)

@@ -106,7 +106,9 @@ class HostServer:
             return
         try:
             adapters = {name: _load_adapter(where) for name, where in begin.adapters.items()}
-            async with open_manager(store=begin.store, adapters=adapters) as manager:
+            async with open_manager(
+                store=begin.store, adapters=adapters, agents=begin.agents
+            ) as manager:
                 host = InProcessHost(
                     manager, approve=self._request_approval if begin.asks else None
                 )

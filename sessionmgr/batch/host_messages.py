@@ -25,6 +25,8 @@ class OpenMessage(HostMessage, frozen=True, kw_only=True):
 
     store: str
     adapters: dict[str, str]
+    agents: str | None = None
+    """The registry file of agents."""
     asks: bool
     """Whether the parent answers approval requests."""
 

@@ -9,7 +9,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter import AdapterBroken, ProviderUnknown, StartRefused, installed_adapters
+from sessionmgr.adapter import StartRefused, installed_adapters
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.denials import denials_of
 from sessionmgr.batch.errors import JobsInvalid
@@ -223,7 +223,7 @@ class JobImporter:
             for provider in providers:
                 try:
                     self._manager.supports(provider, "streaming")
-                except (ProviderUnknown, AdapterBroken) as error:
+                except StartRefused as error:
                     raise JobsInvalid([f"{what}: {error}"]) from error
 
     def _report_problems(self, *problems: Problem) -> None:
@@ -275,7 +275,7 @@ class JobImporter:
     def _reports_cost(self, provider: str) -> bool:
         try:
             return self._manager.supports(provider, "cost")
-        except (AdapterBroken, ProviderUnknown):
+        except StartRefused:
             return False
 
     def _is_ready(self, read: ImportedJob, where: str) -> bool:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import (
     AdapterBroken,
+    AgentsFileInvalid,
     Budget,
     CapabilityMissing,
     OptionInvalid,
     PermissionRefused,
     ProviderUnknown,
+    VariantUnknown,
 )
 from sessionmgr.manager import (
     BudgetExhausted,
@@ -43,6 +45,8 @@ _FIELD_OF_CAPABILITY: Final = {
 }
 _FIELDS: Final[dict[type[Exception], str]] = {
     ProviderUnknown: "provider",
+    VariantUnknown: "provider",
+    AgentsFileInvalid: "provider",
     AdapterBroken: "provider",
     PermissionRefused: "permission_mode",
     OptionInvalid: "options",
@@ -94,6 +98,8 @@ def rejected_field(error: Exception, job: Job) -> str:
 
 _KINDS: Final[dict[type[Exception], FailureKind]] = {
     ProviderUnknown: FailureKind.CONFIG_INVALID,
+    VariantUnknown: FailureKind.CONFIG_INVALID,
+    AgentsFileInvalid: FailureKind.CONFIG_INVALID,
     AdapterBroken: FailureKind.START_FAILED,
     CapabilityMissing: FailureKind.CAPABILITY_MISSING,
     PermissionRefused: FailureKind.PERMISSION_REFUSED,

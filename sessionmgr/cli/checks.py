@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter import (
-    AdapterBroken,
-    Health,
-    find_adapter,
-    installed_adapters,
-    resolve_options,
-)
+from sessionmgr.adapter import StartRefused, find_adapter, installed_adapters
 from sessionmgr.cli.check_result import CheckResult
 from sessionmgr.cli.config.paths import find_working_directory, nearest_settings, user_settings
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.parser import did_you_mean
+from sessionmgr.cli.provider_checks import check_all_providers, check_providers
 from sessionmgr.cli.queries import ALIVE, PATIENCE, live_leases
 from sessionmgr.cli.terminal.format import format_duration, pluralize
 from sessionmgr.errors import SessionmgrError
@@ -31,7 +26,6 @@ from sessionmgr.process import (
     RESERVE,
     Command,
     SpawnerLauncher,
-    build_environment,
     open_launcher,
     open_tree,
 )
@@ -40,14 +34,11 @@ from sessionmgr.store import SCHEMA_VERSION, StoreError, StoreUnusable, open_sql
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.store import SqliteStore
 
 LITTLE_SPACE: Final = 200_000_000
 FEW_FILES: Final = 256
-PROVIDER_PATIENCE: Final = 20.0
-"""Seconds in which a provider must report its health."""
 LAUNCH_PATIENCE: Final = 20.0
 _NEEDED: Final = ("trio", "msgspec", "trio-util")
 
@@ -57,6 +48,7 @@ async def run_checks(configuration: Configuration, names: Sequence[str]) -> list
 
     Raises:
         CommandLineInvalid: A name matches no check.
+        StartRefused: A name is a variant of a provider, such as `acp:goose`, that does not exist.
     """
     matters: dict[str, Callable[[], Awaitable[list[CheckResult]]]] = {
         "versions": lambda: _run_concurrently(_versions()),
@@ -68,16 +60,20 @@ async def run_checks(configuration: Configuration, names: Sequence[str]) -> list
     providers = installed_adapters()
     known = [*matters, "providers", *providers]
     for name in names:
-        if name not in known:
+        if name not in known and name.partition(":")[0] in providers:
+            find_adapter(name, agents=configuration.agents)
+        elif name not in known:
             hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
             raise CommandLineInvalid(f"doctor: unknown check {name!r}{hint}")
     checks: list[CheckResult] = []
     for name, look in matters.items():
         if not names or name in names:
             checks += await look()
-    if names and "providers" not in names:
-        providers = [name for name in providers if name in names]
-    return checks + await _providers(providers, configuration)
+    if not names or "providers" in names:
+        return checks + await check_all_providers(configuration)
+    return checks + await check_providers(
+        [each for each in names if each not in matters], configuration
+    )
 
 
 async def _run_concurrently(checks: list[CheckResult]) -> list[CheckResult]:
@@ -120,11 +116,19 @@ def _named_provider(configuration: Configuration) -> list[CheckResult]:
     if provider is None or provider in known:
         return []
     where = configuration.sources.get("provider", "the settings")
+    detail = f"unknown provider {provider!r}{did_you_mean(provider, known)}"
+    if provider.partition(":")[0] in known:
+        try:
+            find_adapter(provider, agents=configuration.agents)
+        except StartRefused as error:
+            detail = str(error)
+        else:
+            return []
     return [
         CheckResult(
             name="provider",
             state="fail",
-            detail=f"{where}: unknown provider {provider!r}{did_you_mean(provider, known)}",
+            detail=f"{where}: {detail}",
             next=f"set provider to one of: {', '.join(known)}",
         )
     ]
@@ -271,77 +275,3 @@ def _limits() -> list[CheckResult]:
             )
         ]
     return [CheckResult(name="limits", detail=detail)]
-
-
-# --- providers -----------------------------------------------------------------------------------
-
-
-async def _providers(names: Sequence[str], configuration: Configuration) -> list[CheckResult]:
-    checks: dict[str, CheckResult] = {}
-
-    async def look(name: str) -> None:
-        checks[name] = await _provider(name, configuration)
-
-    async with trio.open_nursery() as nursery:
-        for name in names:
-            nursery.start_soon(look, name)
-    return [checks[name] for name in names]
-
-
-async def _provider(name: str, configuration: Configuration) -> CheckResult:
-    try:
-        adapter = find_adapter(name)
-    except AdapterBroken as error:
-        await trio.lowlevel.checkpoint()
-        return CheckResult(name=name, state="fail", detail=str(error), next="reinstall its package")
-    try:
-        health = _readiness(adapter, configuration)
-        with trio.fail_after(PROVIDER_PATIENCE):
-            if health == Health():  # the adapter reports nothing about its program or login
-                health = await adapter().health()
-            else:
-                await trio.lowlevel.checkpoint()
-    except trio.TooSlowError:
-        said = f"it did not report its health within {PROVIDER_PATIENCE:g} s"
-        return CheckResult(name=name, state="fail", detail=said, next="run its program by hand")
-    except Exception as error:  # an adapter may raise any exception  # noqa: BLE001
-        said = f"its check failed: {type(error).__name__}: {error}"
-        return CheckResult(
-            name=name,
-            state="fail",
-            detail=said,
-            next="report this to the maintainer of the adapter",
-        )
-    shown = adapter.display_name or name
-    detail, _, remedy = health.detail.partition("; ")
-    if health.state == "ok":
-        return CheckResult(name=name, detail=health.detail or f"{shown} is ready")
-    remedy = remedy or f"set it up, then check again: sessionmgr doctor {name}"
-    state = health.state
-    if state == "skip" and (source := _source_of_name(name, configuration)) is not None:
-        state, detail = "fail", f"{detail}; {source} names it"
-    return CheckResult(name=name, state=state, detail=detail, next=remedy)
-
-
-def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
-    """Check whether a run with the configured options could start."""
-    options = resolve_options(
-        adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {}
-    )
-    given = options.variables()
-    environ = {**os.environ, **given}
-    env = build_environment(os.environ, adapter.declares(environ), given)
-    return adapter.readiness(options, env, str(find_working_directory() or "/"))
-
-
-def _source_of_name(provider: str, configuration: Configuration) -> str | None:
-    """Return the setting that names a provider, and its source."""
-    named: dict[str, object] = {
-        "provider": configuration.provider == provider,
-        "options": provider in configuration.options,
-        "per_provider": provider in configuration.per_provider,
-    }
-    for setting, is_named in named.items():
-        if is_named:
-            return f"{setting} ({configuration.sources.get(setting, 'set')})"
-    return None

@@ -29,13 +29,16 @@ class Concept(NamedTuple):
         """The environment variable; each setting except `options` has one."""
         if self.setting in ("", "options"):
             return ""
-        if self.setting == OF_PROVIDER:
-            return "SESSIONMGR_PROVIDER_NAME_KEY"
-        return f"SESSIONMGR_{self.setting.upper()}"
+        return _VARIABLES.get(self.setting, f"SESSIONMGR_{self.setting.upper()}")
 
 
 OF_PROVIDER: Final = "provider.NAME"
 """The table of one provider's defaults."""
+_VARIABLES: Final = {
+    OF_PROVIDER: "SESSIONMGR_PROVIDER_NAME_KEY",
+    "agents": "SESSIONMGR_AGENTS_FILE",
+}
+"""Variables that are not named as their settings."""
 
 
 def _same(meaning: str, name: str, owner: str = "submit") -> Concept:
@@ -111,6 +114,7 @@ CONCEPTS: Final = (
     Concept("file that stores the sessions", "--store", "", "store", "open_manager.store"),
     Concept("file for the log", "--log-file", "", "log_file"),
     Concept("directory for all traffic with the agents", "--capture", "", "capture"),
+    Concept("registry file of agents", "--agents", "", "agents", "open_manager.agents"),
     # --- ids and results -------------------------------------------------------------------------
     Concept("id of a job", "", "id", "", "", "JobResult.job"),
     Concept("id of a run", "", "", "", "", "RunResult.id"),

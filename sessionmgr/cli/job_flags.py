@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sessionmgr.batch import Job
-from sessionmgr.cli.config.configuration import add_setting_flags
 from sessionmgr.cli.config.provider_defaults import add_set_flag
+from sessionmgr.cli.config.setting_flags import add_setting_flags
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import read_env, read_options, read_schema, read_text_file
 from sessionmgr.manager import BudgetUnenforceable
@@ -43,21 +43,9 @@ OPTION: Final = (
 
 def add_job_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of a job except its id and prompt."""
-    add_setting_flags(parser, *SETTINGS)
-    add_set_flag(parser)
-    parser.add_argument(
-        "--cwd", metavar="DIR", help="directory in which the agent works (default: the current one)"
-    )
+    add_session_flags(parser, "directory in which the agent works (default: the current one)")
     parser.add_argument("--require", action="append", metavar="NAMES", help=REQUIRE)
     parser.add_argument("--prefer", action="append", metavar="NAMES", help=PREFER)
-    parser.add_argument(
-        "--system-prompt", metavar="TEXT", help="system prompt (default: the agent's own)"
-    )
-    parser.add_argument(
-        "--system-prompt-file",
-        metavar="FILE",
-        help="read the system prompt from a file (default: none)",
-    )
     parser.add_argument(
         "--schema",
         metavar="FILE",
@@ -69,15 +57,34 @@ def add_job_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="image for the prompt; may be repeated (default: none)",
     )
-    parser.add_argument("--env", action="append", metavar="K=V", help=ENV)
-    parser.add_argument("--env-file", metavar="FILE", help=ENV_FILE)
-    parser.add_argument("--option", action="append", metavar="K=V", help=OPTION)
     parser.add_argument(
         "--metadata",
         action="append",
         metavar="K=V",
         help="entry of the result's metadata; may be repeated (default: none)",
     )
+
+
+def add_session_flags(parser: argparse.ArgumentParser, cwd: str) -> None:
+    """Add a flag for each field of a job that does not depend on its prompt.
+
+    The fields without a flag are None in the arguments; `cwd` is the help of `--cwd`.
+    """
+    add_setting_flags(parser, *SETTINGS)
+    add_set_flag(parser)
+    parser.add_argument("--cwd", metavar="DIR", help=cwd)
+    parser.add_argument(
+        "--system-prompt", metavar="TEXT", help="system prompt (default: the agent's own)"
+    )
+    parser.add_argument(
+        "--system-prompt-file",
+        metavar="FILE",
+        help="read the system prompt from a file (default: none)",
+    )
+    parser.add_argument("--env", action="append", metavar="K=V", help=ENV)
+    parser.add_argument("--env-file", metavar="FILE", help=ENV_FILE)
+    parser.add_argument("--option", action="append", metavar="K=V", help=OPTION)
+    parser.set_defaults(require=None, prefer=None, schema=None, image=None, metadata=None)
 
 
 def provider_jobs(configuration: Configuration) -> dict[str, Job]:

@@ -24,9 +24,13 @@ exit codes:
 
 STORE: Final = "file that stores the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
 CAPTURE: Final = "record all traffic with the agents in this directory (default: none)"
+AGENTS: Final = (
+    "registry file of agents (registry.json or agent.json), which adds the providers acp:ID "
+    "(default: none, only the agents that are known by name)"
+)
 
 # Flags of all verbs that take a value.
-_WITH_VALUE: Final = {"--store", "--log-file", "--capture"}
+_WITH_VALUE: Final = {"--store", "--log-file", "--capture", "--agents"}
 
 
 # Messages of argparse, and their replacements.
@@ -147,6 +151,7 @@ def add_global_flags(parser: argparse.ArgumentParser) -> None:
         "--log-file", metavar="FILE", help="also write the log to this file (default: none)"
     )
     flags.add_argument("--capture", metavar="DIR", help=CAPTURE)
+    flags.add_argument("--agents", metavar="FILE", help=AGENTS)
     flags.add_argument(
         "--print-config",
         action="store_true",

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
 
 def suggested_command(configuration: Configuration, *words: str) -> str:
-    """Return a command line of sessionmgr for the store of this command."""
-    given = configuration.sources.get("store") == "--store"
-    store = ["--store", str(configuration.store)] if given else []
-    return shlex.join(["sessionmgr", *words, *store])
+    """Return a command line of sessionmgr for the store and the agents of this command."""
+    files = {"store": configuration.store, "agents": configuration.agents}
+    flags = [
+        word
+        for name, file in files.items()
+        if configuration.sources.get(name) == f"--{name}"
+        for word in (f"--{name}", str(file))
+    ]
+    return shlex.join(["sessionmgr", *words, *flags])
 
 
 def without_flags(words: Iterable[str], *flags: str) -> list[str]:

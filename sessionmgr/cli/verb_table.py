@@ -55,11 +55,13 @@ VERBS: Final = {
         Verb("append", "append", "send a message to an active run"),
         Verb("questions", "questions", "list the open approval requests"),
         Verb("approve", "approve", "answer an approval request of a run"),
+        Verb("acp", "acp", "serve a provider to an editor or another ACP client"),
         Verb("adapters", "adapters", "list the installed providers and their capabilities"),
         Verb("doctor", "doctor", "check the installation and say what to fix"),
         Verb("trust", "trust", "use all settings of a project's own sessionmgr.toml"),
         Verb("schema", "schema", "print the JSON Schema of jobs, events, results, options"),
         Verb("prune", "prune", "delete streamed pieces of old runs, or old sessions"),
+        Verb("model", "model", "serve a scripted model to agents, at no cost"),
         Verb("completion", "completion", "print completions for bash, zsh or fish"),
         Verb("demo", "demo", "run a demonstration (needs no agent)"),
     )

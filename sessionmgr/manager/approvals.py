@@ -176,7 +176,8 @@ def decision_by_mode(
         case PermissionMode.ACCEPT_EDITS if request.effect == "edit":
             return Allow(by="mode") if _all_within(request.paths, directories) else None
         case PermissionMode.FULL_AUTO | PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS:
-            return Allow(by="mode")
+            # A mode allows effects; it does not choose between the answers to a question.
+            return None if request.effect == "question" else Allow(by="mode")
         case _:
             return None
 

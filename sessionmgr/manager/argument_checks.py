@@ -288,6 +288,7 @@ MANAGER_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {
     "budget": _BUDGET,
     "adapters": ArgumentKind(_is_classes, "a dict of names to adapter classes"),
     "store": ArgumentKind(_is_store, "a str, a Path or a Store"),
+    "agents": _PATH,
     "environ": ArgumentKind(_is_object, "a dict of str to str"),
 }
 BATCH_ARGUMENTS: Final[Mapping[str, ArgumentKind]] = {

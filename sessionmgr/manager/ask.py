@@ -33,6 +33,7 @@ async def ask(
     manager: Manager | None = None,
     store: Store | str | Path | None = None,
     adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+    agents: str | Path | None = None,
     **wishes: Unpack[RunArguments],
 ) -> RunResult:
     """Run one prompt in a new session, and return the result.
@@ -49,6 +50,8 @@ async def ask(
             memory until the call returns. It excludes `manager`.
         adapters: Adapters by their providers' names, which precede the installed ones. They
             exclude `manager`.
+        agents: A registry file of agents, which adds the providers `acp:ID`. It excludes
+            `manager`.
         wishes: The arguments of `SessionHandle.start`, such as `model`, `permission_mode`,
             `budget`, `clocks`, `approve`, `schema` and `options`.
 
@@ -67,10 +70,10 @@ async def ask(
         ```
     """
     if manager is None:
-        async with open_manager(store=store, adapters=adapters) as opened:
+        async with open_manager(store=store, adapters=adapters, agents=agents) as opened:
             return await opened.ask(provider, prompt, cwd=cwd, **wishes)
     require_arguments("ask", _MANAGER, {"manager": manager})
-    for name, value in {"store": store, "adapters": adapters}.items():
+    for name, value in {"store": store, "adapters": adapters, "agents": agents}.items():
         if value is not None:
             raise ArgumentValueInvalid("ask", name, value, "the given manager has its own; omit it")
     return await manager.ask(provider, prompt, cwd=cwd, **wishes)

@@ -73,7 +73,7 @@ class RunRequestInvalid(StartRefused, ValueError):
         field, _, why = fault.partition(": ")
         super().__init__(fault)
         self.provider = provider
-        self.field = field.partition(".")[0]
+        self.field = field
         self.why = why
 
 

@@ -290,6 +290,11 @@ class SessionHandle:
         """The name of the session's provider."""
         return self._session.provider
 
+    @property
+    def cwd(self) -> str:
+        """The directory of the session."""
+        return self._session.cwd
+
     def start(self, prompt: str, **wishes: Unpack[RunArguments]) -> RunBlock:
         """Start a run that ends with a block; see `RunArguments` for the arguments.
 

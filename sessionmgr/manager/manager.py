@@ -455,6 +455,7 @@ def open_manager(
     *,
     store: Store | str | Path | None = None,
     adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+    agents: str | Path | None = None,
     clocks: Clocks | None = None,
     budget: Budget | None = None,
     launcher: Launcher | None = None,
@@ -471,6 +472,8 @@ def open_manager(
         store: The file of the SQLite store, created if missing, or an open store; by default a
             store in memory, which is lost at the end of the block.
         adapters: Adapter classes by their providers' names, which precede the installed ones.
+        agents: A registry file of agents, as the registry of the Agent Client Protocol has it; it
+            adds the providers `acp:ID`. By default there is none.
         clocks: Time limits of all runs, where sessions and runs set none.
         budget: A limit on the usage of all runs of this manager together; by default there is none.
         launcher: The launcher of child processes; by default the platform's own.
@@ -500,6 +503,7 @@ def open_manager(
         "clocks": clocks,
         "budget": budget,
         "adapters": adapters,
+        "agents": agents,
         "environ": environ,
     }
     require_arguments("open_manager", MANAGER_ARGUMENTS, given)
@@ -508,6 +512,7 @@ def open_manager(
     manager_state = ManagerState(
         presence=ManagerOwner(presence_name),
         adapters=adapters or {},
+        agents=None if agents is None else Path(absolute_path(agents)),
         clocks=clocks or Clocks(),
         budget=budget or Budget(),
         launcher=LazyLauncher(launcher),

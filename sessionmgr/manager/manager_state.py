@@ -89,6 +89,7 @@ class ManagerState:
         *,
         presence: ManagerOwner,
         adapters: Mapping[str, type[ProviderAdapter]],
+        agents: Path | None,
         clocks: Clocks,
         budget: Budget,
         launcher: LazyLauncher,
@@ -99,6 +100,8 @@ class ManagerState:
         self.presence: Final = presence
         self.owner: Final = presence.owner
         self.adapters: Final = adapters
+        self.agents: Final = agents
+        """The registry file of agents, in which adapters look up their variants."""
         self.clocks: Final = clocks.over(DEFAULT_CLOCKS)
         self.budget: Final = budget
         """The budget of all runs of this manager,"""

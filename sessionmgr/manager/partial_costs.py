@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter import AdapterBroken, ProviderUnknown, find_adapter
+from sessionmgr.adapter import StartRefused, find_adapter
 from sessionmgr.model import (
     NOTHING_USED,
     TERMINAL,
@@ -26,6 +26,7 @@ from sessionmgr.store import CostTotals, UnknownId
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.store import Store, StoredRun
@@ -34,10 +35,13 @@ NO_COSTS: Final = CostTotals(**dict.fromkeys(CostTotals.__struct_fields__, 0))
 
 
 async def read_costs(
-    store: Store, ids: Collection[str], adapters: Mapping[str, type[ProviderAdapter]] | None = None
+    store: Store,
+    ids: Collection[str],
+    adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+    agents: Path | None = None,
 ) -> dict[str, CostTotals]:
     """Return the sums of sessions, runs or providers' sessions; ids without costs are omitted."""
-    gaps = CostGaps(adapters)
+    gaps = CostGaps(adapters, agents)
     for id in ids:
         if id.startswith("ses_"):
             await gaps.find(store, session_id=id)
@@ -50,8 +54,13 @@ async def read_costs(
 class CostGaps:
     """The runs, and their sessions, whose costs are not completely known."""
 
-    def __init__(self, adapters: Mapping[str, type[ProviderAdapter]] | None = None) -> None:
+    def __init__(
+        self,
+        adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+        agents: Path | None = None,
+    ) -> None:
         self._adapters: Final = adapters
+        self._agents: Final = agents
         self._reports: Final[dict[str, bool]] = {}
         """Whether a provider reports costs at all."""
         self._unknown: Final = Counter[str]()
@@ -99,8 +108,8 @@ class CostGaps:
     def _reports_costs(self, provider: str) -> bool:
         if provider not in self._reports:
             try:
-                support = find_adapter(provider, self._adapters).capabilities.cost
-            except (ProviderUnknown, AdapterBroken):
+                support = find_adapter(provider, self._adapters, self._agents).capabilities.cost
+            except StartRefused:  # its package or its registry file is missing now
                 self._reports[provider] = True  # it may report them
             else:
                 self._reports[provider] = support is not UNSUPPORTED

@@ -90,7 +90,7 @@ class ProviderBranch:
         self._environ: Final = environ
         self._watch: Final = watch
         """Starts the timeouts of a run that was sent to the adapter."""
-        self._plain: ProviderEnvironment | None = None
+        self._plain: tuple[Options, ProviderEnvironment] | None = None
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
         self._actors: tuple[Ref[ProviderAdapter], Ref[Actor]] | None = None
@@ -115,20 +115,20 @@ class ProviderBranch:
             return self.capabilities
         return offers.narrowed(self._reported)
 
-    def environment(self, job: Mapping[str, str]) -> ProviderEnvironment:
-        """Build the environment of the provider's programs.
+    def environment(self, job: Mapping[str, str], options: Options) -> ProviderEnvironment:
+        """Build the environment of the provider's programs for a run with these options.
 
         Raises:
             EnvironmentVariableInvalid: The job sets a variable that must not be passed on.
         """
         if job:
-            return self._build_environment(job)
-        if self._plain is None:
-            self._plain = self._build_environment(job)
-        return self._plain
+            return self._build_environment(job, options)
+        if self._plain is None or self._plain[0] != options:
+            self._plain = options, self._build_environment(job, options)
+        return self._plain[1]
 
-    def _build_environment(self, job: Mapping[str, str]) -> ProviderEnvironment:
-        declared = self.adapter_class.declares({**self._environ, **job})
+    def _build_environment(self, job: Mapping[str, str], options: Options) -> ProviderEnvironment:
+        declared = self.adapter_class.declares({**self._environ, **job}, options)
         env = build_environment(self._environ, declared, job)
         return ProviderEnvironment(env, secret_values(env, declared))
 

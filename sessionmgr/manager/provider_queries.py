@@ -8,6 +8,7 @@ import trio
 
 from sessionmgr.adapter import (
     AdapterBroken,
+    AgentsFileInvalid,
     Health,
     OptionInvalid,
     installed_adapters,
@@ -157,7 +158,7 @@ async def check_providers(
     for name in names:
         try:
             branches.append(supervisor.require_provider(name))
-        except AdapterBroken as error:
+        except (AdapterBroken, AgentsFileInvalid) as error:
             found[name] = Health(state="fail", detail=str(error))
 
     if not manager_state.open:
@@ -201,7 +202,7 @@ def _readiness(branch: ProviderBranch) -> Health:
         options = resolve_options(adapter.name, adapter.options, {}, {})
     except OptionInvalid:
         return Health()  # this provider requires options
-    return adapter.readiness(options, branch.environment({}).variables, "/")
+    return adapter.readiness(options, branch.environment({}, options).variables, "/")
 
 
 def _validated_health(said: object) -> Health:

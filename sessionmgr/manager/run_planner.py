@@ -55,7 +55,8 @@ def permission_mode_hint(name: str) -> str:
     """Return a hint for an unknown permission mode: the nearest one, and all valid ones."""
     modes = [mode.value for mode in PermissionMode]
     meant = _ELSEWHERE.get(name, name).lower()
-    nearest = get_close_matches(meant, modes, n=1)
+    nearest = [mode for mode in modes if meant and mode.startswith(meant)]
+    nearest = nearest or get_close_matches(meant, modes, n=1)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
     return f"{hint}known: {', '.join(modes)}"
 
@@ -85,7 +86,7 @@ def plan_run(manager_state: ManagerState, session: Session, wish: RunRequest) ->
     offered = tree.capabilities_for(options)
     asked, (wish, negotiation) = wish, _negotiate_or_raise(tree.name, offered, wish, model)
     mode = parse_permission_mode(wish.permission_mode or session.permission_mode)
-    permission = adapter.permissions.ask(adapter.name, mode)
+    permission = adapter.permission_map(options).ask(adapter.name, mode)
     chosen = None if offered.model_choice is UNSUPPORTED else model
     if wish is not asked or chosen != model:  # omitted fields must be omitted from the options, too
         options = _run_options(adapter, wish, chosen)
@@ -93,7 +94,7 @@ def plan_run(manager_state: ManagerState, session: Session, wish: RunRequest) ->
     for directory in (session.cwd, *directories):
         if not os.path.isdir(directory):  # noqa: PTH112  # half the time of a Path
             raise DirectoryMissing(directory)
-    environment = tree.environment({**options.variables(), **wish.env})
+    environment = tree.environment({**options.variables(), **wish.env}, options)
     spec = RunSpec(
         prompt=wish.prompt,
         cwd=session.cwd,

@@ -69,11 +69,12 @@ class SessionSupervisor:
 
         Raises:
             ProviderUnknown: The provider does not exist.
+            AgentsFileInvalid: Its registry file of agents is missing or invalid.
             AdapterBroken: Its adapter cannot be loaded.
         """
         manager_state = self._state
         if provider not in manager_state.providers:
-            adapter = find_adapter(provider, manager_state.adapters)
+            adapter = find_adapter(provider, manager_state.adapters, manager_state.agents)
             manager_state.providers[provider] = ProviderBranch(
                 adapter,
                 manager_state.launcher,

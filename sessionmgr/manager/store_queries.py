@@ -217,7 +217,7 @@ class StoreQueries:
         """
         require_arguments("costs", RECORDS, {"ids": ids})
         self._state.require_own_trio_run()
-        found = await read_costs(self._state.store, ids, self._state.adapters)
+        found = await read_costs(self._state.store, ids, self._state.adapters, self._state.agents)
         return {id: usage_and_cost(costs) for id, costs in found.items()}
 
 

@@ -345,10 +345,10 @@ class RecordTransitions:
     def message_delivered(
         self, draft: AppendBatch, message: TurnMessage, delivery: DeliveryState
     ) -> None:
-        """Write the delivery state of a message, unless the run's end has written it."""
+        """Write the delivery state of a message, unless the run's end or the adapter did."""
         entry = message.entry
         entry.undelivered.pop(message.message_id, None)
-        if draft.fold(entry).open_messages.get(message.message_id) != delivery:
+        if draft.fold(entry).open_messages.get(message.message_id) not in {None, delivery}:
             draft.write(entry, _follow_up_event(message, delivery))
         draft.effects.append(partial(self._recorder.notify_waiter, message.written))
 

@@ -143,6 +143,7 @@ from sessionmgr.model.status import (
     StatusEvent as StatusEvent,
     next_status as next_status,
 )
+from sessionmgr.model.text_pieces import TextPieces as TextPieces
 from sessionmgr.model.timestamps import (
     format_optional_timestamp as format_optional_timestamp,
     format_timestamp as format_timestamp,
@@ -243,6 +244,7 @@ __all__ = [
     "StallSuspected",
     "StatusEvent",
     "Support",
+    "TextPieces",
     "TokenUsageUpdated",
     "ToolApproval",
     "ToolApprovalDenied",

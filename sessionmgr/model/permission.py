@@ -30,7 +30,7 @@ PermissionModeName: TypeAlias = Literal[
 
 
 class Fidelity(StrEnum):
-    """How well a provider's mode corresponds to ours; a wider one is never used."""
+    """How well a provider's mode corresponds to ours; one known to be wider is never used."""
 
     EXACT = "exact"
     """The provider's mode does the same."""
@@ -38,6 +38,8 @@ class Fidelity(StrEnum):
     """The adapter produces the same effect by its answers."""
     NARROWER = "narrower"
     """The agent may do less than the mode allows."""
+    UNVERIFIED = "unverified"
+    """It is not known what the provider's mode does: the agent may do more without a request."""
     REFUSED = "refused"
     """The provider has no such mode; a run is refused."""
 

@@ -106,7 +106,7 @@ class Portal:
         ...     portal.ask("shell", "printf hello").text
         'hello'
         """
-        run = self.start(provider, prompt, cwd=cwd, approve=approve, **wishes)
+        run = self._start("ask", provider, prompt, cwd, approve, wishes)
         try:
             result = run.result()
         except BaseException:
@@ -151,10 +151,21 @@ class Portal:
         ...     "message_received" in [event.type for event in run]
         True
         """
-        self._loop.require_other_thread("start")
-        asking, queue = approver("start", approve, self._call_approve, waits=True)
-        future = self._submit_start("start", provider, prompt, cwd, asking, queue, wishes)
-        return self._loop.wait("start", future)
+        return self._start("start", provider, prompt, cwd, approve, wishes)
+
+    def _start(
+        self,
+        call: str,
+        provider: str,
+        prompt: str,
+        cwd: str | Path,
+        approve: PortalApprove | None,
+        wishes: CommonWishes,
+    ) -> PortalRun:
+        self._loop.require_other_thread(call)
+        asking, queue = approver(call, approve, self._call_approve, waits=True)
+        future = self._submit_start(call, provider, prompt, cwd, asking, queue, wishes)
+        return self._loop.wait(call, future)
 
     def submit(
         self,
@@ -331,6 +342,7 @@ def open_portal(
     *,
     store: Store | str | Path | None = None,
     adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+    agents: str | Path | None = None,
     clocks: Clocks | None = None,
     budget: Budget | None = None,
     launcher: Launcher | None = None,
@@ -348,6 +360,7 @@ def open_portal(
         store: The path of a SQLite file, or a store of your own. The default is None: a store in
             memory, which is lost at the end.
         adapters: Adapters by name; they come before the installed ones. The default is none.
+        agents: A registry file of agents, which adds the providers `acp:ID`. The default is none.
         clocks: The time limits of all runs. The default is `Clocks()`.
         budget: The budget for all runs together. The default is None: no limit.
         launcher: The launcher of child processes. The default is None: that of the system.
@@ -376,6 +389,7 @@ def open_portal(
     manager = open_manager(
         store=store,
         adapters=adapters,
+        agents=agents,
         clocks=clocks,
         budget=budget,
         launcher=launcher,

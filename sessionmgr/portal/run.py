@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import msgspec
 
 from sessionmgr.manager import ArgumentTypeInvalid, ArgumentValueInvalid
-from sessionmgr.model import TERMINAL_TYPES, AnyEvent, Event, RunResult, RunStatus, UnknownEvent
+from sessionmgr.model import (
+    TERMINAL_TYPES,
+    AnyEvent,
+    Event,
+    RunResult,
+    RunStatus,
+    TextPieces,
+    UnknownEvent,
+)
 from sessionmgr.portal.approver import NO_THREAD
 from sessionmgr.portal.errors import PortalClosed
-from sessionmgr.portal.text_pieces import TextPieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -33,6 +33,7 @@ def render() -> str:
         commands.names(),
         providers.capabilities(),
         providers.permission_modes(),
+        *filter(None, (providers.agents(),)),
         providers.options(),
         values.rules(),
         commands.exit_codes(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter import find_adapter, installed_adapters
+from sessionmgr.adapter import find_adapter, installed_adapters, provider_variants
 from sessionmgr.field_docs import field_docs
 from sessionmgr.model import Capabilities, PermissionMode
 from sessionmgr.reference.fields import field_table
@@ -57,8 +57,26 @@ def permission_modes() -> str:
     )
 
 
+def agents() -> str:
+    """Return the section on the agents that providers run by name; none if there are none."""
+    rows = [
+        (code(name), adapter.display_name or "", *(_mode(adapter, mode) for mode in PermissionMode))
+        for provider in adapters()
+        for name in provider_variants(provider)
+        for adapter in (find_adapter(name),)
+    ]
+    if not rows:
+        return ""
+    return section(
+        "## Agents",
+        "Providers that run one agent each, by its name. "
+        "[A registry file](cli/README.md#agents-by-name) adds others.",
+        table(("provider", "agent", *map(code, PermissionMode)), rows),
+    )
+
+
 def _mode(adapter: type[ProviderAdapter], mode: PermissionMode) -> str:
-    mapped = adapter.permissions.modes.get(mode)
+    mapped = adapter.permission_map(adapter.options()).modes.get(mode)
     if mapped is None:
         return "refused"
     confined = {True: ", confined", False: ", not confined", None: ""}[mapped.confined]

@@ -13,8 +13,13 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import MessageSent
 
 
-async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list[bool], list[str]]:
-    """Return which offers were accepted, and which messages were reported as dropped."""
+async def told_of(
+    play: Callable[[FollowUps, trio.Nursery], None], *, at_once: bool = False
+) -> tuple[list[bool], list[str]]:
+    """Return which offers were accepted, and which messages were reported as dropped.
+
+    With `at_once` the conversation ends before the offers return.
+    """
     taken: list[bool] = []
 
     class Sender(ProviderAdapter):
@@ -32,6 +37,8 @@ async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list
                 nursery.start_soon(offer, "a")
                 await trio.testing.wait_all_tasks_blocked()
                 play(follow_ups, nursery)
+                if not at_once:
+                    await trio.testing.wait_all_tasks_blocked()
                 follow_ups.end()
             await offer("late")
             assert follow_ups.offered == []
@@ -76,6 +83,18 @@ async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_hea
     taken, dropped = await told_of(play)
     assert taken == [is_taken, False]
     assert dropped == (["text of a"] if is_dropped else [])
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_what_is_accepted_as_the_conversation_ends_is_refused_unless_it_was_heard(
+    autojump_clock: MockClock, *, heard: bool
+) -> None:
+    def play(follow_ups: FollowUps, nursery: trio.Nursery) -> None:
+        follow_ups.accept("a")
+        if heard:
+            follow_ups.mark_heard("a")
+
+    assert await told_of(play, at_once=True) == ([heard, False], [])
 
 
 @given(steps=st.lists(st.sampled_from(FollowUpStep)))

@@ -293,6 +293,48 @@ async def test_a_request_of_the_agents_is_answered_once_and_by_its_own_id(id_: J
         assert agent.methods == ["print", None]
 
 
+async def test_a_request_of_the_agents_can_be_refused_once() -> None:
+    async with connected() as agent:
+        driver = RpcNotes()
+        conversation = agent.open(driver, "a")
+        print_by(conversation, asks(1, "a"))
+        await driver.until("print was answered")
+        asked = driver.frames[0]
+        assert isinstance(asked, NewsFrame)
+        for _ in range(2):
+            await conversation.refuse(asked.name, -32000, "not allowed")
+        told = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "not allowed"}}
+        await driver.until(NewsFrame(json.dumps(told, separators=(",", ":"))))
+        assert agent.methods == ["print", None]
+
+
+async def test_the_answer_to_a_request_without_a_conversation_is_dropped() -> None:
+    async with connected() as agent:
+        driver = RpcNotes()
+        conversation = agent.open(driver, "a")
+        agent.request_unanswered("open", {"session": "b"})
+        print_by(conversation)
+        await driver.until("print was answered")
+        assert driver.frames == ["print was answered"]
+        assert agent.methods == ["open", "print"]
+
+
+async def test_a_request_whose_answer_is_dropped_can_be_waited_for() -> None:
+    async with connected() as agent:
+        driver = RpcNotes()
+        conversation = agent.open(driver, "a")
+        with trio.fail_after(10):
+            await agent.unanswered_done(60)
+            agent.request_unanswered("open", {"session": "b"})
+            await agent.unanswered_done(60)
+        agent.request_unanswered("silence", {"session": "b"})
+        before = trio.current_time()
+        await agent.unanswered_done(0.05)
+        assert trio.current_time() - before >= 0.05
+        await agent.unanswered_done(60)  # it is waited for once
+        conversation.close()
+
+
 async def test_an_unknown_request_is_refused() -> None:
     async with connected() as agent:
         driver = RpcNotes()

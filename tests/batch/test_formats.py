@@ -12,7 +12,7 @@ from sessionmgr.batch.results import JobResult, Summary
 from sessionmgr.model import RunResult
 
 TO_CHILD = {
-    "open": "store adapters asks",
+    "open": "store adapters agents asks",
     "submit": "work",
     "cancel": "job attempt detail",
     "renew": "seconds",

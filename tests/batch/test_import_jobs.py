@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from sessionmgr import Job, PermissionMode, run_batch
-from sessionmgr.adapter import NATIVE, Capabilities, PermissionMap
+from sessionmgr.adapter import NATIVE, Capabilities, PermissionMap, RunSpec
 from sessionmgr.adapter.permission_map import MappedMode
 from sessionmgr.batch import JobsInvalid, LedgerUnusable, spool_jobs
 from sessionmgr.batch.denials import NO_RULES
@@ -23,6 +23,14 @@ GIVEN: dict[str, dict[str, Json]] = {"actor": {"x": 1}}
 
 def line(**fields: object) -> str:
     return json.dumps({"id": "a", "provider": "actor", "prompt": "hi", **fields})
+
+
+class PickyProvider(scripted("picky")):  # type: ignore[misc]
+    """A provider that refuses every run."""
+
+    @classmethod
+    def fault(cls, spec: RunSpec) -> str | None:
+        return "options.speed: 3 is too fast; leave it out"
 
 
 SAYER = scripted("sayer", capabilities=Capabilities(structured_output=NATIVE))
@@ -70,6 +78,7 @@ WRONG = [
         "tools_denied: actor does not support tools_denied; remove it",
     ),
     (line(options={"x": 1}), "options: options.actor: unknown option 'x'"),
+    (line(provider="picky"), "options.speed: 3 is too fast; leave it out"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
     (line(env={"A=B": "1"}), "env: a child's environment cannot contain 'A=B': invalid name"),
     (
@@ -98,7 +107,9 @@ async def test_the_error_of_a_wrong_line_names_file_line_and_field(
 ) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(f"{line(id='good')}\n\n{text}\n")
-    async with open_batch_setup(others={"shy": SHY, "sayer": SAYER}) as setup:
+    async with open_batch_setup(
+        others={"shy": SHY, "sayer": SAYER, "picky": PickyProvider}
+    ) as setup:
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(setup.manager, path))
         (problem,) = refused.value.problems

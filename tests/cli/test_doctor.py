@@ -9,7 +9,7 @@ import pytest
 
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.adapter.health import Health
-from sessionmgr.cli import checks
+from sessionmgr.cli import checks, provider_checks
 from sessionmgr.model import CAPABILITIES, PermissionMode
 from sessionmgr.testing.scripted_provider import Hang, Say
 from tests.cli.command_terminal import CommandTerminal
@@ -128,11 +128,11 @@ def test_a_provider_says_how_it_is(
 ) -> None:
     monkeypatch.setattr(Ill, "said", health)
 
-    def find(name: str) -> type[ProviderAdapter]:
-        assert name == "shell"
+    def find(name: str, *, agents: Path | None) -> type[ProviderAdapter]:
+        assert (name, agents) == ("shell", None)
         return Ill
 
-    monkeypatch.setattr(checks, "find_adapter", find)
+    monkeypatch.setattr(provider_checks, "find_adapter", find)
     code, told = looked(terminal, "shell")
     assert told["shell"]["state"] == state
     assert told["shell"]["next"] == next_

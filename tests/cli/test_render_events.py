@@ -54,6 +54,9 @@ BROKEN = Failure(kind=FailureKind.OVERLOADED, message="try\nlater", stderr_tail=
 ALLOWED = Permission(
     asked=PermissionMode.PLAN, effective="plan mode", fidelity=Fidelity.EXACT, confined=None
 )
+UNVERIFIED = Permission(
+    asked=PermissionMode.DEFAULT, effective="its default", fidelity=Fidelity.UNVERIFIED
+)
 
 
 def tell(*events: AnyEvent) -> list[RunText | RunNoteLine]:
@@ -83,6 +86,10 @@ def text(*events: AnyEvent) -> str:
             "run_1: claude, opus, plan mode, in /w",
         ),
         (RunStarted(run_id="run_1", provider="claude"), "run_1: claude"),
+        (
+            RunStarted(run_id="run_1", provider="acp:x", permission=UNVERIFIED),
+            "run_1: acp:x, its default (unverified)",
+        ),
         (
             ToolCallStarted(tool_call_id="1", tool_name="Bash", tool_input={"command": "a\nb"}),
             "· Bash: a b",

@@ -27,6 +27,13 @@ WRONG = {
     "--store": "--store needs a value (see sessionmgr --help)",
     "sessions --store": "sessions: --store needs a value (see sessionmgr sessions --help)",
     "--stor x sessions": "unknown command 'x' (see sessionmgr --help)",
+    # acp
+    "acp": "--provider: no provider is chosen; add -p PROVIDER (see sessionmgr adapters)",
+    "acp -p shel": "unknown provider 'shel'; did you mean 'shell'? known: {providers}",
+    "acp -p shell extra": "acp: unexpected argument 'extra' (see sessionmgr acp --help)",
+    "acp -p shell --models m1": (
+        "--models: shell does not support the choice of a model, got 'm1'; remove it"
+    ),
     # sessions
     "sessions extra": "sessions: unexpected argument 'extra' (see sessionmgr sessions --help)",
     "sessions --stats x": (
@@ -238,6 +245,18 @@ WRONG = {
         "remove it, or make it optional (--prefer mcp)"
     ),
     "trust": "trust: name one directory, or use --list, or --revoke DIR",
+    # model
+    "model --port 65536": (
+        "model: --port: expected a port from 0 to 65535, got '65536' (see sessionmgr model --help)"
+    ),
+    "model --agent gemni": (
+        "model: --agent: unknown agent 'gemni'; did you mean gemini? (see sessionmgr model --help)"
+    ),
+    "model --script nowhere.json": "--script: nowhere.json: No such file or directory",
+    "model --script field.jsonl": (
+        "--script: field.jsonl: not a script: Expected `array`, got `object`; "
+        'write [[{{"do": "say", "text": "hi"}}]], a list of replies, each a list of moves'
+    ),
     # rehearse
     "rehearse": ("rehearse: missing argument: JOBS (see sessionmgr rehearse --help)"),
     "rehearse nowhere.jsonl": (

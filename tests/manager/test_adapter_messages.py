@@ -1,6 +1,6 @@
 """Messages to an adapter survive its crash, and no handler delays the end of a run."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pytest
 import trio
@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Health, ProviderAdapter, RunContext
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.provider_branch import SOON
-from sessionmgr.model import FailureKind, RunStarted, RunStatus
+from sessionmgr.model import FailureKind, MessageSent, RunStarted, RunStatus
 from sessionmgr.otp import Cast, Continue, Ref, child
 from tests.manager.harness import open_harness
 
@@ -87,6 +87,19 @@ class TiredAdapter(BusyAdapter):
         if self.refs:
             await trio.sleep(1000)
         return await super().init()
+
+
+class ForgetfulAdapter(BusyAdapter):
+    """An adapter that reports the fate of a message before it has accepted the message."""
+
+    name = "forgetful"
+    fate: ClassVar[Literal["sent", "dropped"]] = "dropped"
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        await run.emit(
+            MessageSent(message_id=message_id, content=content, follow_up=True, state=self.fate)
+        )
+        return True
 
 
 async def _break_down() -> None:
@@ -188,6 +201,23 @@ async def test_a_message_that_the_provider_does_not_answer_ends_with_the_manager
         assert follow_up.state == "unknown"
         assert trio.current_time() == pytest.approx(4)
         run.cancel()
+
+
+@pytest.mark.parametrize("fate", ["sent", "dropped"])
+async def test_the_fate_that_the_adapter_reports_first_is_recorded_once(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, fate: str
+) -> None:
+    monkeypatch.setattr(ForgetfulAdapter, "fate", fate)
+    async with open_harness(others={"forgetful": ForgetfulAdapter}) as house:
+        session = await house.manager.open_session("forgetful")
+        run = await session.submit("wait")
+        await trio.sleep(1)
+        assert (await run.append("more")).accepted
+        run.cancel()
+        await run.result()
+        events = [each async for each in house.manager.events(run.id)]
+        said = [each.state for each in events if isinstance(each, MessageSent) and each.follow_up]
+        assert said == ["queued", fate]
 
 
 async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: MockClock) -> None:

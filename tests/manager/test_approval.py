@@ -362,6 +362,8 @@ async def stored_types(house: ManagerHarness, run: RunHandle) -> list[str]:
         ("plan", Ask(tool="cat", effect="read"), "mode"),
         ("full_auto", Ask(tool="rm", effect="command"), "mode"),
         ("dangerously_skip_permissions", Ask(tool="rm", effect="command"), "mode"),
+        ("full_auto", Ask(tool="quiz", effect="question"), "caller"),
+        ("dangerously_skip_permissions", Ask(tool="quiz", effect="question"), "caller"),
         ("accept_edits", Ask(tool="ed", effect="edit", paths=("{cwd}/a",)), "mode"),
         ("accept_edits", Ask(tool="ed", effect="edit", paths=("/etc/passwd",)), "caller"),
         ("accept_edits", Ask(tool="ed", effect="edit", paths=("{cwd}/../a",)), "caller"),

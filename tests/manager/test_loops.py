@@ -63,6 +63,10 @@ LOOPS = {
         "each.driver.room()",
         "trio.lowlevel.checkpoint()",
     ],
+    "sessionmgr_adapters.acp.client_terminals:_Terminal._collect": [
+        "run.room()",
+        "stream.receive_some(READ)",
+    ],
     # It reads not the agent's output, but the file that the agent writes.
     "sessionmgr_adapters.claude.driver:ClaudeDriver._watch_file": [
         "file.read_new()",

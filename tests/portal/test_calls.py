@@ -55,7 +55,7 @@ def test_the_text_comes_in_pieces_and_each_of_them_once() -> None:
     )
     with lawful_portal() as portal:
         pieces = list(portal.start("actor", script).text())
-    assert "".join(pieces) == "streamed whole half"
+    assert "".join(pieces) == "streamed \n\nwhole \n\nhalf"
     assert len(pieces) == 3 + 1 + 2
 
 

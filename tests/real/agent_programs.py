@@ -7,6 +7,22 @@ import pytest
 
 CLAUDE = ("2.1.327", "2.1.197")
 CODEX = ("0.169.0", "0.163.0")
+ACP = {
+    "gemini": "0.61.0",
+    "opencode": "1.18.33",
+    "goose": "1.50.0",
+    "kimi-code": "2.1.0",
+    "kimi-cli": "1.50.0",
+    "claude-agent-acp": "0.100.0",
+    "codex-acp": "2.6.0",
+    "copilot": "1.0.102",
+}
+"""The agents that speak the Agent Client Protocol, and their versions."""
+
+ACP_SDK = "2.4.0"
+"""The protocol's own library for TypeScript."""
+ACP_PYTHON = "0.12.1"
+"""The protocol's own library for Python."""
 
 
 def place() -> Path:

@@ -120,9 +120,10 @@ class InterruptedJob:
         """Wait until the second call is running, and all of that is recorded."""
         await until((self.work / "began").exists)
         await until(lambda: is_kept(self.root, "sleep 1000"))
-        await until(lambda: self._recorded() == 2)
+        await until(lambda: self.recorded() == 2)
 
-    def _recorded(self) -> int:
+    def recorded(self) -> int:
+        """Return the number of stored tool calls."""
         with closing(sqlite3.connect(self.store)) as connection:
             rows = connection.execute("select body from events").fetchall()
         return sum(b"tool_call_started" in bytes(body) for (body,) in rows)

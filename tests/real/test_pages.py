@@ -12,9 +12,10 @@ import trio
 from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.pages import AGENTS, Block, blocks
-from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.agent_programs import ACP, CLAUDE, CODEX, program_of
 from tests.real.harness import PATIENCE
 
+OVER_ACP = ("gemini", "goose")
 PROGRAMS = [block for block in blocks("python") if block.page in AGENTS]
 
 
@@ -27,9 +28,11 @@ async def server() -> AsyncGenerator[ModelServer]:
 
 @pytest.fixture
 def env(hermitage: IsolatedEnvironment) -> dict[str, str]:
-    programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
+    versions = {"claude": CLAUDE[0], "codex": CODEX[0], **{name: ACP[name] for name in OVER_ACP}}
+    programs = [program_of(name, version) for name, version in versions.items()]
     places = [*(str(each.parent) for each in programs), os.environ["PATH"]]
-    given = {**hermitage.claude(), **hermitage.codex(), "IS_SANDBOX": "1"}
+    agents = {**hermitage.claude(), **hermitage.codex(), **hermitage.gemini(), **hermitage.goose()}
+    given = {**agents, "IS_SANDBOX": "1"}
     paths = {"PATH": os.pathsep.join(places), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return {**given, **paths}
 

@@ -18,8 +18,9 @@ from sessionmgr.field_docs import field_docs, structs_in
 from sessionmgr.model import FailureKind
 from sessionmgr.model.event.codec import EVENT_TYPES
 from sessionmgr.model.run import RunResult
-from sessionmgr.reference import PATH, render
+from sessionmgr.reference import PATH, providers, render
 from sessionmgr.reference.markdown import anchor, table
+from tests.adapter.birds import install_birds
 from tests.cli.command import environment, run_command as command
 
 PAGE = render()
@@ -114,3 +115,18 @@ def test_the_schemas_contain_the_texts(tmp_path: Path) -> None:
         ran = command("schema", *what, env=environment(tmp_path))
         schema = json.loads(ran.stdout)
         assert schema["$defs"][definition]["properties"][field]["description"]
+
+
+def test_the_agents_of_a_provider_have_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_birds(tmp_path, monkeypatch)
+    monkeypatch.setattr(providers, "PACKAGE", "tests")
+    rows = providers.agents().splitlines()
+    assert rows[0] == "## Agents"
+    assert [row.split(" | ")[:3] for row in rows[-2:]] == [
+        ["| `birds:heron`", "Heron", "exact: default"],
+        ["| `birds:stork`", "Stork", "exact: default"],
+    ]
+    monkeypatch.setattr(providers, "PACKAGE", "nothing")
+    assert providers.agents() == ""

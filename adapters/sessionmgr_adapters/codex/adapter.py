@@ -115,7 +115,7 @@ class CodexAdapter(RunAdapter[CodexDriver | ExecRun]):
         """Threads that a run is using."""
 
     @classmethod
-    def declares(cls, environ: Mapping[str, str]) -> EnvironmentSpec:
+    def declares(cls, environ: Mapping[str, str], options: Options) -> EnvironmentSpec:
         """Return the variables of our environment that Codex receives."""
         return launch.declared_variables(environ)
 

@@ -40,6 +40,10 @@ from sessionmgr.adapter.kit.conversation_run import (
     ConversationRun as ConversationRun,
     PhasedConversationRun as PhasedConversationRun,
 )
+from sessionmgr.adapter.kit.delegating_adapter import (
+    DelegatingAdapter as DelegatingAdapter,
+    combined_capabilities as combined_capabilities,
+)
 from sessionmgr.adapter.kit.file_fingerprint import (
     FilesState as FilesState,
     directory_and_parents as directory_and_parents,
@@ -86,6 +90,8 @@ from sessionmgr.adapter.kit.json_rpc_peer import (
     JsonRpcPeer as JsonRpcPeer,
 )
 from sessionmgr.adapter.kit.paths import (
+    PROTECTED_DIRECTORIES as PROTECTED_DIRECTORIES,
+    PROTECTED_FILES as PROTECTED_FILES,
     is_protected as is_protected,
     resolve_within as resolve_within,
 )
@@ -134,6 +140,8 @@ __all__ = [
     "MEGABYTE",
     "MULTI_CALL",
     "PREFIX_COMMANDS",
+    "PROTECTED_DIRECTORIES",
+    "PROTECTED_FILES",
     "SHELLS",
     "TOO_MANY_REQUESTS",
     "WRITE_BUFFER_FULL",
@@ -147,6 +155,7 @@ __all__ = [
     "ConnectionPool",
     "ConversationAdapter",
     "ConversationRun",
+    "DelegatingAdapter",
     "FileRefusedError",
     "FilesState",
     "FollowUps",
@@ -178,6 +187,7 @@ __all__ = [
     "StdioConnection",
     "StdioConversation",
     "ToolOutcome",
+    "combined_capabilities",
     "command_of_argv",
     "commands_of_line",
     "config_failure",

@@ -12,6 +12,7 @@ current runs continue, and it is closed after the last of them, or after ten min
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from weakref import WeakSet
 
 from sessionmgr.adapter import KeyedSpec
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from sessionmgr.adapter import Conversation, RunContext
+    from sessionmgr.model import Failure
 
 
 Spec = TypeVar("Spec", bound=KeyedSpec)
 C = TypeVar("C", bound=ChildConnection)
 D = TypeVar("D", bound=ConversationRun[Any, Any])
+
+MAX_ATTEMPTS: Final = 3
+"""Connections that are tried for a run, if those before have ended before they knew of it."""
 
 
 class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
@@ -47,7 +52,9 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pool: Final = ConnectionPool[Spec, C](type(self).connect, max_leases=self.max_leases)
+        self._pool: Final = self.make_pool()
+        self._used: Final[WeakSet[C]] = WeakSet()
+        """The connections that have served a run."""
 
     # --- what a subclass implements --------------------------------------------------------------
 
@@ -98,20 +105,49 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         """
         return True
 
+    def was_unreached(self, driver: D) -> bool:
+        """Whether the connection ended before the agent could know of the run.
+
+        The run is then repeated on another connection, if this one has served other runs: it may
+        have been about to end when it was leased.
+        """
+        return False
+
+    def make_pool(self) -> ConnectionPool[Spec, C]:
+        """Return the pool of connections; a `SessionPool` keeps one process for each session."""
+        return ConnectionPool(type(self).connect, max_leases=self.max_leases)
+
+    def lost_failure(self, driver: D, connection: C) -> Failure:
+        """Return the failure of a run whose connection ended before its turn did."""
+        return connection_failure(connection)
+
     # --- a run -----------------------------------------------------------------------------------
 
     async def run(self, run: RunContext) -> None:
         """Execute one run as one conversation."""
+        attempts = 1
         try:
-            async with self._pool.lease(self.spec(run), run.connections) as lease:
-                driver = self.make_driver(run)
-                with self.active_runs(run, driver):
-                    await driver.run_conversation(await self.open(run, lease.connection, driver))
-                if driver.is_broken or run.was_silent or not self.is_fit(run, driver):
-                    lease.abandon()
-                await self._end(run, driver, lease.connection)
+            while not await self._run_attempt(run, is_last=attempts == MAX_ATTEMPTS):
+                attempts += 1
         except ProcessError as error:
             await run.fail(start_failure(error))
+
+    async def _run_attempt(self, run: RunContext, *, is_last: bool) -> bool:
+        """Run once and report the end; return False if another connection must be tried."""
+        async with self._pool.lease(self.spec(run), run.connections) as lease:
+            connection = lease.connection
+            was_used = connection in self._used
+            self._used.add(connection)
+            driver = self.make_driver(run)
+            with self.active_runs(run, driver):
+                await driver.run_conversation(await self.open(run, connection, driver))
+            if driver.is_broken or run.was_silent or not self.is_fit(run, driver):
+                lease.abandon()
+            is_lost = driver.is_broken and was_used and not is_last and run.cancelling is None
+            if is_lost and self.was_unreached(driver):
+                return False
+            await self._end(run, driver, connection)
+            return True
 
     async def _end(self, run: RunContext, driver: D, connection: C) -> None:
         facts = connection.facts
@@ -122,4 +158,4 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         if not driver.is_broken:
             await self.finish(run, driver)
         else:  # exit code 0 is not a success in the middle of a turn
-            await run.fail(connection_failure(connection))
+            await run.fail(self.lost_failure(driver, connection))

@@ -3,7 +3,7 @@
 A message is offered to the provider, which accepts or refuses it. An accepted message is heard when
 it has reached the model. At the end of the conversation, messages that were only offered count as
 refused, and become runs of their own; accepted messages that were not heard are reported as
-dropped.
+dropped. An accepted message counts as refused as well, if `offer` has not returned yet.
 
 In the record, a message is `queued` until `offer` returns, `sent` once it was accepted or heard,
 and `dropped` when it is refused, or was accepted and not heard. So an adapter that queues a message
@@ -67,6 +67,8 @@ class _FollowUp:
         self.content: Final = content
         self.state = FollowUpState.OFFERED
         self.is_settled: Final = trio.Event()
+        self.is_returned = False
+        """Whether `offer` has returned that the provider accepted the message."""
 
     def step(self, step: FollowUpStep) -> None:
         self.state = TRANSITIONS[self.state].get(step, self.state)
@@ -91,7 +93,8 @@ class FollowUps:
         message = self._messages[message_id] = _FollowUp(content)
         await send()
         await message.is_settled.wait()
-        return message.state is not FollowUpState.REFUSED
+        message.is_returned = message.state in {FollowUpState.ACCEPTED, FollowUpState.HEARD}
+        return message.is_returned
 
     @property
     def offered(self) -> list[str]:
@@ -125,9 +128,10 @@ class FollowUps:
         for each in self._messages.values():
             each.step(FollowUpStep.END)
         for name, content in dropped.items():
-            self._run.emit_nowait(
-                MessageSent(message_id=name, content=content, follow_up=True, state="dropped")
-            )
+            if self._messages[name].is_returned:
+                self._run.emit_nowait(
+                    MessageSent(message_id=name, content=content, follow_up=True, state="dropped")
+                )
 
     def _take_step(self, message_id: str, step: FollowUpStep) -> None:
         message = self._messages.get(message_id)

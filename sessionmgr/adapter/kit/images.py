@@ -108,6 +108,10 @@ class ImageCollector:
 
     def _replaced(self, block: Json, events: list[Event]) -> Json:
         match block:
+            case {"type": "image_url", "image_url": {"url": str(url)}} if ";base64," in url:
+                kind, _, text = url.removeprefix("data:").partition(";base64,")
+                inner: Json = {"type": "base64", "media_type": kind, "data": text}
+                return self._replaced({"type": "image", "source": inner}, events)
             case {"type": "image", "source": {"type": "base64", "data": str(text), **source}}:
                 data, media_type = _decoded(text), str(source.get("media_type", ""))
                 if data is None:

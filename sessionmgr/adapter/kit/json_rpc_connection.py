@@ -92,6 +92,14 @@ class JsonRpcConversation(Generic[Frame]):
                 RpcResponse(self.open_requests.pop(name), encode_json(result))
             )
 
+    async def refuse(self, name: str, code: int, message: str) -> None:
+        """Answer a request of the agent with an error, unless it was answered before."""
+        await trio.lowlevel.checkpoint()
+        if name in self.open_requests:
+            await self._connection.reply(
+                RpcErrorResponse(self.open_requests.pop(name), code, message)
+            )
+
     def close(self, *, keep: bool = False) -> None:
         """Push no more frames, and forget the unanswered requests."""
         self._connection.detach(self)
@@ -132,6 +140,8 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         self._owners: Final[dict[str, JsonRpcConversation[Frame]]] = {}
         self._held: Final[dict[str, list[Frame | NoFrame]]] = {}
         self._waiting: Final[deque[tuple[_OpenRequest[Frame], Json]]] = deque()
+        self._last_unanswered = 0
+        self._unanswered: Final[dict[RpcId | None, trio.Event]] = {}
         self._handshake_done = greeting is None
         self._handshake_frame: Frame | None = None
         if greeting is not None:
@@ -227,7 +237,22 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         """Send a notification at once."""
         self._peer.notify(RpcNotification(method, b"" if params is None else encode_json(params)))
 
-    async def reply(self, answer: RpcResponse) -> None:
+    def request_unanswered(self, method: str, params: Json) -> None:
+        """Send a request whose answer is dropped, such as the last one about a session."""
+        self._last_unanswered += 1
+        id_ = f"unanswered-{self._last_unanswered}"
+        if self._peer.notify(RpcRequest(id_, method, encode_json(params))):
+            self._unanswered[id_] = trio.Event()
+
+    async def unanswered_done(self, limit: float) -> None:
+        """Wait until the requests of `request_unanswered` are answered, at most `limit` seconds."""
+        with trio.move_on_after(limit):
+            await trio.lowlevel.checkpoint()
+            for answered in list(self._unanswered.values()):
+                await answered.wait()
+        self._unanswered.clear()
+
+    async def reply(self, answer: RpcResponse | RpcErrorResponse) -> None:
         """Answer a request of the agent, as soon as there is room."""
         await trio.lowlevel.checkpoint()
         if not self._peer.notify(answer):
@@ -262,6 +287,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     def _route(self, message: DecodedRpc) -> list[Push[Frame]]:
         match message:
             case RpcResponse() | RpcErrorResponse():
+                answered = self._unanswered.pop(message.id, None)
+                if answered is not None:
+                    answered.set()
                 ticket = self._peer.resolve(message)
                 return [] if ticket is None else self._resolve(ticket, message)
             case RpcRequest() | RpcNotification():

@@ -53,6 +53,7 @@ PUBLIC: Final = {
         "ConversationRun",
         "PhasedConversationRun",
     ),
+    "sessionmgr.adapter.kit.delegating_adapter": ("DelegatingAdapter", "combined_capabilities"),
     "sessionmgr.adapter.kit.file_fingerprint": (
         "FilesState",
         "directory_and_parents",
@@ -102,6 +103,8 @@ PUBLIC: Final = {
         "JsonRpcPeer",
     ),
     "sessionmgr.adapter.kit.paths": (
+        "PROTECTED_DIRECTORIES",
+        "PROTECTED_FILES",
         "is_protected",
         "resolve_within",
     ),

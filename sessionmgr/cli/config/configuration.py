@@ -32,7 +32,8 @@ from sessionmgr.cli.config.project_settings import (
     narrowed_for_all,
 )
 from sessionmgr.cli.config.provider_defaults import ProviderDefault, source_key
-from sessionmgr.cli.config.settings import KINDS, SETTINGS, WORDS, Setting, SettingValueError
+from sessionmgr.cli.config.setting_types import KINDS, WORDS, SettingValueError
+from sessionmgr.cli.config.settings import SETTINGS, Setting
 from sessionmgr.cli.config.settings_file import (
     FoundSetting,
     SettingsFile,
@@ -46,6 +47,7 @@ from sessionmgr.cli.config.trusted_files import (
     record_path_key,
     resolve_option_paths,
 )
+from sessionmgr.cli.config.variant_checks import check_variants
 from sessionmgr.cli.errors import CommandLineInvalid, ConfigurationInvalid
 from sessionmgr.model import FailureKind, Json, PermissionMode
 
@@ -57,7 +59,9 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "default"
 PREFIX: Final = "SESSIONMGR_"
-_SUFFIXES: Final = [name.upper() for name in SETTINGS if name != "options"]
+_SUFFIXES: Final = [
+    each.variable.removeprefix(PREFIX) for each in SETTINGS.values() if each.name != "options"
+]
 
 
 class RefusedSetting(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +82,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     store: Path
     log_file: Path | None = None
     capture: Path | None = None
+    agents: Path | None = None
     provider: str | None = None
     model: str | None = None
     effort: str | None = None
@@ -131,8 +136,9 @@ def load_configuration(args: argparse.Namespace) -> Configuration:
     start = find_working_directory()
     for path in () if start is None else reversed(_find_project_files(start)):
         gathered.add_project_file(read_settings(path))
-    gathered.add_environment(os.environ)
+    gathered.add_environment(os.environ, getattr(args, "agents", None))
     gathered.add_flags(args)
+    check_variants(gathered.values, gathered.defaults, gathered.sources)
     values = gathered.values
     values.setdefault("store", default_store())
     return Configuration(
@@ -179,46 +185,6 @@ def _load_user_file() -> _ConfigurationBuilder:
     if path.is_file():
         gathered.add_file(read_settings(path))
     return gathered
-
-
-def add_setting_flags(
-    parser: argparse.ArgumentParser, *names: str, default: str | None = None
-) -> None:
-    """Add the flags of these settings; their values are in `args.configuration`.
-
-    Args:
-        parser: The parser of a verb.
-        names: Names of settings.
-        default: The default that the help names instead of that of the setting.
-    """
-    for name in names:
-        setting = SETTINGS[name]
-        text = setting.help
-        if default is not None:
-            text = f"{text.partition(' (default')[0]} (default: {default})"
-        if setting.kind.shape:
-            parser.add_argument(
-                *setting.flags,
-                dest=name,
-                action="append",
-                metavar=setting.word or setting.kind.shape,
-                help=text,
-            )
-        else:
-            parser.add_argument(
-                *setting.flags, dest=name, action="append_const", const="true", help=text
-            )
-
-
-def add_concurrency_flag(parser: argparse.ArgumentParser) -> None:
-    """Add `-n 4`, which also takes a limit per provider: `-n claude=8`."""
-    parser.add_argument(
-        "-n",
-        "--concurrency",
-        action="append",
-        metavar="N|PROVIDER=N",
-        help=SETTINGS["concurrency"].help,
-    )
 
 
 class _ConfigurationBuilder:
@@ -296,7 +262,8 @@ class _ConfigurationBuilder:
         else:
             self._put_default(found.provider, found.setting.name, value, where)
 
-    def add_environment(self, environ: Mapping[str, str]) -> None:
+    def add_environment(self, environ: Mapping[str, str], agents: str | None) -> None:
+        """Add the variables; `agents` is the registry file that a flag names."""
         by_variable = {setting.variable: setting for setting in SETTINGS.values()}
         of_providers = [name for name in environ if name.startswith(provider_defaults.PREFIX)]
         for variable, text in environ.items():
@@ -311,10 +278,11 @@ class _ConfigurationBuilder:
                     raise ConfigurationInvalid(variable, f"unknown setting; {hint}")
             elif text:
                 self._add_texts(setting, [text], variable)
+        file = cast("Path | None", self.values.get("agents") if agents is None else Path(agents))
         for variable in of_providers:
             if environ[variable]:
                 try:
-                    default = provider_defaults.of_variable(variable, environ[variable])
+                    default = provider_defaults.of_variable(variable, environ[variable], file)
                 except SettingValueError as error:
                     raise ConfigurationInvalid(variable, str(error)) from None
                 self._take_default(default, variable)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.cli.config.configuration import DEFAULT
-from sessionmgr.cli.config.provider_defaults import source_key
+from sessionmgr.cli.config.provider_defaults import KEY, source_key, toml_key
 from sessionmgr.cli.config.settings import SETTINGS
 from sessionmgr.cli.terminal.safe_text import escaped_json, one_line, truncate
 from sessionmgr.cli.terminal.stdout import print_json, print_line, print_note
@@ -41,7 +41,8 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
             if as_json:
                 print_json({"key": key, "value": value, "source": source})
             else:
-                print_line(f"{key} = {format_toml(value)}  # {one_line(source)}")
+                in_file = toml_key(KEY, provider, name)
+                print_line(f"{in_file} = {format_toml(value)}  # {one_line(source)}")
     for refused in configuration.refused:
         where = f"{refused.path}:{refused.line}"
         if as_json:
@@ -55,7 +56,7 @@ def refused_setting_line(refused: RefusedSetting) -> str:
     """Return a refused setting in TOML, with its source."""
     value = format_toml(_plain(refused.value))
     where = f"{refused.path}:{refused.line}"
-    return one_line(f"{'.'.join(refused.key)} = {value} # {where}")
+    return one_line(f"{toml_key(*refused.key)} = {value} # {where}")
 
 
 def print_refused_settings(refused: Sequence[RefusedSetting]) -> None:
@@ -63,7 +64,7 @@ def print_refused_settings(refused: Sequence[RefusedSetting]) -> None:
     for each in refused:
         value = truncate(one_line(format_toml(_plain(each.value))), LONGEST)
         where = one_line(f"{each.path}:{each.line}")
-        print_note(f"{where}: {one_line('.'.join(each.key))} = {value} is refused: {each.why}")
+        print_note(f"{where}: {one_line(toml_key(*each.key))} = {value} is refused: {each.why}")
     if refused:
         directory = shlex.quote(one_line(str(refused[0].path.parent)))
         changed = refused[0].changed

@@ -8,22 +8,24 @@ flags): the flag `--model` overrides `provider.claude.model` of a file, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from sessionmgr.cli.config.settings import (
+from sessionmgr.cli.config.setting_types import (
     OPTIONS,
-    SETTINGS,
-    Setting,
     SettingValueError,
     format_value,
     providers,
+    require_provider,
 )
+from sessionmgr.cli.config.settings import SETTINGS, Setting
 from sessionmgr.cli.parser import did_you_mean
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from pathlib import Path
 
 KEY: Final = "provider"
 DEFAULT: Final = "default"
@@ -37,6 +39,9 @@ FIELDS: Final = (
 _OPTIONS: Final = "options"
 _NAMES: Final = (*FIELDS, _OPTIONS)
 FLAG: Final = "--set"
+_PATH: Final = re.compile(rf"(?P<provider>[^.@]+(@.+?)?)\.(?P<rest>({'|'.join(_NAMES)})(\..*)?)")
+"""A provider, perhaps with a version, and a key; only a version contains dots."""
+_BARE: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
 class ProviderDefault(NamedTuple):
@@ -56,6 +61,14 @@ class ProviderDefault(NamedTuple):
 def source_key(provider: str, name: str) -> str:
     """Return the key of a default among the sources of settings."""
     return f"{KEY}.{provider}.{name}"
+
+
+def toml_key(*parts: str) -> str:
+    """Return a dotted key as TOML has it."""
+    from sessionmgr.model import encode_json
+
+    bare = (each if _BARE.fullmatch(each) else encode_json(each).decode() for each in parts)
+    return ".".join(bare)
 
 
 def add_set_flag(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +92,7 @@ def of_table(table: Mapping[str, object]) -> Iterator[ProviderDefault]:
     for provider, defaults in table.items():
         if provider == DEFAULT:
             continue
-        _require_provider(provider)
+        require_provider(provider)
         if not isinstance(defaults, Mapping):
             expected = f"expected a table ([{KEY}.{provider}]), got {format_value(defaults)}"
             raise SettingValueError(expected, (provider,))
@@ -100,17 +113,26 @@ def of_text(text: str) -> ProviderDefault:
     """
     path, equals, value = text.partition("=")
     provider, dot, name = path.partition(".")
+    if found := _PATH.fullmatch(path):
+        provider, name = found["provider"], found["rest"]
+    elif "@" in path:
+        provider, dot, name = path.rpartition(".")
     if not equals or not dot:
         raise SettingValueError(
             f"expected PROVIDER.KEY=VALUE, such as claude.model=haiku, got {text!r}"
         )
-    _require_provider(provider)
+    require_provider(provider)
     name, _, option = name.partition(".")
     return _of_words(provider, _setting(provider, name), option, value, path)
 
 
-def of_variable(variable: str, value: str) -> ProviderDefault:
+def of_variable(variable: str, value: str, agents: Path | None = None) -> ProviderDefault:
     """Read an environment variable such as `SESSIONMGR_PROVIDER_CLAUDE_MODEL`.
+
+    Args:
+        variable: The name of the variable.
+        value: Its value.
+        agents: The registry file of agents, whose ids the name may contain.
 
     Raises:
         SettingValueError: The variable names something unknown, or its value is invalid.
@@ -119,9 +141,9 @@ def of_variable(variable: str, value: str) -> ProviderDefault:
     for name in sorted(FIELDS, key=len, reverse=True):
         if rest.endswith(f"_{name.upper()}"):
             written = rest.removesuffix(f"_{name.upper()}")
-            known = {_upper(each): each for each in providers()}
+            known = {_upper(each): each for each in _with_variants(written, agents)}
             if written not in known:
-                _require_provider(written.lower())
+                require_provider(written.lower())
             return _of_words(known[written], SETTINGS[name], "", value, variable)
     variables = [
         f"{PREFIX}{_upper(each)}_{name.upper()}" for each in providers() for name in FIELDS
@@ -133,8 +155,21 @@ def of_variable(variable: str, value: str) -> ProviderDefault:
     raise SettingValueError(f"unknown setting{hint}")
 
 
+def _with_variants(written: str, agents: Path | None) -> Iterator[str]:
+    """Yield the providers, and the variants of those whose names a variable begins with."""
+    from sessionmgr.adapter import StartRefused, provider_variants
+
+    for name in providers():
+        yield name
+        if written.startswith(f"{_upper(name)}_"):
+            try:
+                yield from provider_variants(name, agents)
+            except StartRefused as error:
+                raise SettingValueError(str(error)) from None
+
+
 def _upper(provider: str) -> str:
-    return provider.replace("-", "_").upper()
+    return provider.replace("-", "_").replace(":", "_").upper()
 
 
 def _of_words(
@@ -154,12 +189,6 @@ def _of_words(
         return ProviderDefault(provider, setting, _parse_settings(setting, provider, value))
     except SettingValueError as error:
         raise SettingValueError(f"{provider}.{setting.name}: {error}") from None
-
-
-def _require_provider(provider: str) -> None:
-    if provider not in providers():
-        hint = did_you_mean(provider, providers()) or f"; known: {', '.join(providers())}"
-        raise SettingValueError(f"unknown provider {provider!r}{hint}", (provider,))
 
 
 def _setting(provider: str, name: str) -> Setting:

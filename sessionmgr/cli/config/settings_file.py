@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sessionmgr.cli.config import provider_defaults
-from sessionmgr.cli.config.settings import SETTINGS, Setting, SettingValueError
+from sessionmgr.cli.config.setting_types import SettingValueError
+from sessionmgr.cli.config.settings import SETTINGS, Setting
 from sessionmgr.cli.config.toml_file import line_of, read_toml
 from sessionmgr.cli.errors import ConfigurationInvalid
 from sessionmgr.cli.parser import did_you_mean
@@ -102,7 +103,8 @@ def _check_options(
 
     for provider, options in tables.items():
         try:
-            resolve_options(provider, find_adapter(provider).options, options, {})
+            adapter = find_adapter(provider.partition(":")[0])  # variants have the same options
+            resolve_options(provider, adapter.options, options, {})
         except (OptionInvalid, ProviderUnknown) as error:
             where = f"{path}:{line_of(text, key or ('options', provider))}"
             raise ConfigurationInvalid(where, str(error)) from None

@@ -63,4 +63,4 @@ def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))

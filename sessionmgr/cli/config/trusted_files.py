@@ -24,6 +24,8 @@ DIRECTORY: Final = "trusted"
 _LONGEST_PATH: Final = 4096
 _WRITTEN: Final = frozenset({"store", "log_file", "capture"})
 """Settings that name files to write: each run changes those."""
+_READ: Final = frozenset({"approve", "agents"})
+"""Settings that name a file to read, wherever it is."""
 _WORD: Final = re.compile(r"""[^\s;|&<>()\[\]{}=,:'"`]+""")
 _QUOTED: Final = re.compile(r"""(?<=['"])[^'"]+(?=['"])""")
 
@@ -156,26 +158,46 @@ def _record_path(path: Path) -> Path:
 def _files_named(settings: Mapping[str, object], directory: Path) -> Iterator[Path]:
     """Yield the files that the settings read or run, and that other users may change.
 
-    These are the files in the project, all files named by relative paths, and the approval rules.
+    These are the files in the project, all files named by relative paths, the approval rules, and
+    the registry of agents with the files that it names in the same way.
     A file may be named by a text or by a word in it.
     """
-    project = directory.resolve()
     for name, value in settings.items():
         if name in _WRITTEN:
             continue
         texts = _texts(value)
-        for text in texts if name == "approve" else _with_words(texts):
-            if not text or "\0" in text or len(text) > _LONGEST_PATH:
+        for text in texts if name in _READ else _with_words(texts):
+            file = _existing_file(text, directory, is_anywhere=name in _READ)
+            if file is None:
                 continue
-            path = os.path.expanduser(text)  # noqa: PTH111
-            is_the_projects = name == "approve" or not os.path.isabs(path)  # noqa: PTH117
-            try:
-                real = (directory / path).resolve()
-                is_file = real.is_file() and (is_the_projects or real.is_relative_to(project))
-            except OSError:
-                continue  # too long for a file name
-            if is_file:
-                yield real
+            yield file
+            if name == "agents":
+                inner = _with_words(_texts(_json_in(file)))
+                found = (_existing_file(each, directory, is_anywhere=False) for each in inner)
+                yield from filter(None, found)
+
+
+def _existing_file(text: str, directory: Path, *, is_anywhere: bool) -> Path | None:
+    """Return the file that a text names, if it belongs to the project or may be anywhere."""
+    if not text or "\0" in text or len(text) > _LONGEST_PATH:
+        return None
+    path = os.path.expanduser(text)  # noqa: PTH111
+    is_the_projects = is_anywhere or not os.path.isabs(path)  # noqa: PTH117
+    try:
+        real = (directory / path).resolve()
+        if real.is_file() and (is_the_projects or real.is_relative_to(directory.resolve())):
+            return real
+    except OSError:
+        return None  # too long for a file name
+    return None
+
+
+def _json_in(file: Path) -> object:
+    """Return the content of a file; None if it is not JSON."""
+    try:
+        return msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter import find_adapter
+from sessionmgr.adapter import StartRefused, find_adapter
 from sessionmgr.cli.suggested_command import suggested_command
 from sessionmgr.cli.terminal.console import make_console
 from sessionmgr.cli.terminal.render_events import RunNoteLine, RunRenderer, describe_result
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.cli.config.configuration import Configuration
     from sessionmgr.cli.terminal.console import Console
     from sessionmgr.manager import RunHandle
@@ -155,33 +156,44 @@ def next_steps(result: RunResult, configuration: Configuration) -> list[RunNoteL
     """Return suggestions for the next command, depending on how the run ended."""
     if result.status is RunStatus.COMPLETED:
         return []
-    if _is_resumable(result):
+    adapter = _adapter(result, configuration)
+    if _is_resumable(result, adapter):
         return [
             RunNoteLine(
                 f"to continue: {suggested_command(configuration, 'resume', result.id)}", "plain"
             )
         ]
     if result.failure is not None and result.failure.kind is FailureKind.SESSION_NOT_FOUND:
-        return [*_lost_session_notes(result)]
+        return [*_lost_session_notes(result, adapter)]
     return [RunNoteLine(f"details: {suggested_command(configuration, 'show', result.id)}", "plain")]
 
 
-def _lost_session_notes(result: RunResult) -> Iterator[RunNoteLine]:
+def _adapter(result: RunResult, configuration: Configuration) -> type[ProviderAdapter] | None:
+    """Return the adapter of a run; None if it, or its registry file, is missing here."""
+    try:
+        return find_adapter(result.provider, agents=configuration.agents)
+    except StartRefused:
+        return None
+
+
+def _lost_session_notes(
+    result: RunResult, adapter: type[ProviderAdapter] | None
+) -> Iterator[RunNoteLine]:
     """Yield notes on a provider session that was not found, and on finding it in its program."""
-    adapter, id = find_adapter(result.provider), result.provider_session_id
-    known_as = adapter.display_name or adapter.name
+    id = result.provider_session_id
+    known_as = result.provider if adapter is None else adapter.display_name or adapter.name
     yield RunNoteLine(
         f"{known_as} no longer has the session {id}, or has it only for another directory", "plain"
     )
-    if adapter.resume_command is not None and id is not None:
+    if adapter is not None and adapter.resume_command is not None and id is not None:
         command = adapter.resume_command.format(id=id)
         yield RunNoteLine(f"to look it up there: {command}", "plain")
 
 
-def _is_resumable(result: RunResult) -> bool:
+def _is_resumable(result: RunResult, adapter: type[ProviderAdapter] | None) -> bool:
     if result.provider_session_id is None:
         return False
     failure = result.failure
     if failure is not None and not failure.resumable:
         return False
-    return find_adapter(result.provider).capabilities.resume is not UNSUPPORTED
+    return adapter is None or adapter.capabilities.resume is not UNSUPPORTED

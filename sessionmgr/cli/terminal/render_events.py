@@ -19,6 +19,7 @@ from sessionmgr.model import (
     ErrorOccurred,
     Event,
     Failure,
+    Fidelity,
     ImageReceived,
     MessageReceived,
     MessageSent,
@@ -114,7 +115,10 @@ def event_notes(event: Event) -> list[RunNoteLine]:
 
 @event_notes.register
 def _(event: RunStarted) -> list[RunNoteLine]:
-    mode = event.permission.effective if event.permission else None
+    permission = event.permission
+    mode = permission.effective if permission else None
+    if permission and permission.fidelity is Fidelity.UNVERIFIED:
+        mode = f"{mode} ({permission.fidelity})"
     words = [event.provider, event.model, mode, f"in {event.cwd}" if event.cwd else None]
     said = ", ".join(one_line(word) for word in words if word)
     less = event.negotiation.degraded if event.negotiation else ()

@@ -22,8 +22,8 @@ from sessionmgr.batch import (
 )
 from sessionmgr.cli.capture_flag import capturing_launcher
 from sessionmgr.cli.config.approval_rules import load_approver
-from sessionmgr.cli.config.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.config.paths import make_private
+from sessionmgr.cli.config.setting_flags import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.error_messages import print_error
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import directory_argument, read_text_file
@@ -122,7 +122,8 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
         jobs, out = await _jobs_and_out(args)
         refuse_rehearsal(out)
         if args.dry_run:
-            async with open_manager() as manager:  # a dry run needs no stored state
+            # A dry run needs no stored state.
+            async with open_manager(agents=args.configuration.agents) as manager:
                 planned = dry_run(manager, jobs, out=out, approve=approve, **how)
                 await show_plan(planned, as_json=args.json, quiet=args.quiet)
             return COMPLETED
@@ -149,7 +150,12 @@ async def _run_batch(
     clocks = Clocks(**configuration.clocks)
     async with (
         capturing_launcher(configuration.capture) as launcher,
-        open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
+        open_manager(
+            store=configuration.store,
+            agents=configuration.agents,
+            clocks=clocks,
+            launcher=launcher,
+        ) as manager,
     ):
         wait.end()  # from here on the progress display reports it
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)

@@ -105,7 +105,7 @@ _{PROGRAM}() {{
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         if [ "$value" ]; then value=""; continue; fi
         case "$each" in
-            --store|--log-file|--capture) value=1 ;;
+            --store|--log-file|--capture|--agents) value=1 ;;
             -*) ;;
             *) verb="$each"; break ;;
         esac

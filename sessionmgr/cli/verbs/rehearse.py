@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import JobsInvalid, run_batch
 from sessionmgr.cli.capture_flag import capturing_launcher
-from sessionmgr.cli.config.configuration import add_concurrency_flag
+from sessionmgr.cli.config.setting_flags import add_concurrency_flag
 from sessionmgr.cli.error_messages import print_error
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.inputs import directory_argument
@@ -100,6 +100,7 @@ async def _run_batch(
     async with (
         capturing_launcher(configuration.capture) as launcher,
         open_manager(
+            agents=configuration.agents,
             clocks=Clocks(**configuration.clocks),
             launcher=launcher,
             environ=agent_environment(hermitage),

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.capture_flag import capturing_launcher
-from sessionmgr.cli.config.configuration import add_setting_flags
 from sessionmgr.cli.config.paths import make_private
 from sessionmgr.cli.config.provider_defaults import add_set_flag
+from sessionmgr.cli.config.setting_flags import add_setting_flags
 from sessionmgr.cli.errors import CommandLineInvalid
 from sessionmgr.cli.follow_up import (
     arguments_from_settings,
@@ -86,7 +86,9 @@ async def _resume(args: argparse.Namespace, wait: StoreWaitReporter) -> int:
     make_private(configuration.store)
     async with (
         capturing_launcher(configuration.capture) as launcher,
-        open_manager(store=configuration.store, launcher=launcher) as manager,
+        open_manager(
+            store=configuration.store, agents=configuration.agents, launcher=launcher
+        ) as manager,
     ):
         wait.attach(manager)
         with naming_budget_source(configuration):

@@ -88,7 +88,12 @@ async def _start(args: argparse.Namespace, request: RunRequest, wait: StoreWaitR
     clocks = Clocks(**configuration.clocks)
     async with (
         capturing_launcher(configuration.capture) as launcher,
-        open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
+        open_manager(
+            store=configuration.store,
+            agents=configuration.agents,
+            clocks=clocks,
+            launcher=launcher,
+        ) as manager,
     ):
         wait.attach(manager)
         session = await _new_session(manager, args)
@@ -122,7 +127,9 @@ async def _follow_up(args: argparse.Namespace, request: RunRequest, wait: StoreW
     make_private(configuration.store)
     async with (
         capturing_launcher(configuration.capture) as launcher,
-        open_manager(store=configuration.store, launcher=launcher) as manager,
+        open_manager(
+            store=configuration.store, agents=configuration.agents, launcher=launcher
+        ) as manager,
     ):
         wait.attach(manager)
         with naming_budget_source(configuration):

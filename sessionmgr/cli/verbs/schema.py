@@ -16,6 +16,7 @@ from sessionmgr.model import DIALECT, KnownEvent, RunResult, Support, event_sche
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.model import Json
@@ -55,11 +56,12 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.what in OF_ALL and args.of is not None:
         raise CommandLineInvalid(f"schema: {args.what} takes no provider, but got {args.of!r}")
-    print_line(json.dumps(_schema(args.what, args.of), indent=None if args.json else 2))
+    schema = _schema(args.what, args.of, args.configuration.agents)
+    print_line(json.dumps(schema, indent=None if args.json else 2))
     return 0
 
 
-def _schema(what: str, provider: str | None) -> dict[str, Json]:
+def _schema(what: str, provider: str | None, agents: Path | None) -> dict[str, Json]:
     from sessionmgr.batch import Job
 
     of: Any
@@ -71,10 +73,10 @@ def _schema(what: str, provider: str | None) -> dict[str, Json]:
         case "job":
             schema, of = _job_schema(), Job
         case "options":
-            adapter = find_adapter(provider or "")
+            adapter = find_adapter(provider or "", agents=agents)
             schema, of = _options_schema(adapter), adapter.options
         case _:
-            schema, of = _output_schema(find_adapter(provider or "")), RunResult
+            schema, of = _output_schema(find_adapter(provider or "", agents=agents)), RunResult
     describe(schema, of)
     return schema
 

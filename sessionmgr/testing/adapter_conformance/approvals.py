@@ -70,7 +70,7 @@ async def without_an_approver_calls_are_denied(stage: ConformanceHarness) -> Non
 @ASKING.register("asks")
 async def full_auto_asks_for_no_approval(stage: ConformanceHarness) -> None:
     assert stage.case.asks is not None
-    if PermissionMode.FULL_AUTO not in stage.case.adapter.permissions.modes:
+    if PermissionMode.FULL_AUTO not in stage.supported_modes(stage.case.asks):
         return
     judge = DelayedApprover(Deny())
     session = await stage.session("full_auto")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 import trio
 
+from sessionmgr.adapter import resolve_options
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import (
     AnyEvent,
@@ -23,9 +24,10 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.invariants import broken_laws
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Mapping
     from pathlib import Path
 
+    from sessionmgr.adapter import MappedMode
     from sessionmgr.manager import Manager, RunArguments, RunHandle, SessionHandle
     from sessionmgr.model import RunResult
     from sessionmgr.store import Store
@@ -103,6 +105,16 @@ class ConformanceHarness:
         played = RunTrace(await run.result(), events)
         _check_trace(played)
         return played
+
+    def supported_modes(self, play: Play) -> Mapping[PermissionMode, MappedMode]:
+        """Return the permission modes that the adapter supports with the options of a prompt.
+
+        Args:
+            play: The prompt.
+        """
+        adapter = self.case.adapter
+        options = resolve_options(adapter.name, adapter.options, play.options, {})
+        return adapter.permission_map(options).modes
 
     async def wait_for_text(self, run: RunHandle, text: str | None) -> None:
         """Wait until a run has sent this text, or any text.

@@ -1,6 +1,7 @@
 """A scripted model at no cost: a server on loopback that plays scripts to real agents."""
 
 from sessionmgr.testing.model_server.choose_reply import Scripts as Scripts
+from sessionmgr.testing.model_server.images import RequestImage as RequestImage
 from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment as IsolatedEnvironment
 from sessionmgr.testing.model_server.request import (
     ModelMessage as ModelMessage,
@@ -20,6 +21,7 @@ from sessionmgr.testing.model_server.request_log import (
 from sessionmgr.testing.model_server.script import (
     ModelCall as ModelCall,
     ModelCut as ModelCut,
+    ModelEmpty as ModelEmpty,
     ModelFault as ModelFault,
     ModelHang as ModelHang,
     ModelHeaders as ModelHeaders,
@@ -34,6 +36,7 @@ from sessionmgr.testing.model_server.script import (
     ModelUsageLimit as ModelUsageLimit,
     ModelUse as ModelUse,
     ModelWait as ModelWait,
+    parse_script as parse_script,
     prompt_with as prompt_with,
 )
 from sessionmgr.testing.model_server.server import (
@@ -46,6 +49,7 @@ __all__ = [
     "IsolatedEnvironment",
     "ModelCall",
     "ModelCut",
+    "ModelEmpty",
     "ModelFault",
     "ModelHang",
     "ModelHeaders",
@@ -65,6 +69,7 @@ __all__ = [
     "ModelUsageLimit",
     "ModelUse",
     "ModelWait",
+    "RequestImage",
     "RequestItem",
     "RequestLog",
     "Scripts",
@@ -73,5 +78,6 @@ __all__ = [
     "UserInterrupt",
     "UserPrompt",
     "open_model_server",
+    "parse_script",
     "prompt_with",
 ]

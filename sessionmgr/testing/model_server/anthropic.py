@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sessionmgr.model import Json, encode_json, parse_json
+from sessionmgr.testing.model_server.agent_texts import purpose_of
 from sessionmgr.testing.model_server.dialect import (
     DelayedBytes,
     PlainAnswer,
     ReplyWriter,
     as_object,
     estimate_tokens,
+    last_prompt,
     list_member,
+    retry_headers,
     server_event,
     split_text,
+    text_of,
 )
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import (
@@ -100,9 +104,7 @@ class AnthropicDialect:
         if isinstance(refusal, ModelUsageLimit):
             headers = _unified(refusal.resets_at, "rejected", 1.0)
             return _error(429, "rate_limit_error", refusal.message, headers)
-        headers = dict(refusal.headers)
-        if refusal.retry_after is not None:
-            headers["retry-after"] = f"{refusal.retry_after:g}"
+        headers = retry_headers(refusal)
         kind = refusal.kind or _KINDS.get(refusal.status, "api_error")
         return _error(refusal.status, kind, refusal.message, headers)
 
@@ -140,12 +142,15 @@ def _unified(resets_at: int, status: str, used: float) -> dict[str, str]:
 
 def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     items = [item for each in list_member(body, "messages") for item in _items(as_object(each))]
-    purpose: Purpose = "turn"
-    last = next((each for each in reversed(items) if isinstance(each, UserPrompt)), None)
-    if last is not None and _SUMMARY in last.text:
+    last = last_prompt(items)
+    system = text_of(body.get("system"))
+    purpose: Purpose = purpose_of(system, last, offers_tools=bool(body.get("tools")))
+    if _SUMMARY in last:
         purpose = "compaction"
     elif body.get("max_tokens") == 1:
         purpose = "probe"
+    form = as_object(as_object(body.get("output_config")).get("format"))
+    schema = form.get("schema")
     session = http.headers.get("x-claude-code-session-id", "")
     if not session:
         found = _SESSION.search(str(as_object(body.get("metadata")).get("user_id", "")))
@@ -157,6 +162,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
         tools=tuple(_offer(as_object(each)) for each in list_member(body, "tools")),
         stream=body.get("stream") is True,
         purpose=purpose,
+        schema=schema if isinstance(schema, dict) else None,
         session=session,
         body=body,
     )
@@ -176,7 +182,7 @@ def _items(message: Mapping[str, Json]) -> Iterator[RequestItem]:
             case {"type": "tool_use", "id": str(id), "name": str(name)}:
                 yield ModelToolCall(id, name)
             case {"type": "tool_result", "tool_use_id": str(id)}:
-                text = _plain_text(block.get("content"))
+                text = text_of(block.get("content"))
                 yield ModelToolResult(id, text, failed=block.get("is_error") is True)
             case _:
                 pass
@@ -196,13 +202,6 @@ def _text(role: str, text: str) -> RequestItem | None:
     return UserPrompt(text) if text.strip() else None
 
 
-def _plain_text(content: Json) -> str:
-    if isinstance(content, str):
-        return content
-    texts = [as_object(each).get("text") for each in content] if isinstance(content, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
 def _offer(tool: Mapping[str, Json]) -> ToolOffer:
     schema = tool.get("input_schema")
     return ToolOffer(str(tool.get("name", "")), schema if isinstance(schema, dict) else {})
@@ -211,19 +210,17 @@ def _offer(tool: Mapping[str, Json]) -> ToolOffer:
 # --- writing -----------------------------------------------------------------------------------
 
 
-class _AnthropicReplyWriter:
+class _AnthropicReplyWriter(ReplyWriter):
     """The writer of a message, block by block."""
+
+    conversation = "messages"
 
     def __init__(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> None:
-        self._request: Final = request
-        self._reply: Final = reply
-        self._stop: Final = stop
-        self._use: Final = use
+        super().__init__(request, reply, stop, use)
         self._content: Final[list[Json]] = []
         self._called = False
-        self._characters = 0
 
     def open(self) -> bytes:
         """Return the start of the stream."""
@@ -238,7 +235,7 @@ class _AnthropicReplyWriter:
                 {"type": "text_delta", "text": text} for text in split_text(move.text, move.deltas)
             ]
             self._content.append({"type": "text", "text": move.text})
-            self._characters += len(move.text)
+            self.characters += len(move.text)
         elif isinstance(move, ModelThink):
             signature = "c2NyaXB0ZWQ="
             begun = {"type": "thinking", "thinking": "", "signature": ""}
@@ -246,7 +243,7 @@ class _AnthropicReplyWriter:
             deltas = [{"type": "thinking_delta", "thinking": text} for text in texts]
             deltas.append({"type": "signature_delta", "signature": signature})
             self._content.append({**begun, "thinking": move.text, "signature": signature})
-            self._characters += len(move.text)
+            self.characters += len(move.text)
         else:
             begun, written = self._call(move)
             deltas = [
@@ -278,29 +275,24 @@ class _AnthropicReplyWriter:
         return self._head(self._why(), {})
 
     def _call(self, move: ModelCall) -> tuple[dict[str, Json], str]:
-        chosen = choose_tool(move.tool, move.input, self._request.tools)
-        id = call_id("toolu", self._request, self._reply, len(self._content))
+        chosen = choose_tool(move.tool, move.input, self.request.tools)
+        id = call_id("toolu", self.request, self.reply, len(self._content))
         begun: dict[str, Json] = {"type": "tool_use", "id": id, "name": chosen.name, "input": {}}
         written = move.broken
         if written is None:
             written = encode_json(dict(chosen.input)).decode()
         self._content.append({**begun, "input": dict(chosen.input)})
         self._called = True
-        self._characters += len(written)
+        self.characters += len(written)
         return begun, written
 
     def _why(self) -> str:
-        if self._stop is not None:
-            return self._stop.reason
+        if self.stop is not None:
+            return self.stop.reason
         return "tool_use" if self._called else "end_turn"
 
     def _usage(self) -> dict[str, Json]:
-        use = self._use
-        if use is None:
-            said = encode_json(self._request.body.get("messages"))
-            use = ModelUse(
-                input=estimate_tokens(len(said)), output=estimate_tokens(self._characters)
-            )
+        use = self.use
         return {
             "input_tokens": use.input,
             "cache_creation_input_tokens": use.cache_write,
@@ -310,10 +302,10 @@ class _AnthropicReplyWriter:
 
     def _head(self, stop: str | None, usage: Mapping[str, Json]) -> dict[str, Json]:
         return {
-            "id": f"msg_{self._request.key}_{self._reply}_{self._request.attempt}",
+            "id": f"msg_{self.key}",
             "type": "message",
             "role": "assistant",
-            "model": self._request.model,
+            "model": self.request.model,
             "content": list(self._content),
             "stop_reason": stop,
             "stop_sequence": None,

@@ -10,8 +10,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from sessionmgr.model import Json
+from sessionmgr.testing.model_server.images import RequestImage, find_images
 
-Purpose: TypeAlias = Literal["turn", "compaction", "probe"]
+Purpose: TypeAlias = Literal["turn", "compaction", "probe", "auxiliary"]
+"""`auxiliary`: a request beside the turns, such as for a title or for the choice of a model."""
 
 
 class UserPrompt(msgspec.Struct, frozen=True):
@@ -87,6 +89,12 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
         return next(
             (each.text for each in reversed(self.items) if isinstance(each, UserPrompt)), ""
         )
+
+    @property
+    def images(self) -> tuple[RequestImage, ...]:
+        """The images in the conversation."""
+        said = (self.body.get(name) for name in ("messages", "input", "contents"))
+        return tuple(image for each in said for image in find_images(each))
 
     @property
     def results(self) -> tuple[ModelToolResult, ...]:

@@ -91,6 +91,10 @@ class RequestLog:
         """Wait until there were `total` requests."""
         await self._total.wait(lambda number: number >= total)
 
+    async def wait_for_change(self) -> None:
+        """Wait until a request begins, or an answer ends."""
+        await self._changed.wait()
+
     async def wait_until_idle(self) -> None:
         """Wait until no answer is being sent."""
         await trio.lowlevel.checkpoint()

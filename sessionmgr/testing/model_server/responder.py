@@ -18,6 +18,7 @@ from sessionmgr.testing.model_server.script import (
     AnyMove,
     ModelCall,
     ModelCut,
+    ModelEmpty,
     ModelFault,
     ModelHang,
     ModelHeaders,
@@ -99,6 +100,10 @@ class Responder:
         for move in self._moves:
             if await self._run_move(move):
                 return
+        await self._end()
+
+    async def _end(self) -> None:
+        """End the answer regularly."""
         if self._request.stream:
             await self._finish(self._writer.close())
             return
@@ -122,6 +127,9 @@ class Responder:
                 self._instead = self._dialect.malformed if text is None else text
                 if self._request.stream:
                     await self._write(self._instead.encode())
+            case ModelEmpty():
+                await self._end()
+                return True
             case _:
                 await self._fail(move)
                 return True
@@ -145,7 +153,9 @@ class Responder:
         self, move: ModelRefuse | ModelUsageLimit | ModelFault | ModelCut | ModelHang
     ) -> None:
         match move:
-            case ModelCut():
+            case ModelCut(orderly=orderly):
+                if orderly and self._request.stream:
+                    await self._finish(b"")
                 self._exchange.ending = "cut"
             case ModelHang():
                 await trio.sleep_forever()

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sessionmgr.model import Json, encode_json, parse_json
+from sessionmgr.testing.model_server.agent_texts import purpose_of
 from sessionmgr.testing.model_server.dialect import (
     DelayedBytes,
     PlainAnswer,
     ReplyWriter,
     as_object,
-    estimate_tokens,
+    last_prompt,
     list_member,
+    retry_headers,
     server_event,
     split_text,
+    text_of,
 )
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import (
@@ -85,9 +88,7 @@ class ResponsesDialect:
             headers = _used(1.0, refusal.resets_at)
             more: Mapping[str, Json] = {"resets_at": refusal.resets_at, "plan_type": "plus"}
             return _error(429, "usage_limit_reached", refusal.message, headers, more)
-        headers = dict(refusal.headers)
-        if refusal.retry_after is not None:
-            headers["retry-after"] = f"{refusal.retry_after:g}"
+        headers = retry_headers(refusal)
         kind = refusal.kind or _KINDS.get(refusal.status, "server_error")
         return _error(refusal.status, kind, refusal.message, headers)
 
@@ -128,9 +129,9 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     for each in inputs:  # models that write programs get their tools in the input
         if each.get("type") == "additional_tools":
             tools = tools + list_member(each, "tools")
-    last = next((each for each in reversed(items) if isinstance(each, UserPrompt)), None)
-    purpose: Purpose = "turn"
-    if last is not None and last.text.lstrip().startswith(_SUMMARY):
+    last = last_prompt(items)
+    purpose: Purpose = purpose_of("", last, offers_tools=True)
+    if last.lstrip().startswith(_SUMMARY):
         purpose = "compaction"
     form = as_object(as_object(body.get("text")).get("format"))
     schema = form.get("schema")
@@ -150,7 +151,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
 def _items(item: Mapping[str, Json]) -> Iterator[RequestItem]:
     match item:
         case {"type": "message" | None, "role": str(role)} | {"role": str(role)}:
-            yield from _message(role, _plain_text(item.get("content")))
+            yield from _message(role, text_of(item.get("content")))
         case {
             "type": "function_call" | "custom_tool_call",
             "call_id": str(id),
@@ -161,7 +162,7 @@ def _items(item: Mapping[str, Json]) -> Iterator[RequestItem]:
             "type": "function_call_output" | "custom_tool_call_output",
             "call_id": str(id),
         }:
-            yield ModelToolResult(id, _plain_text(item.get("output")))
+            yield ModelToolResult(id, text_of(item.get("output")))
         case _:
             pass
 
@@ -175,13 +176,6 @@ def _message(role: str, text: str) -> Iterator[RequestItem]:
         yield UserInterrupt()
     else:
         yield UserPrompt(text)
-
-
-def _plain_text(content: Json) -> str:
-    if isinstance(content, str):
-        return content
-    parts = [as_object(each) for each in content] if isinstance(content, list) else []
-    return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))
 
 
 def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[ToolOffer]:
@@ -202,18 +196,16 @@ def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[
 # --- writing -----------------------------------------------------------------------------------
 
 
-class _ResponsesReplyWriter:
+class _ResponsesReplyWriter(ReplyWriter):
     """The writer of a response, item by item."""
+
+    conversation = "input"
 
     def __init__(
         self, request: ModelRequest, reply: int, stop: ModelStop | None, use: ModelUse | None
     ) -> None:
-        self._request: Final = request
-        self._reply: Final = reply
-        self._stop: Final = stop
-        self._use: Final = use
+        super().__init__(request, reply, stop, use)
         self._output: Final[list[Json]] = []
-        self._characters = 0
 
     def open(self) -> bytes:
         """Return the start of the stream."""
@@ -227,8 +219,8 @@ class _ResponsesReplyWriter:
             self._output.append(item)
             yield DelayedBytes(self._item("added", index, item) + self._item("done", index, item))
             return
-        self._characters += len(move.text)
-        id = f"{self._request.key}_{self._reply}_{index}_{self._request.attempt}"
+        self.characters += len(move.text)
+        id = f"{self.request.key}_{self.reply}_{index}_{self.request.attempt}"
         if isinstance(move, ModelSay):
             begun: dict[str, Json] = {"type": "message", "role": "assistant", "id": f"msg_{id}"}
             empty: Json = []
@@ -270,8 +262,8 @@ class _ResponsesReplyWriter:
         return self._ended()
 
     def _call(self, move: ModelCall) -> Json:
-        chosen = choose_tool(move.tool, move.input, self._request.tools)
-        id = call_id("call", self._request, self._reply, len(self._output))
+        chosen = choose_tool(move.tool, move.input, self.request.tools)
+        id = call_id("call", self.request, self.reply, len(self._output))
         name, namespace = chosen.name, chosen.namespace
         if namespace is None and name.startswith("mcp__") and name.count("__") > 1:
             namespace = name.rpartition("__")[0]  # a tool that must be searched for
@@ -287,14 +279,14 @@ class _ResponsesReplyWriter:
             written = encode_json(dict(chosen.input)).decode()
             written = written if move.broken is None else move.broken
             item = {"type": "function_call", **called, "arguments": written}
-        self._characters += len(written)
+        self.characters += len(written)
         return item
 
     def _item(self, what: str, index: int, item: Json) -> bytes:
         return server_event(f"response.output_item.{what}", {"output_index": index, "item": item})
 
     def _ended(self) -> dict[str, Json]:
-        reason = None if self._stop is None else self._stop.reason
+        reason = None if self.stop is None else self.stop.reason
         if reason in _INCOMPLETE:
             details: Json = {"reason": _INCOMPLETE[reason]}
             return {**self._response("incomplete"), "incomplete_details": details}
@@ -303,21 +295,16 @@ class _ResponsesReplyWriter:
 
     def _response(self, status: str) -> dict[str, Json]:
         begun: dict[str, Json] = {
-            "id": f"resp_{self._request.key}_{self._reply}_{self._request.attempt}",
+            "id": f"resp_{self.key}",
             "object": "response",
-            "model": self._request.model,
+            "model": self.request.model,
             "status": status,
             "output": list(self._output),
         }
         return begun if status == "in_progress" else {**begun, "usage": self._usage()}
 
     def _usage(self) -> Json:
-        use = self._use
-        if use is None:
-            said = encode_json(self._request.body.get("input"))
-            use = ModelUse(
-                input=estimate_tokens(len(said)), output=estimate_tokens(self._characters)
-            )
+        use = self.use
         read = use.input + use.cached_input + use.cache_write
         return {
             "input_tokens": read,

@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from sessionmgr.model import Json
 
+SAMPLE_TEXT: Final = "sample"
 _DEEPEST: Final = 20
 
 
@@ -46,7 +47,7 @@ def _sample(schema: Json | Mapping[str, Json], root: Mapping[str, Json], depth: 
 
 
 def _of_type(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> Json:
-    match kind:
+    match kind.lower():  # in upper case in the Gemini API
         case "object":
             properties = _mapping(schema.get("properties"))
             required = schema.get("required")
@@ -78,7 +79,7 @@ def _text(schema: Mapping[str, Json]) -> str:
         "uuid": "00000000-0000-4000-8000-000000000000",
     }
     shape = schema.get("format")
-    text = shaped.get(shape, "sample") if isinstance(shape, str) else "sample"
+    text = shaped.get(shape, SAMPLE_TEXT) if isinstance(shape, str) else SAMPLE_TEXT
     least, most = schema.get("minLength"), schema.get("maxLength")
     if isinstance(least, int):
         text = text.ljust(least, "x")

@@ -24,6 +24,8 @@ from sessionmgr.model import Json
 OPENING: Final = "<script>"
 CLOSING: Final = "</script>"
 """A prompt carries its script between these tags."""
+SUMMARY: Final = "<summary>"
+"""The start of the server's summary of a conversation, which carries the script as well."""
 
 
 def _tag(class_name: str) -> str:
@@ -143,6 +145,14 @@ class ModelFault(ModelMove, frozen=True, kw_only=True):
 class ModelCut(ModelMove, frozen=True, kw_only=True):
     """Close the connection now."""
 
+    orderly: bool = False
+    """True: the stream ends as HTTP requires, but without its last event."""
+    times: int | None = None
+
+
+class ModelEmpty(ModelMove, frozen=True, kw_only=True):
+    """End the answer regularly; as the only move it is an answer without content."""
+
     times: int | None = None
 
 
@@ -161,7 +171,7 @@ class ModelMalformed(ModelMove, frozen=True, kw_only=True):
 
 
 Failing: TypeAlias = (
-    ModelRefuse | ModelUsageLimit | ModelFault | ModelCut | ModelHang | ModelMalformed
+    ModelRefuse | ModelUsageLimit | ModelFault | ModelCut | ModelEmpty | ModelHang | ModelMalformed
 )
 AnyMove: TypeAlias = (
     ModelSay
@@ -177,6 +187,7 @@ AnyMove: TypeAlias = (
 ModelReply: TypeAlias = Sequence[ModelMove]
 ModelScript: TypeAlias = Sequence[ModelReply]
 
+_ESCAPED: Final = re.compile(r'\s*\[[\[\s]*\{\s*\\"')
 _script: Final = msgspec.json.Decoder(tuple[tuple[AnyMove, ...], ...])
 _reply: Final = msgspec.json.Decoder(tuple[AnyMove, ...])
 
@@ -216,6 +227,8 @@ def script_in(text: str) -> ModelScript | None:
     start = text.find(OPENING)
     while start >= 0:
         start += len(OPENING)
+        if _ESCAPED.match(text, start):  # opencode escapes the quotes in its arguments
+            text = text[:start] + text[start:].replace('\\"', '"')
         try:
             value, length = cast(
                 "tuple[object, int]", json.JSONDecoder().raw_decode(text[start:].lstrip())

@@ -13,16 +13,24 @@ import msgspec
 import trio
 
 from sessionmgr.testing.model_server.anthropic import AnthropicDialect
+from sessionmgr.testing.model_server.chat import ChatDialect
 from sessionmgr.testing.model_server.choose_reply import PlannedReply, Scripts, choose_reply
 from sessionmgr.testing.model_server.connection import ServerConnection
 from sessionmgr.testing.model_server.dialect import ApiDialect, PlainAnswer
+from sessionmgr.testing.model_server.gemini import GeminiDialect
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
 from sessionmgr.testing.model_server.request_log import Exchange, RequestLog
 from sessionmgr.testing.model_server.responder import Responder, Send, send_plain_answer
 from sessionmgr.testing.model_server.responses import ResponsesDialect
+from sessionmgr.testing.model_server.script import ModelScript
 
-DIALECTS: Final[Sequence[ApiDialect]] = (AnthropicDialect(), ResponsesDialect())
+DIALECTS: Final[Sequence[ApiDialect]] = (
+    AnthropicDialect(),
+    ResponsesDialect(),
+    ChatDialect(),
+    GeminiDialect(),
+)
 _COUNTED: Final = 10_000
 """Number of different requests whose attempts are counted."""
 
@@ -30,13 +38,16 @@ _COUNTED: Final = 10_000
 class ModelServer:
     """A running server: its address and its log."""
 
-    def __init__(self, port: int, scripts: Scripts | None = None) -> None:
+    def __init__(
+        self, port: int, scripts: Scripts | None = None, default: ModelScript | None = None
+    ) -> None:
         self.port: Final = port
         self.url: Final = f"http://127.0.0.1:{port}"
         self.log: Final = RequestLog()
         self.failure: Exception | None = None
         """The first exception of a function that chooses replies."""
         self._scripts: Final = scripts
+        self._default: Final = default
         self._attempts: Final[OrderedDict[str, int]] = OrderedDict()
 
     @trio.lowlevel.enable_ki_protection  # a KeyboardInterrupt must reach the block only
@@ -74,7 +85,7 @@ class ModelServer:
 
     def _plan(self, asked: ModelRequest) -> PlannedReply:
         try:
-            return choose_reply(asked, self._scripts)
+            return choose_reply(asked, self._scripts, self._default)
         except Exception as error:
             # Stored for `open_model_server`: a cancellation may replace it in the nurseries.
             self.failure = self.failure or error
@@ -93,7 +104,7 @@ class ModelServer:
 
 @asynccontextmanager
 async def open_model_server(
-    scripts: Scripts | None = None, *, port: int = 0
+    scripts: Scripts | None = None, *, default: ModelScript | None = None, port: int = 0
 ) -> AsyncGenerator[ModelServer]:
     """Open a server on loopback.
 
@@ -101,11 +112,12 @@ async def open_model_server(
 
     Args:
         scripts: The replies; by default each prompt carries its own.
+        default: The script of each prompt that has none; by default such a prompt is echoed.
         port: The port; by default a free one.
     """
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
-    server = ModelServer(port, scripts)
+    server = ModelServer(port, scripts, default)
     body: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:

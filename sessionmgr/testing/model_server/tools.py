@@ -21,23 +21,38 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server.request import ToolOffer
-from sessionmgr.testing.model_server.sample_value import sample_value
+from sessionmgr.testing.model_server.sample_value import SAMPLE_TEXT, sample_value
 
 _ROLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "shell": ("Bash", "exec_command", "shell_command", "run_shell_command", "Shell"),
-    "read": ("Read", "read_file", "ReadFile"),
-    "write": ("Write", "write_file", "WriteFile"),
-    "edit": ("Edit", "replace", "StrReplaceFile"),
-    "agent": ("Agent", "Task", "spawn_agent"),
+    "shell": (
+        "Bash",
+        "exec_command",
+        "shell_command",
+        "run_shell_command",
+        "Shell",
+        "bash",
+        "shell",
+    ),
+    "read": ("Read", "read_file", "ReadFile", "read", "view"),
+    "write": ("Write", "write_file", "WriteFile", "write", "create"),
+    "edit": ("Edit", "replace", "StrReplaceFile", "edit"),
+    "agent": ("Agent", "Task", "spawn_agent", "task", "invoke_agent", "delegate"),
 }
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "command": ("command", "cmd"),
-    "path": ("file_path", "path", "absolute_path"),
-    "content": ("content", "contents"),
-    "old": ("old_string", "old"),
-    "new": ("new_string", "new"),
-    "prompt": ("prompt", "message"),
+    "path": ("file_path", "path", "absolute_path", "filePath"),
+    "content": ("content", "contents", "file_text"),
+    "old": ("old_string", "old", "old_str", "oldString", "before"),
+    "new": ("new_string", "new", "new_str", "newString", "after"),
+    "prompt": ("prompt", "message", "instructions"),
 }
+_FILLED: Final[Mapping[str, Json]] = {
+    "subagent_type": "general",
+    "agent_name": "generalist",
+}
+"""Values of required fields whose schema does not list the possible ones."""
+_EXTENSION: Final = "developer__"
+"""Goose puts the name of the extension before those of its tools."""
 _PATCH: Final = "apply_patch"
 _PROGRAM: Final = "exec"
 """A tool that takes a program, which calls the other tools."""
@@ -59,14 +74,14 @@ def choose_tool(tool: str, given: Mapping[str, Json], offers: Sequence[ToolOffer
     only after a search for them.
     """
     offered = {offer.name: offer for offer in offers}
-    if tool in offered:
+    if tool in offered and tool not in _ROLES:
         found = offered[tool]
         text = str(given.get("text", "")) if found.schema is None else None
         return ToolSelection(tool, given, found.namespace, text)
     for name in _ROLES.get(tool, ()):
-        if name in offered:
-            found = offered[name]
-            return ToolSelection(name, _renamed(given, found.schema or {}), found.namespace)
+        offer = offered.get(name) or offered.get(f"{_EXTENSION}{name}")
+        if offer is not None:
+            return ToolSelection(offer.name, _renamed(given, offer.schema or {}), offer.namespace)
     return _fallback_tool(tool, given, offered) or ToolSelection(tool, given)
 
 
@@ -77,9 +92,15 @@ def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str,
     for field, value in given.items():
         there = next((each for each in _FIELDS.get(field, ()) if each in known), field)
         renamed[there] = value
+    if "edit" in known and "old" in renamed:  # Kimi CLI has the texts in an object of their own
+        renamed["edit"] = {name: renamed.pop(name) for name in ("old", "new") if name in renamed}
     filling = sample_value(schema)
     missing = filling if isinstance(filling, dict) else {}
-    return {**{name: each for name, each in missing.items() if name not in renamed}, **renamed}
+    named = {
+        name: _FILLED.get(name, each) if each == SAMPLE_TEXT else each
+        for name, each in missing.items()
+    }
+    return {**{name: each for name, each in named.items() if name not in renamed}, **renamed}
 
 
 def _fallback_tool(

@@ -153,3 +153,20 @@ def response(*said: Json, stream: bool = True, **more: Json) -> Json:
         for each in said
     ]
     return {"model": "a-model", "stream": stream, "input": found, **more}
+
+
+def completion(*said: Json, stream: bool = True, **more: Json) -> Json:
+    """Return the body of a Chat Completions request; a text becomes a message of the user."""
+    found: list[Json] = [
+        {"role": "user", "content": each} if isinstance(each, str) else each for each in said
+    ]
+    return {"model": "a-model", "stream": stream, "messages": found, **more}
+
+
+def content(*said: Json, **more: Json) -> Json:
+    """Return the body of a Gemini request; a text becomes a content of the user."""
+    found: list[Json] = [
+        {"role": "user", "parts": [{"text": each}]} if isinstance(each, str) else each
+        for each in said
+    ]
+    return {"contents": found, **more}

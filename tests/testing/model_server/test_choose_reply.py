@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+import msgspec
+import pytest
+
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import (
     ModelCall,
@@ -19,7 +22,13 @@ from sessionmgr.testing.model_server import (
     UserPrompt,
     prompt_with,
 )
-from sessionmgr.testing.model_server.choose_reply import STRUCTURED, Scripts, choose_reply
+from sessionmgr.testing.model_server.choose_reply import (
+    COMPLETE,
+    STRUCTURED,
+    TITLE,
+    Scripts,
+    choose_reply,
+)
 from sessionmgr.testing.model_server.request import Purpose, call_id, reply_of
 from sessionmgr.testing.model_server.script import ModelRefuse, script_in
 
@@ -95,7 +104,11 @@ def test_a_summary_holds_what_is_left_of_the_script() -> None:
     request = asked(PLAYED, ModelMessage("a"), UserPrompt("sum it up"), purpose="compaction")
     [said] = choose_reply(request).reply
     assert isinstance(said, ModelSay)
-    assert script_in(said.text) == ((B,), (C,))
+    assert script_in(said.text) == ((A,), (B,), (C,))
+    # Some agents keep the summary as a prompt, and others as a message of the model.
+    for summary in UserPrompt(said.text), ModelMessage(said.text):
+        assert reply_to(summary, UserPrompt("go on")) == (B,)
+        assert reply_to(summary, called(1), ModelToolResult("", "")) == (C,)
     [said] = choose_reply(asked(UserPrompt("hi"), purpose="compaction")).reply
     assert isinstance(said, ModelSay)
     assert script_in(said.text) is None
@@ -112,6 +125,58 @@ def test_a_table_gives_scripts_to_plain_prompts() -> None:
     assert reply_to(UserPrompt(" fix it\n"), scripts=table) == (A,)
     assert reply_to(UserPrompt("fix it"), called(0), ModelToolResult("", ""), scripts=table) == (B,)
     assert reply_to(UserPrompt("else"), scripts=table) == (ModelSay(text="You said: else"),)
+
+
+def test_a_prompt_without_a_script_plays_the_default_one() -> None:
+    def reply(*items: RequestItem) -> ModelReply:
+        return choose_reply(asked(*items), None, ((A,), (B,))).reply
+
+    assert reply(UserPrompt("hi")) == (A,)
+    assert reply(UserPrompt("hi"), called(0), ModelToolResult("", "")) == (B,)
+    assert reply(UserPrompt("hi"), ModelMessage("a"), UserPrompt("and?")) == (A,)
+    assert reply(PLAYED, ModelMessage("a"), UserPrompt("go on")) == (B,)
+    assert reply() == (ModelSay(text="Done."),)
+
+
+def test_a_request_beside_the_turns_does_not_play_the_script() -> None:
+    schema: Mapping[str, Json] = {"type": "object"}
+    beside = asked(PLAYED, purpose="auxiliary")
+    assert choose_reply(beside).reply == (ModelSay(text=TITLE),)
+    assert choose_reply(msgspec.structs.replace(beside, schema=schema)).reply == (
+        ModelSay(text="{}"),
+    )
+
+
+def test_a_sub_agent_that_must_complete_its_task_does() -> None:
+    schema: Mapping[str, Json] = {
+        "type": "object",
+        "properties": {"result": {"type": "string"}},
+        "required": ["result"],
+    }
+    request = msgspec.structs.replace(
+        asked(PLAYED, called(2), ModelToolResult("", "")), tools=(ToolOffer(COMPLETE, schema),)
+    )
+    assert choose_reply(request).reply == (ModelCall(tool=COMPLETE, input={"result": "sample"}),)
+    assert choose_reply(msgspec.structs.replace(request, items=(PLAYED,))).reply == (A,)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "\n[User]: {script}\n\n[Assistant]: a\n[Assistant tool call]: x\n[Tool result]: y\n",
+        "## Message 1\nRole: user\nContent:\n{script}\n## Message 2\nRole: assistant\nContent:\na",
+    ],
+)
+def test_replies_are_counted_in_a_transcript_for_a_summary(said: str) -> None:
+    text = said.format(script=prompt_with(((A,), (B,))))
+    [summary] = choose_reply(asked(UserPrompt(text), purpose="compaction")).reply
+    assert isinstance(summary, ModelSay)
+    assert reply_to(ModelMessage(summary.text), UserPrompt("go on")) == (B,)
+
+
+def test_an_attempt_that_left_nothing_is_counted_as_well() -> None:
+    nudged = choose_reply(asked(PLAYED, TruncatedReply()))
+    assert (nudged.number, nudged.attempt) == (0, 1)
 
 
 def test_a_function_replies_or_leaves_it_to_the_prompt() -> None:

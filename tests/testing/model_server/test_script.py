@@ -45,6 +45,12 @@ def test_the_last_of_several_scripts_is_the_one_that_is_meant() -> None:
     assert script_in(prompt) == ((ModelSay(text="two"),),)
 
 
+def test_a_script_is_found_in_a_prompt_whose_quotes_an_agent_has_escaped() -> None:
+    script = ((ModelSay(text='a "b" \\ c\n'),), (ModelCall(tool="shell", input={"command": "ls"}),))
+    quoted = prompt_with(script).replace('"', '\\"')
+    assert script_in(f'"{quoted}"') == script
+
+
 def test_a_list_of_moves_is_a_script_of_one_reply() -> None:
     assert parse_script('[{"do": "say", "text": "a"}, {"do": "cut"}]') == (
         (ModelSay(text="a"), ModelCut()),

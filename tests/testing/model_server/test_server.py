@@ -1,9 +1,5 @@
 """The server as its clients see it, in Anthropic's API."""
 
-import signal
-import subprocess
-import sys
-import urllib.request
 from contextlib import AsyncExitStack
 
 import pytest
@@ -111,7 +107,7 @@ async def test_tokens_are_counted() -> None:
 async def test_whoever_wants_somebody_else_is_refused_and_noted() -> None:
     async with open_model_server() as server, connect_client(server) as client:
         for method, target, status in [
-            ("GET", "/v1/models", 404),
+            ("GET", "/v1/files", 404),
             ("POST", "/v1/messages/batches", 404),
             ("CONNECT", "example.invalid:443", 403),
             ("GET", "http://example.invalid/", 403),
@@ -119,7 +115,7 @@ async def test_whoever_wants_somebody_else_is_refused_and_noted() -> None:
             assert (await client.ask(method, target, messages("hi"))).status == status
         assert (await client.ask("POST", MESSAGES, {"no": "messages"})).status == 400
     assert server.log.strangers == [
-        "GET /v1/models",
+        "GET /v1/files",
         "POST /v1/messages/batches",
         "CONNECT example.invalid:443",
         "GET http://example.invalid/",
@@ -375,15 +371,3 @@ def test_the_log_forgets_what_was_asked_long_ago() -> None:
     assert len(log.asked) == 3
     log.begin(HttpRequest("POST", "/", {}, bytes(2 * KEPT_BYTES)))
     assert [len(each.http.body) > 0 for each in log] == [False] * 5 + [True]
-
-
-def test_it_is_a_program_as_well() -> None:
-    argv = [sys.executable, "-m", "sessionmgr.testing.model_server"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
-        assert program.stdout is not None
-        url = program.stdout.readline().strip()
-        with urllib.request.urlopen(urllib.request.Request(f"{url}/", method="HEAD")) as answer:
-            assert answer.status == 200
-        assert program.stdout.readline() == "0 HEAD / 200 reply=None whole\n"
-        program.send_signal(signal.SIGINT)
-        assert program.wait(30) == 130

@@ -51,6 +51,44 @@ def test_who_cannot_read_or_write_is_told_to_in_another_way() -> None:
     assert program.text == 'text(await tools.exec_command({"cmd": "ls"}))'
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "offered", "expected"),
+    [
+        ("write", {"path": "a", "content": "b"}, offer("write", "filePath", "content"), None),
+        (
+            "edit",
+            {"path": "a", "old": "b", "new": "c"},
+            offer("edit", "path", "before", "after"),
+            None,
+        ),
+        ("shell", {"command": "ls"}, offer("developer__shell", "command"), None),
+        ("agent", {"prompt": "a"}, offer("delegate", "instructions"), None),
+        (
+            "agent",
+            {"prompt": "a"},
+            offer("invoke_agent", "agent_name", "prompt"),
+            {"agent_name": "generalist", "prompt": "a"},
+        ),
+        (
+            "edit",
+            {"path": "a", "old": "b", "new": "c"},
+            offer("StrReplaceFile", "path", edit="object"),
+            {"path": "a", "edit": {"old": "b", "new": "c"}},
+        ),
+    ],
+)
+def test_a_tool_of_each_agent_is_found(
+    tool: str, given: Mapping[str, Json], offered: ToolOffer, expected: Json
+) -> None:
+    chosen = choose_tool(tool, given, [offer("other"), offered])
+    assert chosen.name == offered.name
+    assert offered.schema is not None
+    properties = offered.schema["properties"]
+    assert isinstance(properties, dict)
+    named = dict(zip(properties, given.values(), strict=False)) if expected is None else expected
+    assert chosen.input == named
+
+
 SCHEMAS: list[tuple[Mapping[str, Json] | bool, Json]] = [
     (True, None),
     ({}, None),
@@ -67,6 +105,7 @@ SCHEMAS: list[tuple[Mapping[str, Json] | bool, Json]] = [
     ({"type": "number", "exclusiveMaximum": 0}, -1),
     ({"type": "boolean"}, False),
     ({"type": "null"}, None),
+    ({"type": "BOOLEAN"}, False),
     ({"type": ["null", "boolean"]}, False),
     ({"type": "array", "items": {"type": "boolean"}}, []),
     ({"type": "array", "items": {"type": "boolean"}, "minItems": 2}, [False, False]),

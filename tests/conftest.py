@@ -8,6 +8,9 @@ Profiles. The default searches a little, `--hypothesis-profile=long` for a long 
 runs that prove something else, such as the installation of a wheel: it tries the same few examples
 each time. Without that option, the variable HYPOTHESIS_PROFILE names the profile. The health check
 `too_slow` is off, because it measures the load of the machine.
+
+Coverage. It measures the tests' own process: in some thousand programs that the tests start, it
+would take longer than the programs themselves, and reach one percent more.
 """
 
 import os
@@ -23,6 +26,8 @@ settings.register_profile(
 )
 settings.register_profile("long", deadline=None, suppress_health_check=SLOW, max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+os.environ.pop("COVERAGE_PROCESS_START", None)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,8 +17,8 @@ from tests.real.claude.harness import PATIENCE, RealAgentHarness, open_house, un
 from tests.real.killed_owner import goes_on_after_that, kill_owner
 
 MEGABYTE = 1024 * 1024
-AT_ONCE = 16
-TURNS = 200
+AT_ONCE = 10
+TURNS = 100
 
 
 async def test_sessions_at_the_same_time_do_not_mix(

@@ -13,12 +13,12 @@ from tests.real.codex.test_kills import app_servers
 from tests.real.harness import RealAgentHarness, see, until_event
 
 MEGABYTE = 1024 * 1024
-AT_ONCE = 30
+AT_ONCE = 20
 """The number of concurrent turns; one of them waits for an answer."""
-THREADS = 200
+THREADS = 120
 WARM = 20
 """The number of threads after which an app-server's memory should not grow any more."""
-GROWTH = 20 * MEGABYTE
+GROWTH = 12 * MEGABYTE
 LARGE = 900_000  # Codex keeps at most a megabyte of a command's output
 
 

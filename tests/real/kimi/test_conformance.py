@@ -61,7 +61,7 @@ class TestKimi(AdapterConformance):
         hangs=play([ModelSay(text="half", deltas=2), ModelHang()], text="half"),
         asks=play([TOUCH], [ModelSay(text="done")], text="done"),
         grace=5.0,
-        moments=4,  # each starts the program
+        moments=2,  # each starts the program
     )
 
     @pytest.fixture(autouse=True)

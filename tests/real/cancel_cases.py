@@ -95,7 +95,7 @@ async def it_waits_to_try_again(
 async def the_server_hangs(house: RealAgentHarness, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
     run = await house.submit(session, [[ModelHang(), ModelSay(text=word)]])
-    await until(lambda: any(word in str(each.items) for each in house.server.log.asked))
+    await until(lambda: house.turns_asked(word) > 0)
     return session, run
 
 

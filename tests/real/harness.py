@@ -79,6 +79,12 @@ class RealAgentHarness:
         """Return a new unique word."""
         return f"word{next(self.numbers)}-{self.mark}"
 
+    def turns_asked(self, word: str) -> int:
+        """Return how often the model was asked for a turn, not for a title."""
+        return sum(
+            each.purpose == "turn" and word in str(each.items) for each in self.server.log.asked
+        )
+
     def place(self, name: str = "place") -> Path:
         """Create a new directory."""
         place = self.work.parent / f"{name}{next(self.numbers)}"

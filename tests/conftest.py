@@ -9,8 +9,8 @@ runs that prove something else, such as the installation of a wheel: it tries th
 each time. Without that option, the variable HYPOTHESIS_PROFILE names the profile. The health check
 `too_slow` is off, because it measures the load of the machine.
 
-Coverage. It measures the tests' own process: in some thousand programs that the tests start, it
-would take longer than the programs themselves, and reach one percent more.
+Coverage. It measures the tests' own process: in the many programs that the tests start, it would
+take longer than the programs themselves.
 """
 
 import os

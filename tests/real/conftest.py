@@ -9,12 +9,46 @@ import pytest
 from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr.testing.model_server.isolated_env import IsolatedEnvironment
 from tests.real.agent_process import AgentProgram
-from tests.real.agent_programs import CLAUDE, CODEX, program_of
+from tests.real.agent_programs import ACP, CLAUDE, CODEX, program_of
 from tests.real.golden_files import write_golden
+
+VERSIONS = {"acp_agent": sorted(ACP), "claude_program": CLAUDE, "codex_program": CODEX}
+"""The agents, or versions of one, with which a test runs; the first version is the newest."""
+ALWAYS = ("permissions", "user_rules")
+"""Words in the names of files whose tests run with each agent: what an agent does may harm."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", action="store_true", help="write the golden files anew")
+    parser.addoption(
+        "--sample",
+        action="store_true",
+        help="run a test with half of the agents over ACP, or of the older versions, unless it is "
+        "of permissions",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--sample", default=False):
+        return
+    left_out = [each for each in items if not is_in_sample(each)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if each not in left_out]
+
+
+def is_in_sample(item: pytest.Item) -> bool:
+    """Whether the test runs with this agent: of the pairs of both, every second one."""
+    if not isinstance(item, pytest.Function) or any(each in item.path.name for each in ALWAYS):
+        return True
+    params: dict[str, object] = item.callspec.params if hasattr(item, "callspec") else {}
+    name = next((each for each in VERSIONS if each in params), None)
+    if name is None:
+        return True
+    place = VERSIONS[name].index(str(params[name]))
+    is_newest = place == 0 and name != "acp_agent"
+    return is_newest or (len(item.originalname) + place) % 2 == 0
 
 
 @pytest.fixture
